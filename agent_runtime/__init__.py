@@ -1,0 +1,1 @@
+"""The agent runtime: hosts agents, runs their turns, sends their actions to a world."""

@@ -1,0 +1,1 @@
+"""Ecumene for Python: the client, simulations, and the command line."""

@@ -1,0 +1,1 @@
+"""Benchmarks, each measured beside its bare limit in the same run."""

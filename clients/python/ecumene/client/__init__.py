@@ -1,0 +1,1 @@
+"""The SDK: connections, environment handles, frames, monitors."""

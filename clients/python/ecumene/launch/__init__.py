@@ -1,0 +1,1 @@
+"""Starts services as subprocesses, found by entry point."""

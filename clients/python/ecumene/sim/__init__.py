@@ -1,0 +1,1 @@
+"""Populations, experiments, recordings and reports."""

@@ -1,0 +1,1 @@
+"""The environment service: ordered, durable worlds behind gRPC."""
