@@ -1,0 +1,72 @@
+"""Which subcommands exist, and where each one lives.
+
+A row is all that `ecumene --help` reads: no target is imported before it is called. A target is
+"module:attribute", either a function (one command) or a `typer.Typer` (a command with its own
+subcommands). `extra` names the extra whose packages the target needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from ecumene.cli.failures import CliError, missing_extra
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand of `ecumene`."""
+
+    name: str
+    target: str
+    summary: str
+    extra: str | None = None
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "demo",
+        "ecumene.cli.demo:demo",
+        "Play five rounds of the guess game, all in one.",
+        "server,runtime,sim",
+    ),
+    Command("serve", "ecumene.cli.services:serve", "Start the environment server.", "server"),
+    Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
+    Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
+    Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
+    Command("world", "ecumene.cli.world:app", "Create, list and delete worlds.", None),
+    Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),
+    Command("version", "ecumene.cli.version:version", "Show versions of Ecumene and what it runs on.", None),
+)
+
+# Services load their whole module, so they take their arguments untouched.
+PASS_THROUGH = frozenset({"serve", "runtime"})
+
+
+def find_command(name: str) -> Command | None:
+    """The row of a subcommand, or None."""
+    return next((row for row in COMMANDS if row.name == name), None)
+
+
+def load_target(command: Command) -> Any:
+    """Import what a row names.
+
+    Raises CliError in one line if the target's module is not part of this installation, or if a
+    package of its extra is missing. An ImportError inside our own code is a defect and passes on.
+    """
+    module_name, _, attribute = command.target.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if error.name == module_name:
+            raise CliError(f"ecumene {command.name} is not part of this version of Ecumene") from error
+        if command.extra is None or is_ours(error.name):
+            raise
+        raise missing_extra(command.name, command.extra) from error
+
+
+def is_ours(module_name: str | None) -> bool:
+    """Whether a module belongs to this distribution, so that no extra can bring it."""
+    top = (module_name or "").partition(".")[0]
+    return top in {"ecumene", "env_server", "agent_runtime", "env_api", "env_storage", "agent_api"}
