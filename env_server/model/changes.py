@@ -1,0 +1,109 @@
+"""Changes of one commit group, in columns: what the log records and the watches tell.
+
+Row i of every list is change i. Built by the tree while ops are applied, sealed by the pipeline, then never written
+to again; the ring, the watches and the writer share it.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from env_server.model.environments import Declaration
+from env_server.model.frames import Answer, Outcome
+from env_server.model.values import Nothing, Value
+
+
+class EventType(IntEnum):
+    """Types of changes; the numbers are those of the contract."""
+
+    ENVIRONMENT_REGISTERED = 1
+    ENVIRONMENT_UPDATED = 2
+    ENVIRONMENT_DELETED = 3
+    ENTRY_SET = 4
+    ENTRY_INCREMENTED = 5
+    ENTRY_APPENDED = 6
+    ENTRY_DELETED = 7
+    ENTRY_MOVED = 8
+    GATE_BEGUN = 9
+    GATE_OPENED = 10
+    AGGREGATE_CHANGED = 11
+    BEHAVIOUR = 12
+    INITIAL = 21
+
+
+ENTRY_SET: Final = 4
+ENTRY_INCREMENTED: Final = 5
+ENTRY_APPENDED: Final = 6
+ENTRY_DELETED: Final = 7
+
+
+class Place(NamedTuple):
+    """Where rows happened: an environment's number, its path and the labels it carried."""
+
+    number: int
+    path: str
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What only few rows have."""
+
+    declaration: Declaration | None = None
+    """Environment rows (registered, updated, gate begun or opened): the declaration after the change."""
+    changed_fields: tuple[str, ...] = ()
+    stream_items_max: int = 0
+    """The row that created a stream."""
+
+
+class KeptOutcome(NamedTuple):
+    """The outcome of an op under its own identity, where the rows do not tell it."""
+
+    producer: str
+    seq: int
+    outcome: Outcome
+
+
+class KeptAnswer(NamedTuple):
+    """The answer of a client's frame, reads left out."""
+
+    client_id: str
+    seq: int
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Changes:
+    """One commit group."""
+
+    number: int
+    """Of the log record, dense, from 1."""
+    base_revision: int
+    """The world's revision before the group."""
+    last_revision: int = 0
+    """After it; equal to `base_revision` when the group only keeps outcomes."""
+    wall_ns: int = 0
+
+    places: list[Place] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    """Index into `places` a row."""
+    revisions: list[int] = field(default_factory=list)
+    types: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    values: list[Value | Nothing] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    producers: list[str] = field(default_factory=list)
+    producer_seqs: list[int] = field(default_factory=list)
+    actors: list[str] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+    principals: list[str] = field(default_factory=list)
+    extras: dict[int, Extra] = field(default_factory=dict)
+
+    outcomes: list[KeptOutcome] = field(default_factory=list)
+    answers: list[KeptAnswer] = field(default_factory=list)
+
+    size_bytes: int = 0
+    """Bytes of the encoded record, set when it is sealed; the ring's measure."""
+
+    def __len__(self) -> int:
+        return len(self.keys)

@@ -1,0 +1,222 @@
+"""What can go wrong in a world.
+
+    WorldError
+      InvalidRequest         never succeeds as it is
+        LimitExceeded        larger than a named limit
+      NotFound               the thing named is absent
+      AlreadyExists          the thing to be created is there
+      PreconditionFailed     read again, then retry
+      WrongState             the state must change first
+        GateClosed           the report names a generation that no longer collects
+        OperationRefused     a behaviour said no, in its own words
+      OutOfRange             outside what is retained or allowed
+      Exhausted              retry after a delay
+      Unavailable            retry after a delay, perhaps elsewhere
+      DeadlineExceeded       too late
+      NotSupported           in the contract, not in this server
+      InternalError          a defect of ours
+
+Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), a line for people and metadata.
+"""
+
+from enum import IntEnum
+
+
+class Reason(IntEnum):
+    """Names and numbers of `ErrorReason` in the contract, without their prefix."""
+
+    MALFORMED_MESSAGE = 1
+    INVALID_PATH = 2
+    INVALID_KEY = 3
+    INVALID_VALUE = 4
+    INVALID_FIELD = 5
+    SCHEMA_MISMATCH = 6
+    REQUEST_ID_REUSED = 7
+    LIMIT_EXCEEDED = 8
+    INVALID_ARGUMENTS = 9
+    WORLD_NOT_FOUND = 20
+    ENVIRONMENT_NOT_FOUND = 21
+    ENTRY_NOT_FOUND = 22
+    OPERATION_NOT_FOUND = 23
+    KIND_NOT_FOUND = 24
+    AGGREGATE_NOT_FOUND = 25
+    GATE_NOT_FOUND = 26
+    WATCH_NOT_FOUND = 27
+    WORLD_EXISTS = 40
+    ENVIRONMENT_EXISTS = 41
+    ENTRY_EXISTS = 42
+    PRECONDITION_FAILED = 60
+    KEYS_HELD = 61
+    FENCED = 62
+    HAS_CHILDREN = 80
+    GATE_CLOSED = 81
+    CLOCK_PAUSED = 82
+    SESSION_EXPIRED = 83
+    LEASE_EXPIRED = 84
+    NESTED_INVOKE = 85
+    ENTRY_KIND_MISMATCH = 86
+    OPERATION_REFUSED = 87
+    HISTORY_MISMATCH = 88
+    REVISION_COMPACTED = 100
+    REVISION_IN_FUTURE = 101
+    PAGE_EXPIRED = 102
+    SEQUENCE_PASSED = 103
+    COUNTER_OVERFLOW = 104
+    QUEUE_FULL = 120
+    STORAGE_QUOTA = 121
+    RATE_LIMITED = 122
+    WATCH_QUOTA = 123
+    WORLD_QUOTA = 124
+    PRODUCER_QUOTA = 125
+    DRAINING = 140
+    RECOVERING = 141
+    WRONG_OWNER = 142
+    DEADLINE = 160
+    UNAUTHENTICATED = 180
+    PERMISSION_DENIED = 181
+    NOT_SUPPORTED = 200
+    INTERNAL = 220
+
+
+class Executed(IntEnum):
+    """Whether a failed op may have changed the world."""
+
+    UNSPECIFIED = 0
+    NO = 1
+    UNKNOWN = 2
+
+
+class WorldError(Exception):
+    """Base of all errors that reach a caller.
+
+    `metadata` values are strings as they go over the wire; `violations` pairs a field with what is wrong in it;
+    `retry_delay_ms` of 0 gives no advice.
+    """
+
+    executed = Executed.NO
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        metadata: dict[str, str] | None = None,
+        violations: tuple[tuple[str, str], ...] = (),
+        retry_delay_ms: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.metadata = metadata or {}
+        self.violations = violations
+        self.retry_delay_ms = retry_delay_ms
+
+
+class InvalidRequest(WorldError):
+    """The request can never succeed as it is; `field` names the part at fault."""
+
+    def __init__(self, reason: Reason, field: str, description: str) -> None:
+        super().__init__(reason, f"{field}: {description}", violations=((field, description),))
+
+
+class LimitExceeded(WorldError):
+    """Something is larger than the limit `limit`; in the limit's own unit."""
+
+    def __init__(self, limit: str, maximum: int, actual: int) -> None:
+        super().__init__(
+            Reason.LIMIT_EXCEEDED,
+            f"{actual} exceeds {limit} = {maximum}",
+            metadata={"limit": limit, "max": str(maximum), "actual": str(actual)},
+            violations=((limit, f"{actual} > {maximum}"),),
+        )
+
+
+class NotFound(WorldError):
+    """The named thing is absent in the state that the op met."""
+
+    def __init__(self, reason: Reason, **names: str) -> None:
+        what = reason.name.removesuffix("_NOT_FOUND").lower()
+        super().__init__(reason, f"no such {what}: " + _naming(names), metadata=names)
+
+
+class AlreadyExists(WorldError):
+    """The thing to be created is there already."""
+
+    def __init__(self, reason: Reason, **names: str) -> None:
+        what = reason.name.removesuffix("_EXISTS").lower()
+        super().__init__(reason, f"{what} exists already: " + _naming(names), metadata=names)
+
+
+class PreconditionFailed(WorldError):
+    """A precondition did not hold; carries the version and revision that it met (0 = absent)."""
+
+    def __init__(self, test: str, *, version: int, revision: int, expected: str = "") -> None:
+        detail = f", expected {expected}" if expected else ""
+        super().__init__(
+            Reason.PRECONDITION_FAILED,
+            f"precondition {test} failed{detail}: the current version is {version}",
+            metadata={"precondition": test, "version": str(version), "revision": str(revision)},
+        )
+
+
+class WrongState(WorldError):
+    """The state must change before this can succeed."""
+
+
+class GateClosed(WrongState):
+    """The gate does not collect the generation that the report names."""
+
+    def __init__(self, path: str, *, asked: int, generation: int, opened: bool) -> None:
+        state = "opened" if opened else "collecting"
+        super().__init__(
+            Reason.GATE_CLOSED,
+            f"the gate of {path} does not collect generation {asked}: it is at generation {generation}, {state}",
+            metadata={"path": path, "asked": str(asked), "generation": str(generation), "opened": str(opened).lower()},
+        )
+
+
+class OperationRefused(WrongState):
+    """A behaviour refused an operation; `code` and `message` are the behaviour's own."""
+
+    def __init__(self, code: str, message: str, **details: str) -> None:
+        super().__init__(Reason.OPERATION_REFUSED, message, metadata={"code": code, **details})
+
+
+class OutOfRange(WorldError):
+    """A revision, page or number outside what is retained or allowed; metadata says what is."""
+
+
+class Exhausted(WorldError):
+    """A bound was reached; nothing happened; retry after the delay."""
+
+
+class Unavailable(WorldError):
+    """Not now, or not here; nothing happened."""
+
+
+class DeadlineExceeded(WorldError):
+    """The deadline passed; `executed` says whether the op may have had its effect."""
+
+    def __init__(self, message: str, executed: Executed) -> None:
+        super().__init__(Reason.DEADLINE, message)
+        self.executed = executed
+
+
+class NotSupported(WorldError):
+    """The contract has `field`, this server does not serve it."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(Reason.NOT_SUPPORTED, f"{field} is not supported by this server", metadata={"field": field})
+
+
+class InternalError(WorldError):
+    """A defect of ours; the log holds the rest under the incident id."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self, incident: str) -> None:
+        super().__init__(Reason.INTERNAL, f"internal error, incident {incident}", metadata={"incident": incident})
+
+
+def _naming(names: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in names.items())

@@ -1,0 +1,140 @@
+"""Frames: ops in columns on their way in, answers in columns on their way out."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from env_server.model.entries import Entry, StreamItem
+from env_server.model.environments import AggregateValue, EnvironmentState, GateState
+from env_server.model.errors import WorldError
+from env_server.model.operations import Precondition
+from env_server.model.values import Json, Value
+
+
+@dataclass(slots=True)
+class Frame:
+    """Ops sent together, in columns: element i of every list belongs to op i.
+
+    A list that is None holds nothing for any op. `codes`, `path` and the identity columns may be shared lists
+    (`[x] * n`): nobody writes to them.
+    """
+
+    paths: list[str]
+    path: list[int]
+    """Index into `paths` a op."""
+    keys: list[str]
+    codes: list[int]
+    arguments: list[object]
+
+    client_id: str = ""
+    """Who sends the frame: the session's client id, or the producer of a unary call. "" = nobody to remember."""
+    seq: int = 0
+    producers: list[str] | None = None
+    """Own identity of an op; "" = the frame's."""
+    producer_seqs: list[int] | None = None
+    gate_generations: list[int] | None = None
+    expect_versions: list[int] | None = None
+    preconditions: dict[int, tuple[Precondition, ...]] | None = None
+    actors: list[str] | None = None
+    causes: list[str] | None = None
+    principal: str = ""
+    return_versions: bool = False
+    deadline_ns: int = 0
+    """On the world's monotonic clock; 0 = none."""
+
+
+class Written(NamedTuple):
+    """What a write did. `changed` is False for a success without an effect."""
+
+    revision: int
+    version: int
+    value: Value = None
+    """New sum of a counter."""
+    sequence: int = 0
+    """Of an appended item."""
+    changed: bool = True
+
+
+class EntryRead(NamedTuple):
+    """An entry with its name."""
+
+    path: str
+    key: str
+    entry: Entry
+
+
+class EntryPage(NamedTuple):
+    """Entries of one environment at one revision."""
+
+    path: str
+    entries: list[tuple[str, Entry]]
+    next_page_token: str
+    revision: int
+
+
+class EnvironmentPage(NamedTuple):
+    """Child environments at one revision."""
+
+    environments: list[EnvironmentState]
+    next_page_token: str
+    revision: int
+
+
+class AggregatesRead(NamedTuple):
+    """Aggregates and gates of one environment."""
+
+    values: list[AggregateValue]
+    gates: tuple[GateState, ...]
+
+
+class StreamPage(NamedTuple):
+    """Items of a stream."""
+
+    items: list[StreamItem]
+    first: int
+    next: int
+
+
+class Invoked(NamedTuple):
+    """What an operation returned; `changed` is False when it wrote nothing."""
+
+    revision: int
+    result: Json
+    changed: bool
+
+
+class Transacted(NamedTuple):
+    """What a transaction did: one Written for each write."""
+
+    revision: int
+    written: tuple[Written, ...]
+    otherwise: bool = False
+
+
+Read = EntryRead | EnvironmentState | EntryPage | EnvironmentPage | AggregatesRead | StreamPage
+Outcome = WorldError | Written | Read | Invoked | Transacted
+
+
+class Listed(NamedTuple):
+    """An op's outcome in an answer's list; `duplicate` = of an earlier op with the same identity."""
+
+    index: int
+    outcome: Outcome
+    duplicate: bool = False
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer of a frame, or a later part of it.
+
+    Op i took revision `base_revision` + 1 + (its rank among the ops that took one). Ops in neither list are done.
+    """
+
+    seq: int
+    count: int
+    base_revision: int
+    part: int = 0
+    without_revision: list[int] = field(default_factory=list)
+    outcomes: list[Listed] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    versions: list[int] | None = None
+    revision: int = 0

@@ -1,0 +1,94 @@
+"""Names: paths of environments, keys of entries, ids of producers and worlds.
+
+A name that does not obey the rules is refused, never mended: a client that sends decomposed Unicode would otherwise
+not find its own entry again.
+"""
+
+import re
+import unicodedata
+
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason
+from env_server.model.limits import Limits
+
+ROOT = "/"
+
+_WORLD = re.compile(r"[a-z0-9-]{1,40}")
+_IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def check_segment(text: str, limits: Limits, reason: Reason = Reason.INVALID_KEY, field: str = "key") -> None:
+    """Accepts a key or path segment: 1-128 bytes of NFC, no "/" and no control characters.
+
+    Raises:
+        InvalidRequest: with `reason` and `field`.
+    """
+    if text.isascii() and text.isprintable():  # the common case, without building a copy
+        if "/" in text or not text:
+            raise InvalidRequest(reason, field, "must not be empty" if not text else "must not contain '/'")
+        length = len(text)
+    else:
+        if "/" in text:
+            raise InvalidRequest(reason, field, "must not contain '/'")
+        if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
+            raise InvalidRequest(reason, field, "must not contain control characters")
+        if not unicodedata.is_normalized("NFC", text):
+            raise InvalidRequest(reason, field, "must be in Unicode normal form C")
+        length = len(text.encode())
+    if length > limits.segment_bytes_max:
+        raise InvalidRequest(reason, field, f"{length} bytes exceed segment_bytes_max = {limits.segment_bytes_max}")
+
+
+def split_path(path: str, limits: Limits) -> list[str]:
+    """Segments of an absolute path; [] for the root.
+
+    Raises:
+        InvalidRequest: INVALID_PATH.
+    """
+    if path == ROOT:
+        return []
+    if not path.startswith(ROOT):
+        raise InvalidRequest(Reason.INVALID_PATH, "path", "must begin with '/'")
+    if len(path) > limits.path_bytes_max or len(path.encode()) > limits.path_bytes_max:
+        raise InvalidRequest(Reason.INVALID_PATH, "path", f"exceeds path_bytes_max = {limits.path_bytes_max}")
+    segments = path[1:].split("/")
+    if len(segments) > limits.path_depth_max:
+        raise InvalidRequest(Reason.INVALID_PATH, "path", f"exceeds path_depth_max = {limits.path_depth_max}")
+    for segment in segments:
+        check_segment(segment, limits, Reason.INVALID_PATH, "path")
+    return segments
+
+
+def join_path(parent: str, name: str) -> str:
+    """Path of the child `name` of `parent`."""
+    return ROOT + name if parent == ROOT else f"{parent}/{name}"
+
+
+def check_identity(text: str, field: str) -> None:
+    """Accepts a producer, client or agent id: 1-64 of [A-Za-z0-9._-].
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    if not _IDENTITY.fullmatch(text):
+        raise InvalidRequest(Reason.INVALID_FIELD, field, "must be 1-64 characters of [A-Za-z0-9._-]")
+
+
+def check_world(name: str) -> None:
+    """Accepts a world's name: [a-z0-9-]{1,40}.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    if not _WORLD.fullmatch(name):
+        raise InvalidRequest(Reason.INVALID_FIELD, "world", "must be 1-40 characters of [a-z0-9-]")
+
+
+def check_count(actual: int, limit: str, limits: Limits) -> None:
+    """Refuses more than the limit named `limit` allows.
+
+    Raises:
+        LimitExceeded: naming it.
+    """
+    maximum = getattr(limits, limit)
+    if actual > maximum:
+        raise LimitExceeded(limit, maximum, actual)

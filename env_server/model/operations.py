@@ -1,0 +1,184 @@
+"""Operations: what a request asks, as plain data. An op is (path, key, code, argument)."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from env_server.model.environments import Aggregate, Declaration, Gate
+from env_server.model.values import NOTHING, Json, Nothing, Value
+
+
+class Code(IntEnum):
+    """What an op does; beside it the type of its argument."""
+
+    SET = 1  # Value
+    ADD = 2  # int | float
+    MERGE = 3  # Json
+    APPEND = 4  # Value
+    REGISTER_ENTRY = 5  # RegisterEntry
+    DELETE_ENTRY = 6  # Delete
+    REGISTER_ENVIRONMENT = 7  # RegisterEnvironment
+    UPDATE_ENVIRONMENT = 8  # EnvironmentUpdate
+    DELETE_ENVIRONMENT = 9  # Delete
+    QUERY = 10  # Get | ListEntries | ListChildren | ReadAggregates | ReadStream
+    INVOKE = 11  # Invoke
+    TRANSACT = 12  # Transact
+    REFUSED = 13  # WorldError: the request itself is at fault; found while it was read from the wire
+
+
+# Plain ints for the hot path.
+SET: Final = 1
+ADD: Final = 2
+
+
+class Test(IntEnum):
+    """Kinds of preconditions."""
+
+    EXISTS = 1
+    ABSENT = 2
+    VERSION = 3
+    VALUE = 4
+    GATE_GENERATION = 5
+
+
+class Precondition(NamedTuple):
+    """A condition on the state that an op meets; empty `path` and `key` mean those of the op."""
+
+    test: Test
+    operand: Value | Nothing = NOTHING
+    path: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterEntry:
+    """Create an entry. `value` NOTHING: null for a value, 0 for a counter."""
+
+    kind: int
+    value: Value | Nothing = NOTHING
+    stream_items_max: int = 0
+    if_absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterEnvironment:
+    """Create an environment."""
+
+    declaration: Declaration
+    if_absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginGeneration:
+    """Begin the next generation of a gate; None leaves a part as it is."""
+
+    gate: str
+    count_target: int | None = None
+    deadline_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGate:
+    """Open a gate that is collecting `generation`."""
+
+    gate: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentUpdate:
+    """Change declarations; what is empty or None stays."""
+
+    set_labels: tuple[tuple[str, str], ...] = ()
+    remove_labels: tuple[str, ...] = ()
+    merge_config: Json | None = None
+    set_aggregates: tuple[Aggregate, ...] = ()
+    remove_aggregates: tuple[str, ...] = ()
+    set_gates: tuple[Gate, ...] = ()
+    remove_gates: tuple[str, ...] = ()
+    begin: BeginGeneration | None = None
+    open: OpenGate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an entry or an environment."""
+
+    recursive: bool = False
+    if_present: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The entry, or the environment when the key is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntries:
+    """A page of entries; `page_size` 0 = the default."""
+
+    prefix: str = ""
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListChildren:
+    """A page of child environments."""
+
+    prefix: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAggregates:
+    """Aggregates by name, all when empty, and the gates."""
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStream:
+    """Items of a stream; `from_sequence` 0 = the oldest kept, `limit` 0 = the default."""
+
+    from_sequence: int = 0
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A read, refused unless the world has reached `min_revision`."""
+
+    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream
+    min_revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write inside a transaction, beside an operation, or staged by a behaviour."""
+
+    path: str
+    key: str
+    code: Code
+    argument: object
+    preconditions: tuple[Precondition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Run an operation of the environment's behaviour."""
+
+    operation: str
+    arguments: Json
+    companions: tuple[Write, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transact:
+    """Writes that commit together; `otherwise` when a precondition fails."""
+
+    preconditions: tuple[Precondition, ...] = ()
+    writes: tuple[Write, ...] = ()
+    otherwise: tuple[Write, ...] = ()

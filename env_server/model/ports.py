@@ -1,0 +1,126 @@
+"""What the engine needs from outside, as interfaces: a clock and a commit log. Both have a real and a simulated form."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from env_server.model.changes import Changes
+from env_server.model.entries import Entry, StreamItem
+from env_server.model.environments import Declaration
+from env_server.model.frames import Answer, Outcome
+
+
+class Handle(Protocol):
+    """A scheduled call."""
+
+    def cancel(self) -> None:
+        """Makes it not happen; without effect when it has happened."""
+
+
+class Clock(Protocol):
+    """Time and the loop's agenda. Every call happens on the world's own thread."""
+
+    def monotonic_ns(self) -> int:
+        """Never goes back; for deadlines, gates and leases."""
+
+    def wall_ns(self) -> int:
+        """For people; may jump. Recorded, never compared."""
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Runs `call` in the next loop step."""
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Handle:
+        """Runs `call` after the delay."""
+
+
+class ProducerMark(NamedTuple):
+    """The last number of a producer and what came of it."""
+
+    seq: int
+    outcome: Outcome
+
+
+class SessionMark(NamedTuple):
+    """The answers kept for a client, oldest first."""
+
+    client_id: str
+    last_seq: int
+    answers: tuple[Answer, ...]
+
+
+class EnvironmentRow(NamedTuple):
+    """An environment as stored."""
+
+    number: int
+    path: str
+    declaration: Declaration
+    version: int
+    created: int
+    modified: int
+
+
+class StateChunk(NamedTuple):
+    """Part of the materialised state, newer than or equal to what the log says; written in the next commit.
+
+    None in the place of a row deletes it. `applied_through` is set by the chunk that completes a round: every change
+    up to that record number is now in the state tables.
+    """
+
+    environments: dict[int, EnvironmentRow | None]
+    entries: dict[tuple[int, str], Entry | None]
+    items: dict[tuple[int, str, int], StreamItem | None]
+    producers: dict[str, ProducerMark | None]
+    sessions: dict[str, SessionMark | None]
+    entry_ranges_deleted: tuple[int, ...]
+    """Numbers of deleted environments whose entries, items and streams are to be dropped."""
+    applied_through: int | None
+
+
+class Head(NamedTuple):
+    """Where a stored world stands."""
+
+    history: str
+    revision: int
+    record_number: int
+    next_environment_number: int
+    first_revision: int
+    """The oldest revision still in the log; revision + 1 when the log is empty."""
+    applied_through: int
+
+
+class CommitLog(Protocol):
+    """The durable log and the state tables of one world. Appends from one thread; one writer commits."""
+
+    def load(self) -> "Loaded":
+        """Head, state tables and the records after `applied_through`, as found at start."""
+
+    def append(self, changes: Changes, state: StateChunk | None) -> None:
+        """Queues one sealed group (and a chunk of state) for the writer. Sets `changes.size_bytes`.
+
+        Groups queued together may share one fsync; they become durable in order. A failed commit is fatal: it calls
+        the log's `on_fatal` and nothing further becomes durable.
+        """
+
+    def read(self, from_revision: int, bytes_max: int) -> list[Changes]:
+        """Records that hold `from_revision` or later ones, in order, until `bytes_max` is exceeded or the log ends.
+
+        May block on disk: call it from a reader thread. Empty when `from_revision` lies above the log.
+        """
+
+    def storage_bytes(self) -> int:
+        """Bytes in use of the map, log and state together."""
+
+    def close(self) -> None:
+        """Commits what is queued, then closes. No append may follow."""
+
+
+class Loaded(NamedTuple):
+    """A stored world, streamed."""
+
+    head: Head
+    environments: Iterable[EnvironmentRow]
+    """Parents before children."""
+    entries: Iterable[tuple[int, str, Entry]]
+    items: Iterable[tuple[int, str, StreamItem]]
+    producers: Iterable[tuple[str, ProducerMark]]
+    sessions: Iterable[SessionMark]
+    records: Iterator[Changes]
