@@ -104,6 +104,8 @@ class Changes:
 
     size_bytes: int = 0
     """Bytes of the encoded record, set when it is sealed; the ring's measure."""
+    views: dict[str, object] = field(default_factory=dict)
+    """Forms derived after sealing and shared by all watches, such as the encoded frame of all rows."""
 
     def __len__(self) -> int:
         return len(self.keys)

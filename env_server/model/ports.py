@@ -106,6 +106,10 @@ class CommitLog(Protocol):
         May block on disk: call it from a reader thread. Empty when `from_revision` lies above the log.
         """
 
+    @property
+    def first_revision(self) -> int:
+        """The oldest revision still in the log; it rises as the log is trimmed."""
+
     def storage_bytes(self) -> int:
         """Bytes in use of the map, log and state together."""
 
