@@ -48,9 +48,7 @@ def generate(target: Path) -> None:
     plugins = [f"--plugin={name}={Path(sys.executable).parent / name}" for name in PLUGINS]
     includes = [f"-I{PROTOS}", f"-I{resources.files('grpc_tools') / '_proto'}", *plugins]
     run_protoc(protoc, [*includes, f"--python_out={target}", f"--mypy_out=quiet:{target}"], sources)
-    run_protoc(
-        protoc, [*includes, f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}"], with_services
-    )
+    run_protoc(protoc, [*includes, f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}"], with_services)
     for folder in sorted({source.parent.relative_to(PROTOS) for source in sources}):
         for package in (folder, folder.parent):
             (target / package / "__init__.py").write_text("", encoding="utf-8")

@@ -33,9 +33,7 @@ def test_generated_code_is_current(generator: Path | None, missing_toolchain: Ma
 
 
 @pytest.mark.timeout(400)
-def test_stale_generated_code_is_found(
-    generator: Path | None, missing_toolchain: MakeMissing, tmp_path: Path
-) -> None:
+def test_stale_generated_code_is_found(generator: Path | None, missing_toolchain: MakeMissing, tmp_path: Path) -> None:
     if generator is None:
         missing_toolchain("the generator's venv (.venv-protos) cannot be made here")
     protos = copy_protos(tmp_path)

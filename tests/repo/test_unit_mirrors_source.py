@@ -16,9 +16,7 @@ def find_strays(root: Path) -> list[str]:
     """Unit tests for which there is no module or package."""
     unit = root / "tests" / "unit"
     tests = sorted(unit.rglob("test_*.py"))
-    return [
-        path.relative_to(root).as_posix() for path in tests if not has_source(root, path.relative_to(unit))
-    ]
+    return [path.relative_to(root).as_posix() for path in tests if not has_source(root, path.relative_to(unit))]
 
 
 def has_source(root: Path, test: Path) -> bool:

@@ -69,9 +69,7 @@ def is_usage_error(error: Exception) -> bool:
 
     By shape, not by class: typer took click into itself in 0.26, older ones raise click's own.
     """
-    return callable(getattr(error, "format_message", None)) and isinstance(
-        getattr(error, "exit_code", None), int
-    )
+    return callable(getattr(error, "format_message", None)) and isinstance(getattr(error, "exit_code", None), int)
 
 
 def report_usage(error: Exception) -> int:

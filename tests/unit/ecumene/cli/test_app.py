@@ -42,9 +42,7 @@ def test_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["version", "--nonsense"], ["version", "too", "much"]])
-def test_wrong_arguments_are_two_lines_and_code_2(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_arguments_are_two_lines_and_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(arguments) == failures.ExitCode.USAGE
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -110,9 +108,7 @@ def test_a_defect_keeps_its_traceback(planted: types.ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("outcome", "code"), [(None, 0), (0, 0), (3, 3)])
-def test_a_returned_number_is_the_exit_code(
-    planted: types.ModuleType, outcome: int | None, code: int
-) -> None:
+def test_a_returned_number_is_the_exit_code(planted: types.ModuleType, outcome: int | None, code: int) -> None:
     planted.run = lambda: outcome  # type: ignore[attr-defined]
     assert app.main(["planted"]) == code
 
