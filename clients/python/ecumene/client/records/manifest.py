@@ -1,0 +1,107 @@
+"""The manifest of a run: what it takes to know what was run, and to run it again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ecumene.client.records.parts import sync_folder
+from ecumene.client.records.tables import SCHEMA_VERSION
+
+MANIFEST_NAME = "manifest.json"
+
+
+class RunState(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    STOPPED_BY_BUDGET = "stopped_by_budget"
+
+
+class ManifestError(ValueError):
+    """A manifest that is absent or cannot be read; `path` says which, the message why."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class RunManifest:
+    """What a run is. Holds no secrets: a spec names keys by environment variable or file.
+
+    Attributes:
+        run: id of the run.
+        state: where it stands.
+        seed: the seed from which everything random follows.
+        spec: the whole spec, as plain JSON.
+        versions: distribution or program -> version.
+        world, history: the world it lived in, and the id of that world's line of revisions.
+        started_at, ended_at: UTC, ISO 8601; `ended_at` is None while it runs.
+        counts: table -> recorded rows.
+        schema_version: of the recorded tables.
+        note: why it ended, if it did not end well; one line.
+    """
+
+    run: str
+    state: RunState
+    seed: int
+    spec: dict[str, Any]
+    versions: dict[str, str]
+    world: str
+    history: str
+    started_at: str
+    ended_at: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+    note: str = ""
+
+
+def write_manifest(directory: Path, manifest: RunManifest) -> Path:
+    """Put the manifest into a run's directory, replacing an older one durably and as a whole.
+
+    Returns its path. Raises OSError.
+    """
+    target = directory / MANIFEST_NAME
+    temporary = target.with_name(f".{MANIFEST_NAME}.{os.getpid()}")
+    document = json.dumps(dataclasses.asdict(manifest), indent=2, ensure_ascii=False, allow_nan=False)
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(document + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(target)
+    sync_folder(directory)
+    return target
+
+
+def read_manifest(directory: Path) -> RunManifest:
+    """The manifest of a run's directory; fields that this version does not know are left out.
+
+    Raises ManifestError if it is absent, no JSON object, incomplete, or of a newer schema.
+    """
+    path = directory / MANIFEST_NAME
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ManifestError(path, "not found: is this the directory of a run?") from error
+    except ValueError as error:
+        raise ManifestError(path, f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ManifestError(path, "not a JSON object")
+    if document.get("schema_version", SCHEMA_VERSION) > SCHEMA_VERSION:
+        raise ManifestError(path, f"recorded by a newer version (schema {document['schema_version']})")
+    known = {entry.name for entry in dataclasses.fields(RunManifest)}
+    given = {name: value for name, value in document.items() if name in known}
+    try:
+        return RunManifest(**{**given, "state": RunState(given.get("state", ""))})
+    except (TypeError, ValueError) as error:
+        raise ManifestError(path, f"incomplete: {error}") from error
