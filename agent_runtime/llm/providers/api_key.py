@@ -1,0 +1,52 @@
+"""Secrets of model endpoints: from the environment or a file, and shown nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_runtime.llm.errors import ModelSetupError
+
+
+class ApiKey:
+    """A secret that does not show: neither in `repr`, nor in messages, nor in records."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    @classmethod
+    def read(
+        cls, *, variable: str | None = None, file: Path | None = None, environ: Mapping[str, str] = os.environ
+    ) -> ApiKey | None:
+        """Returns the key from an environment variable or a file, None if neither is named.
+
+        Raises:
+            ModelSetupError: the variable is unset, the file unreadable, or the key empty.
+        """
+        if variable is not None:
+            secret = environ.get(variable, "")
+            source = f"environment variable {variable}"
+        elif file is not None:
+            source = f"key file {file}"
+            try:
+                secret = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ModelSetupError("API key", f"{source} cannot be read: {type(error).__name__}") from None
+        else:
+            return None
+        if not secret.strip():
+            raise ModelSetupError("API key", f"{source} holds none")
+        return cls(secret.strip())
+
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._secret}"}
+
+    def hide_in(self, text: str) -> str:
+        """Returns `text` with the key blotted out; some endpoints echo it."""
+        return text.replace(self._secret, "[hidden]")
+
+    def __repr__(self) -> str:
+        return "ApiKey([hidden])"

@@ -1,0 +1,207 @@
+"""A model endpoint in every state of disrepair: each question ends once, with the status it deserves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from agent_runtime.llm import (
+    Answer,
+    Gateway,
+    Message,
+    ModelError,
+    ModelRequest,
+    SchemaMode,
+)
+from agent_runtime.llm.providers.api_key import ApiKey
+from agent_runtime.llm.providers.openai import OpenAIProvider
+from agent_runtime.llm.testing import CutBody, CutConnection, Hang, ModelEndpoint, Reply, Status, Step
+
+
+class Guess(BaseModel):
+    number: float = Field(ge=0, le=100)
+
+
+GOOD = Reply('{"number": 33}')
+BUSY = Status(429, headers={"Retry-After": "3"})
+
+
+def ask_as(agent: str) -> ModelRequest:
+    return ModelRequest(agent, 1, 0, "m", (Message("user", "Pick a number."),), Guess, max_tokens=50)
+
+
+class Backoff:
+    """Records the waits and does not wait."""
+
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def play(
+    default: Step, *steps: Step, refused_formats: Iterable[str] = (), **options: Any
+) -> AsyncIterator[tuple[ModelEndpoint, Gateway, Backoff]]:
+    """An endpoint with its steps and a gateway to it that waits no real seconds."""
+    backoff = Backoff()
+    async with ModelEndpoint(default, refused_formats=refused_formats, api_key="k") as endpoint:
+        endpoint.enqueue(*steps)
+        provider = OpenAIProvider(endpoint.base_url, api_key=ApiKey("k"), connections_max=32)
+        gateway = Gateway(
+            provider, **{"timeout_s": 5.0, "attempts_max": 4, **options}, sleep=backoff.sleep, in_flight_max=32
+        )
+        try:
+            yield endpoint, gateway, backoff
+        finally:
+            await gateway.aclose()
+        assert endpoint.complaints == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"number": 33}\n\nI chose this since others will choose 50.',
+        '<think>they say {"number": 50}</think>\n{"number": 33}',
+        '```json\n{"number": 33}\n```',
+    ],
+)
+async def test_an_object_among_other_text_is_an_answer(text: str) -> None:
+    async with play(Reply(text)) as (_, gateway, _):
+        answer = await gateway.ask(ask_as("a"))
+    assert (answer.value, answer.attempts) == (Guess(number=33), 1)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [BUSY, Status(500), Status(503, "<html>down</html>"), Status(200, "garbage"), CutBody(), CutConnection()],
+    ids=["429", "500", "503", "garbage body", "cut body", "cut connection"],
+)
+async def test_one_passing_fault_costs_one_retry_and_no_question(fault: Step) -> None:
+    async with play(GOOD, fault) as (endpoint, gateway, _):
+        answer = await gateway.ask(ask_as("a"))
+        assert gateway.statistics().retries == 1
+    assert (answer.value, answer.attempts, len(endpoint.requests)) == (Guess(number=33), 2, 2)
+
+
+@pytest.mark.parametrize(
+    "fault", [Status(500), Status(200, "garbage"), CutBody(), CutConnection()], ids=lambda fault: str(fault)[:20]
+)
+async def test_a_lasting_fault_ends_as_error_after_the_last_attempt(fault: Step) -> None:
+    async with play(fault) as (endpoint, gateway, _):
+        await expect_status("error", gateway.ask(ask_as("a")), attempts=4)
+    assert len(endpoint.requests) == 4
+
+
+async def test_retry_after_is_honoured() -> None:
+    async with play(GOOD, BUSY, BUSY) as (_, gateway, backoff):
+        await gateway.ask(ask_as("a"))
+    assert len(backoff.slept_s) == 2
+    assert all(3.0 <= slept <= 3.3 for slept in backoff.slept_s)
+
+
+async def test_a_wait_longer_than_the_time_left_is_not_begun() -> None:
+    async with play(Status(429, headers={"Retry-After": "900"})) as (_, gateway, backoff):
+        await expect_status("error", gateway.ask(ask_as("a")), attempts=1)
+    assert backoff.slept_s == []
+
+
+async def test_a_permanent_error_is_asked_once_and_told_in_one_line() -> None:
+    async with play(Status(403, '{"error": {"message": "' + "no\\n" * 500 + '"}}')) as (endpoint, gateway, _):
+        error = await expect_status("error", gateway.ask(ask_as("a")), attempts=1)
+    assert len(endpoint.requests) == 1
+    assert "\n" not in str(error)
+    assert len(str(error)) < 300
+
+
+async def test_a_hang_ends_as_timeout_and_closes_the_request() -> None:
+    async with play(Hang(), timeout_s=0.05, attempts_max=2) as (endpoint, gateway, _):
+        await expect_status("timeout", gateway.ask(ask_as("a")), attempts=2)
+        await until(lambda: endpoint.given_up == 2)
+
+
+async def test_hung_calls_do_not_stop_the_others() -> None:
+    async with play(GOOD, *([Hang(), *[GOOD] * 9] * 20), timeout_s=0.2) as (_, gateway, _):
+        answers = await asyncio.gather(*(gateway.ask(ask_as(f"a{i}")) for i in range(200)))
+        assert gateway.statistics().retries == 20
+    assert all(answer.value == Guess(number=33) for answer in answers)
+
+
+async def test_a_truncated_answer_is_repaired_once_then_truncated() -> None:
+    cut = Reply('{"number": 3', finish_reason="length")
+    async with play(GOOD, cut) as (_, gateway, _):
+        assert (await gateway.ask(ask_as("a"))).attempts == 2
+    async with play(cut) as (endpoint, gateway, _):
+        await expect_status("truncated", gateway.ask(ask_as("a")), attempts=2)
+    assert len(endpoint.requests) == 2
+
+
+async def test_garbage_is_repaired_once_then_a_parse_error() -> None:
+    async with play(GOOD, Reply("a hundred and one")) as (endpoint, gateway, _):
+        assert (await gateway.ask(ask_as("a"))).attempts == 2
+        assert [message["role"] for message in endpoint.requests[1]["messages"]] == ["user", "assistant", "user"]
+    async with play(Reply('{"number": 101}')) as (endpoint, gateway, _):
+        error = await expect_status("parse_error", gateway.ask(ask_as("a")), attempts=2)
+    assert "less than or equal to 100" in str(error)
+
+
+@pytest.mark.parametrize("reply", [Reply("", refusal="I can't."), Reply("", finish_reason="content_filter")])
+async def test_a_refusal_is_asked_once(reply: Reply) -> None:
+    async with play(reply) as (endpoint, gateway, _):
+        await expect_status("refused", gateway.ask(ask_as("a")), attempts=1)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("refused", "mode", "attempts"),
+    [
+        ((), SchemaMode.JSON_SCHEMA, 1),
+        (("json_schema",), SchemaMode.JSON_OBJECT, 2),
+        (("json_schema", "json_object"), SchemaMode.PROMPT, 3),
+    ],
+)
+async def test_an_endpoint_gets_the_strictest_mode_it_accepts(
+    refused: tuple[str, ...], mode: SchemaMode, attempts: int
+) -> None:
+    async with play(GOOD, refused_formats=refused) as (_, gateway, _):
+        first = await gateway.ask(ask_as("a"))
+        second = await gateway.ask(ask_as("b"))
+        assert gateway.schema_modes() == {"m/Guess": mode}
+    assert (first.mode, first.attempts) == (mode, attempts)
+    assert (second.mode, second.attempts) == (mode, 1)
+
+
+async def test_every_question_of_a_crowd_ends_once_at_an_endpoint_with_all_faults() -> None:
+    faults = [BUSY, Status(500), CutBody(), CutConnection(), Status(200, "half {"), Reply("prose only"), Hang()]
+    steps = [step for fault in faults * 10 for step in (fault, GOOD, GOOD)]
+    async with play(GOOD, *steps, timeout_s=0.3) as (endpoint, gateway, _):
+        results = await asyncio.gather(*(gateway.ask(ask_as(f"a{i}")) for i in range(150)), return_exceptions=True)
+        statistics = gateway.statistics()
+    answers = [result for result in results if isinstance(result, Answer)]
+    errors = [result for result in results if isinstance(result, ModelError)]
+    assert len(answers) + len(errors) == 150
+    assert len(answers) >= 140
+    assert statistics.calls == len(endpoint.requests) == sum(result.attempts for result in [*answers, *errors])
+    assert (statistics.in_flight, statistics.waiting, statistics.held_back) == (0, 0, 0)
+
+
+async def expect_status(status: str, ask: Any, *, attempts: int) -> ModelError:
+    """Awaits a question that fails and returns its error."""
+    with pytest.raises(ModelError) as caught:
+        await ask
+    assert (caught.value.status, caught.value.attempts) == (status, attempts)
+    return caught.value
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits until the other side has noticed."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110  counts of the other side, which has no event for them
+            await asyncio.sleep(0.005)
