@@ -1,0 +1,99 @@
+"""What a watch is asked for, from the wire."""
+
+from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
+
+from env_server.model.changes import EventType
+from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WrongState
+from env_server.model.limits import Limits
+from env_server.model.names import ROOT, check_count, check_identity, split_path
+from env_server.model.watching import Filter, WatchSpec
+from env_server.rpc.decode_environments import decode_labels
+
+_LATER_TYPES = frozenset(events_pb2.EventType.values()) - {0} - {int(type_) for type_ in EventType}
+
+
+def decode_watch(message: session_pb2.WatchStart, client_id: str, limits: Limits) -> WatchSpec:
+    """A session's watch.
+
+    Raises:
+        InvalidRequest, LimitExceeded, NotSupported: naming the field.
+    """
+    if message.group:
+        raise NotSupported("watch.group")
+    return _decode_spec(message, client_id, limits)
+
+
+def decode_monitor(message: environment_service_pb2.MonitorRequest, limits: Limits) -> WatchSpec:
+    """A Monitor call's watch. Raises as `decode_watch`."""
+    if message.group:
+        raise NotSupported("monitor.group")
+    if message.client_id:
+        check_identity(message.client_id, "monitor.client_id")
+    return _decode_spec(message, message.client_id, limits)
+
+
+def check_history(asked: str, history: str) -> None:
+    """Accepts the history that a caller expects; empty = any.
+
+    Raises:
+        WrongState: HISTORY_MISMATCH.
+    """
+    if asked and asked != history:
+        raise WrongState(
+            Reason.HISTORY_MISMATCH,
+            f"the world's history is {history}, not the expected one",
+            metadata={"history": history},
+        )
+
+
+def _decode_spec(
+    message: session_pb2.WatchStart | environment_service_pb2.MonitorRequest, client_id: str, limits: Limits
+) -> WatchSpec:
+    if message.initial_state and message.from_revision:
+        raise InvalidRequest(Reason.INVALID_FIELD, "from_revision", "excludes initial_state")
+    if message.slow_policy not in session_pb2.SlowPolicy.values():
+        raise InvalidRequest(Reason.INVALID_FIELD, "slow_policy", "unknown policy")
+    return WatchSpec(
+        filter=_decode_filter(message.filter, client_id, limits),
+        from_revision=message.from_revision,
+        initial_state=message.initial_state,
+        conflate=message.slow_policy == session_pb2.SLOW_POLICY_CONFLATE,
+    )
+
+
+def _decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limits) -> Filter:
+    if message.region:
+        raise NotSupported("filter.region")
+    prefix = message.path_prefix
+    if prefix:
+        split_path(prefix, limits)
+    for name in ("path_glob", "key_glob"):
+        size = len(getattr(message, name).encode())
+        if size > limits.path_bytes_max:
+            raise LimitExceeded("path_bytes_max", limits.path_bytes_max, size)
+    if message.path_glob and not message.path_glob.startswith(ROOT):
+        raise InvalidRequest(Reason.INVALID_PATH, "filter.path_glob", "must begin with '/'")
+    if message.exclude_own and not client_id:
+        raise InvalidRequest(Reason.INVALID_FIELD, "filter.exclude_own", "needs a client_id")
+    if message.actor:
+        check_identity(message.actor, "filter.actor")
+    check_count(len(message.labels), "labels_max", limits)
+    return Filter(
+        path_prefix=prefix,
+        path_glob=message.path_glob,
+        key_glob=message.key_glob,
+        types=_decode_types(message),
+        labels=dict(decode_labels(message.labels, limits, "filter.labels")),
+        actor=message.actor,
+        excluded_producer=client_id if message.exclude_own else "",
+    )
+
+
+def _decode_types(message: events_pb2.EventFilter) -> frozenset[int]:
+    types = frozenset(message.types)
+    for number in types:
+        if number in _LATER_TYPES:
+            raise NotSupported(f"filter.types {events_pb2.EventType.Name(number)}")
+        if number not in events_pb2.EventType.values() or number == 0:
+            raise InvalidRequest(Reason.INVALID_FIELD, "filter.types", f"unknown type {number}")
+    return types

@@ -1,0 +1,151 @@
+"""Values, entries and environments to messages."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from env_api.v1 import operations_pb2, values_pb2
+
+from env_server.model.entries import Entry, StreamEnds, StreamItem
+from env_server.model.environments import (
+    Aggregate,
+    AggregateValue,
+    EnvironmentState,
+    GateState,
+)
+from env_server.model.frames import (
+    AggregatesRead,
+    EntryPage,
+    EntryRead,
+    EnvironmentPage,
+    Read,
+    StreamPage,
+)
+from env_server.model.values import Json, Nothing, Value
+
+
+def encode_value(value: Value | Nothing) -> values_pb2.Value | None:
+    """One value; None for NOTHING."""
+    build = _VALUES.get(type(value))
+    return build(value) if build is not None else None
+
+
+def encode_read(read: Read) -> operations_pb2.QueryResult:
+    """What a query found."""
+    if isinstance(read, EntryRead):
+        return operations_pb2.QueryResult(entry=encode_entry(read.path, read.key, read.entry))
+    if isinstance(read, EnvironmentState):
+        return operations_pb2.QueryResult(environment=encode_environment(read))
+    if isinstance(read, EntryPage):
+        page = operations_pb2.EntryPage(
+            entries=[encode_entry(read.path, key, entry) for key, entry in read.entries],
+            next_page_token=read.next_page_token,
+            revision=read.revision,
+        )
+        return operations_pb2.QueryResult(entries=page)
+    if isinstance(read, EnvironmentPage):
+        environments = operations_pb2.EnvironmentPage(
+            environments=[encode_environment(state) for state in read.environments],
+            next_page_token=read.next_page_token,
+            revision=read.revision,
+        )
+        return operations_pb2.QueryResult(environments=environments)
+    if isinstance(read, StreamPage):
+        items = [_encode_item(item) for item in read.items]
+        stream = operations_pb2.StreamPage(items=items, first_kept=read.first, next_sequence=read.next)
+        return operations_pb2.QueryResult(stream=stream)
+    return operations_pb2.QueryResult(aggregates=_encode_aggregates(read))
+
+
+def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
+    """An entry with its name."""
+    value, version, created, modified, kind = entry
+    message = values_pb2.Entry(
+        path=path,
+        key=key,
+        kind=kind,  # type: ignore[arg-type]
+        version=version,
+        create_revision=created,
+        modify_revision=modified,
+    )
+    if isinstance(value, StreamEnds):
+        message.stream_first = value.first
+        message.stream_next = value.next
+    elif not isinstance(value, Nothing):
+        message.value.CopyFrom(_VALUES[type(value)](value))
+    return message
+
+
+def encode_environment(state: EnvironmentState) -> values_pb2.Environment:
+    """An environment with what it declares."""
+    declaration = state.declaration
+    return values_pb2.Environment(
+        path=state.path,
+        kind=declaration.kind,
+        labels=declaration.labels,
+        config_json=declaration.config.text,
+        entry_schema_json=declaration.schema.text if declaration.schema is not None else b"",
+        aggregates=[_encode_aggregate(aggregate) for aggregate in declaration.aggregates],
+        gates=[_encode_gate(gate) for gate in state.gates],
+        version=state.version,
+        create_revision=state.created,
+        modify_revision=state.modified,
+        entry_count=state.entries,
+        child_count=state.children,
+    )
+
+
+def _encode_item(item: StreamItem) -> values_pb2.StreamItem:
+    return values_pb2.StreamItem(sequence=item.sequence, value=encode_value(item.value), revision=item.revision)
+
+
+def _encode_aggregates(read: AggregatesRead) -> operations_pb2.AggregateValues:
+    return operations_pb2.AggregateValues(
+        values=[_encode_aggregate_value(value) for value in read.values],
+        gates=[_encode_gate(gate) for gate in read.gates],
+    )
+
+
+def _encode_aggregate(aggregate: Aggregate) -> values_pb2.Aggregate:
+    return values_pb2.Aggregate(
+        name=aggregate.name,
+        function=int(aggregate.function),  # type: ignore[arg-type]
+        scope=int(aggregate.scope),  # type: ignore[arg-type]
+        in_generation=aggregate.in_generation,
+        bounds=aggregate.bounds,
+        field="".join("/" + token.replace("~", "~0").replace("/", "~1") for token in aggregate.field),
+    )
+
+
+def _encode_aggregate_value(value: AggregateValue) -> values_pb2.AggregateValue:
+    return values_pb2.AggregateValue(
+        name=value.name,
+        function=int(value.function),  # type: ignore[arg-type]
+        entries=value.entries,
+        numbers=value.numbers,
+        value=None if value.value is None else encode_value(value.value),
+        buckets=value.buckets,
+    )
+
+
+def _encode_gate(state: GateState) -> values_pb2.GateState:
+    gate = state.gate
+    return values_pb2.GateState(
+        gate=values_pb2.Gate(name=gate.name, count_target=gate.count_target, deadline_ms=gate.deadline_ms),
+        generation=gate.generation,
+        opened=gate.opened,
+        reported=state.reported,
+        cause=int(gate.cause),  # type: ignore[arg-type]
+        begin_revision=gate.begin_revision,
+        open_revision=gate.open_revision,
+    )
+
+
+_VALUES: Final[dict[type, Callable[[Any], values_pb2.Value]]] = {
+    type(None): lambda value: values_pb2.Value(null_value=True),
+    bool: lambda value: values_pb2.Value(bool_value=value),
+    int: lambda value: values_pb2.Value(int_value=value),
+    float: lambda value: values_pb2.Value(double_value=value),
+    str: lambda value: values_pb2.Value(string_value=value),
+    bytes: lambda value: values_pb2.Value(bytes_value=value),
+    Json: lambda value: values_pb2.Value(json_value=value.text),
+}
