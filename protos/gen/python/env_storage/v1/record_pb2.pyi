@@ -30,6 +30,7 @@ class Record(google.protobuf.message.Message):
     LAST_REVISION_FIELD_NUMBER: builtins.int
     WALL_TIME_NS_FIELD_NUMBER: builtins.int
     TERM_FIELD_NUMBER: builtins.int
+    PLACE_LABELS_FIELD_NUMBER: builtins.int
     ENVIRONMENT_NUMBERS_FIELD_NUMBER: builtins.int
     PATHS_FIELD_NUMBER: builtins.int
     PATH_FIELD_NUMBER: builtins.int
@@ -62,8 +63,12 @@ class Record(google.protobuf.message.Message):
     term: builtins.int
     """Term of the owner that wrote it."""
     @property
+    def place_labels(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
+        """Labels of each environment touched, as a JSON object; empty = none."""
+
+    @property
     def environment_numbers(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
-        """Environments touched: number and path, then an index a row."""
+        """Environments touched: number and path of each, then an index a row."""
 
     @property
     def paths(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
@@ -71,18 +76,26 @@ class Record(google.protobuf.message.Message):
     def path(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property
     def revision_offsets(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
-        """Revision of each row minus base_revision; empty = 1, 2, 3, ..."""
+        """Revision of each row minus base_revision; empty = 1, 2, 3, ... Never shortened otherwise: its length (or, when
+        empty, last_revision - base_revision) is the number of rows.
+        """
 
     @property
     def types(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property
     def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
-    def value_kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    def value_kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Number of each value's field in env_api.v1.Value, 0 = no value. A value stands in the column of its kind: bool and
+        int in ints, bytes and JSON in blobs, in the order of the rows.
+        """
+
     @property
     def ints(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property
-    def doubles(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    def doubles(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Never left out: 0.0 and -0.0 differ."""
+
     @property
     def strings(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
@@ -118,6 +131,7 @@ class Record(google.protobuf.message.Message):
         last_revision: builtins.int = ...,
         wall_time_ns: builtins.int = ...,
         term: builtins.int = ...,
+        place_labels: collections.abc.Iterable[builtins.bytes] | None = ...,
         environment_numbers: collections.abc.Iterable[builtins.int] | None = ...,
         paths: collections.abc.Iterable[builtins.str] | None = ...,
         path: collections.abc.Iterable[builtins.int] | None = ...,
@@ -140,7 +154,7 @@ class Record(google.protobuf.message.Message):
         outcomes: collections.abc.Iterable[Global___Outcome] | None = ...,
         frames: collections.abc.Iterable[Global___FrameOutcome] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___Record: typing_extensions.TypeAlias = Record
 
