@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as interfaces: a clock and a commit log. Both have a real and a simulated form."""
+"""What the engine needs from outside, as interfaces: a clock and a commit log, each in a real and a simulated form."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
@@ -71,7 +71,10 @@ class StateChunk(NamedTuple):
     producers: dict[str, ProducerMark | None]
     sessions: dict[str, SessionMark | None]
     entry_ranges_deleted: tuple[int, ...]
-    """Numbers of deleted environments whose entries, items and streams are to be dropped."""
+    """Numbers of deleted environments whose entries, items and streams are to be dropped, over several commits.
+
+    No later chunk may hold rows of them.
+    """
     applied_through: int | None
 
 
@@ -91,19 +94,40 @@ class CommitLog(Protocol):
     """The durable log and the state tables of one world. Appends from one thread; one writer commits."""
 
     def load(self) -> "Loaded":
-        """Head, state tables and the records after `applied_through`, as found at start."""
+        """Head, state tables and the records after `applied_through`, as found at open. Before `start`.
+
+        The state may be newer than `applied_through`: of a row of a record whose revision is not above that of the
+        entry or environment in the state, the effect is there already. Its environment may be gone altogether.
+        """
+
+    def start(
+        self,
+        *,
+        call: Callable[..., object],
+        on_durable: Callable[[int], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        """Begins to commit. Reports come by `call(on_durable, number)`: all records up to this one are durable.
+
+        `call` is the loop's call_soon_threadsafe. A failed commit is fatal: `call(on_fatal, error)` once, and nothing
+        becomes durable any more, whatever is appended.
+        """
 
     def append(self, changes: Changes, state: StateChunk | None) -> None:
         """Queues one sealed group (and a chunk of state) for the writer. Sets `changes.size_bytes`.
 
-        Groups queued together may share one fsync; they become durable in order. A failed commit is fatal: it calls
-        the log's `on_fatal` and nothing further becomes durable.
+        Groups queued together may share one fsync; they become durable in order. The chunk is encoded later, in the
+        writer: its dicts must not be changed any more.
         """
 
     def read(self, from_revision: int, bytes_max: int) -> list[Changes]:
         """Records that hold `from_revision` or later ones, in order, until `bytes_max` is exceeded or the log ends.
 
-        May block on disk: call it from a reader thread. Empty when `from_revision` lies above the log.
+        Records that hold only outcomes are left out. May block on disk: call it from a reader thread. Empty when
+        `from_revision` lies above the log.
+
+        Raises:
+            OutOfRange: REVISION_COMPACTED when it lies below.
         """
 
     @property
@@ -111,7 +135,10 @@ class CommitLog(Protocol):
         """The oldest revision still in the log; it rises as the log is trimmed."""
 
     def storage_bytes(self) -> int:
-        """Bytes in use of the map, log and state together."""
+        """Bytes in use of the map, log and state together, as of the last commit. Cheap."""
+
+    def free_bytes(self) -> int:
+        """Bytes that the disk still has for the log's file to grow. One system call."""
 
     def close(self) -> None:
         """Commits what is queued, then closes. No append may follow."""
