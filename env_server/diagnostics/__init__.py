@@ -1,0 +1,1 @@
+"""What helps to find out what a server does, and to make it fail where a test wants it to."""

@@ -1,0 +1,166 @@
+"""LmdbCommitLog: the commit log of a real server, in a directory of its own."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from env_server.model.changes import Changes
+from env_server.model.limits import Limits
+from env_server.model.ports import Head, Loaded, StateChunk
+from env_server.storage import layout, rows
+from env_server.storage.errors import StorageClosed
+from env_server.storage.groups import seal_group
+from env_server.storage.lmdb_commit import Committer
+from env_server.storage.lmdb_tables import Tables, open_tables, read_head, told_where
+from env_server.storage.log_reading import check_retained, replay, select
+from env_server.storage.rows import Pair
+from env_server.storage.writer import Writer
+
+
+class LmdbCommitLog:
+    """See ports.CommitLog. Made by `open`, then loaded, then started."""
+
+    def __init__(self, tables: Tables, head: Head, limits: Limits) -> None:
+        self._tables = tables
+        self._head = head
+        self._committer = Committer(tables, head, limits)
+        self._next_environment_number = head.next_environment_number
+        self._writer: Writer | None = None
+        self._closed = False
+        self._reading = threading.Condition()
+        self._readers = 0
+
+    @classmethod
+    def open(cls, directory: Path, limits: Limits, new_history: Callable[[], str]) -> "LmdbCommitLog":
+        """Opens the world in `directory`, or makes one whose history is `new_history()` where nothing is.
+
+        Raises:
+            StorageError: the directory is in use, of another format, or damaged; it is left as it is.
+            OSError: it cannot be made or read.
+        """
+        tables = open_tables(directory, limits, new_history)
+        try:
+            return cls(tables, read_head(tables), limits)
+        except BaseException:
+            tables.close()
+            raise
+
+    def load(self) -> Loaded:
+        """What was found, streamed. For the time before `start`; each part can be read once.
+
+        Raises:
+            DataLoss: from the streams, when a row or record is damaged.
+        """
+        with self._tables.env.begin() as transaction:
+            cursor = transaction.cursor(self._tables[layout.DROPPED])
+            dropped = frozenset(layout.NUMBER.unpack(key)[0] for key, _ in cursor)
+        return Loaded(
+            head=self._head,
+            environments=self._stream(rows.decode_environments, layout.ENVIRONMENTS),
+            entries=_without(dropped, self._stream(rows.decode_entries, layout.ENTRIES)),
+            items=_without(dropped, self._stream(rows.decode_items, layout.ITEMS)),
+            producers=self._stream(rows.decode_producers, layout.PRODUCERS),
+            sessions=self._stream(rows.decode_sessions, layout.SESSIONS),
+            records=self._replay(),
+        )
+
+    def start(
+        self,
+        *,
+        call: Callable[..., object],
+        on_durable: Callable[[int], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        """Starts the writer. `call(f, argument)` brings its reports to the world's thread."""
+        self._writer = Writer(self._tables.directory.name, self._committer.commit, call, on_durable, on_fatal)
+
+    def append(self, changes: Changes, state: StateChunk | None) -> None:
+        """See ports.CommitLog. The record is encoded at once, the chunk by the writer: leave its dicts alone.
+
+        Raises:
+            StorageClosed: not started, or closed.
+        """
+        if self._writer is None or self._closed:
+            raise StorageClosed(str(self._tables.directory), "append needs a log that is started and not closed")
+        group = seal_group(changes, state, self._next_environment_number)
+        self._next_environment_number = group.next_environment_number
+        self._writer.put(group)
+
+    def read(self, from_revision: int, bytes_max: int) -> list[Changes]:
+        """See ports.CommitLog.
+
+        Raises:
+            OutOfRange: REVISION_COMPACTED.
+            DataLoss: a record is damaged.
+            StorageClosed: closed.
+        """
+        with self._reading:
+            if self._closed:
+                raise StorageClosed(str(self._tables.directory), "read needs an open log")
+            self._readers += 1
+        try:
+            with told_where(self._tables.directory), self._tables.env.begin() as transaction:
+                cursor = transaction.cursor(self._tables[layout.LOG])
+                numbers = transaction.get(layout.META_HEAD, db=self._tables[layout.META])
+                revision = layout.HEAD.unpack(numbers)[0]
+                has_records = cursor.first()
+                base = layout.LOG_HEADER.unpack_from(cursor.value())[2] if has_records else revision
+                check_retained(from_revision, base + 1, revision)
+                if not has_records or not cursor.set_range(layout.log_key(from_revision, 0)):
+                    return []
+                return select(cursor.iternext(), from_revision, bytes_max)
+        finally:
+            with self._reading:
+                self._readers -= 1
+                self._reading.notify_all()
+
+    @property
+    def first_revision(self) -> int:
+        """See ports.CommitLog."""
+        return self._committer.first_revision
+
+    def storage_bytes(self) -> int:
+        """Bytes of the pages that hold data, as of the last commit. Pages freed inside the file do not count."""
+        return self._committer.storage_bytes
+
+    def free_bytes(self) -> int:
+        """Bytes that the file system still has for us; free pages inside the file come on top."""
+        found = os.statvfs(self._tables.directory)
+        return found.f_bavail * found.f_frsize
+
+    def close(self) -> None:
+        """See ports.CommitLog. Blocks until what is queued is durable and no read is under way; safe to repeat."""
+        with self._reading:
+            if self._closed:
+                return
+            self._closed = True
+        if self._writer is not None:
+            self._writer.stop()
+        with self._reading:
+            while self._readers:
+                self._reading.wait()
+        self._tables.close()
+
+    def _stream(self, decode: Callable[[Iterator[Pair]], Iterator[Any]], table: str) -> Iterator[Any]:
+        with told_where(self._tables.directory), self._tables.env.begin() as transaction:
+            yield from decode(iter(transaction.cursor(self._tables[table])))
+
+    def _replay(self) -> Iterator[Changes]:
+        with told_where(self._tables.directory), self._tables.env.begin() as transaction:
+            cursor = transaction.cursor(self._tables[layout.LOG])
+            # From the end, where the records to replay are: their number is known, their revision is not.
+            found = cursor.last()
+            while found and layout.LOG_KEY.unpack(cursor.key())[1] > self._head.applied_through:
+                found = cursor.prev()
+            if not found:
+                found = cursor.first()
+            yield from replay(cursor.iternext() if found else (), self._head)
+
+
+def _without(dropped: frozenset[int], rows_found: Iterator[Any]) -> Iterator[Any]:
+    """Leaves out what still lies in the tables of environments that are deleted."""
+    if not dropped:
+        return rows_found
+    return (row for row in rows_found if row[0] not in dropped)
