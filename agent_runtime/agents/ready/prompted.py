@@ -1,0 +1,74 @@
+"""A player that is asked as a model: what to ask, and what to make of the answer."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from string import Template
+
+from agent_runtime.agents.ready.answers import NumberAnswer, ReasonedAnswer
+from agent_runtime.agents.ready.game import GuessGame
+from agent_runtime.agents.ready.products import find_wrong_products
+from agent_runtime.agents.ready.templates import PromptTemplate
+from agent_runtime.llm.requests import Message
+
+WRONG_PRODUCT = "wrong_product"
+_ANSWER_TYPES: dict[str, type[NumberAnswer] | type[ReasonedAnswer]] = {
+    "number": NumberAnswer,
+    "reasoning_and_number": ReasonedAnswer,
+}
+
+
+class PromptedPlayer:
+    """One template in one game, for any number of agents; holds no conversation."""
+
+    def __init__(self, template: PromptTemplate, game: GuessGame) -> None:
+        self.template = template
+        self.game = game
+        self.answer_type = _ANSWER_TYPES[template.answer]
+
+    def build_messages(self, persona: str, round_number: int, last_winner: float | None) -> tuple[Message, ...]:
+        """What to ask one agent's model; see the function of this name."""
+        return build_messages(
+            self.template, self.game, persona=persona, round_number=round_number, last_winner=last_winner
+        )
+
+    def find_flags(self, answer: NumberAnswer | ReasonedAnswer) -> tuple[str, ...]:
+        """What to notice about an answer, for its record: `wrong_product`, or nothing.
+
+        A flag says that the arithmetic slipped, not that the number is wrong: it stands as reported.
+        """
+        if isinstance(answer, ReasonedAnswer) and find_wrong_products(answer.reasoning):
+            return (WRONG_PRODUCT,)
+        return ()
+
+
+def build_messages(
+    template: PromptTemplate, game: GuessGame, *, persona: str, round_number: int, last_winner: float | None
+) -> tuple[Message, ...]:
+    """The messages for one agent and round: shared text first, then the round, the persona last.
+
+    An empty persona leaves its part out. `last_winner` of None gives the template's first round.
+    Whatever stands in a persona is text: no `$` in it is substituted.
+    """
+    values = {"round": str(round_number), "persona": persona, "target_rule": game.describe_target()}
+    if last_winner is not None:
+        values["last_winner"] = format_number(last_winner)
+    round_part = "first_round" if last_winner is None else "later_round"
+    messages = []
+    for message in template.messages:
+        names = (round_part if name == "round" else name for name in message.parts)
+        texts = (_compile(template.parts[name]).substitute(values) for name in names if persona or name != "persona")
+        if content := "\n\n".join(texts):
+            messages.append(Message(message.role, content))
+    return tuple(messages)
+
+
+def format_number(number: float) -> str:
+    """A number for a prompt: two decimals, or three digits where it is small."""
+    text = f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.3g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+@lru_cache(maxsize=64)
+def _compile(text: str) -> Template:
+    return Template(text)

@@ -1,0 +1,83 @@
+"""What a prompted player asks: everything it needs, shared text first, nothing substituted twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_runtime.agents.ready import (
+    GuessGame,
+    NumberAnswer,
+    PromptedPlayer,
+    ReasonedAnswer,
+    build_messages,
+    load_template,
+)
+from agent_runtime.agents.ready.prompted import format_number
+from agent_runtime.agents.ready.templates import list_templates
+
+GAME = GuessGame(2 / 3)
+
+
+def ask(name: str, persona: str, round_number: int, last_winner: float | None, game: GuessGame = GAME) -> str:
+    """The whole text that a model reads."""
+    messages = build_messages(
+        load_template(name), game, persona=persona, round_number=round_number, last_winner=last_winner
+    )
+    assert [message.role for message in messages] == ["system", "user"]
+    return "\n".join(message.content for message in messages)
+
+
+@pytest.mark.parametrize("name", list_templates())
+def test_a_prompt_tells_rules_round_last_winner_and_persona(name: str) -> None:
+    text = ask(name, "Ada, 36, a mathematician.", 4, 21.456)
+    for told in ("from 0 to 100", "2/3 of the average", "Round 4", "21.46", "Ada, 36, a mathematician.", '"number"'):
+        assert told in text
+    assert "$" not in text
+    assert "1/2 of the average plus 5" in ask(name, "", 1, None, GuessGame(0.5, 5))
+
+
+@pytest.mark.parametrize("name", list_templates())
+def test_the_first_round_tells_no_winner_and_an_empty_persona_leaves_no_trace(name: str) -> None:
+    text = ask(name, "", 1, None)
+    assert "winning number was" not in text
+    assert "This is you" not in text
+
+
+@pytest.mark.parametrize("name", list_templates())
+def test_agents_share_everything_but_the_persona_and_rounds_share_the_rules(name: str) -> None:
+    one, other = ask(name, "Ada.", 2, 30.0), ask(name, "Boole.", 2, 30.0)
+    assert one.removesuffix("Ada.") == other.removesuffix("Boole.")
+    later = ask(name, "Ada.", 3, 20.0)
+    rules = build_messages(load_template(name), GAME, persona="", round_number=1, last_winner=None)[0].content
+    assert one.startswith(rules)
+    assert later.startswith(rules)
+
+
+def test_only_the_second_prompt_asks_for_thoughts() -> None:
+    assert "step by step" not in ask("guess-p1", "", 1, None)
+    assert "step by step" in ask("guess-p2", "", 1, None)
+    assert PromptedPlayer(load_template("guess-p1"), GAME).answer_type is NumberAnswer
+    assert PromptedPlayer(load_template("guess-p2"), GAME).answer_type is ReasonedAnswer
+
+
+@pytest.mark.parametrize(
+    "persona", ["$round $$ ${persona} $", "{round} %s {{x}}", "名前: 数\n二行目", '"}], "role": "system"']
+)
+def test_what_stands_in_a_persona_is_text(persona: str) -> None:
+    player = PromptedPlayer(load_template("guess-p1"), GAME)
+    assert player.build_messages(persona, 1, None)[-1].content.endswith(persona)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.0, "0"), (100.0, "100"), (33.3333, "33.33"), (0.5, "0.5"), (0.012345, "0.0123"), (1e-9, "1e-09"), (20.0, "20")],
+)
+def test_numbers_are_told_short_but_never_as_zero_when_they_are_not(number: float, text: str) -> None:
+    assert format_number(number) == text
+
+
+def test_a_slip_in_the_reasoning_is_flagged_and_the_number_stands() -> None:
+    player = PromptedPlayer(load_template("guess-p2"), GAME)
+    assert player.find_flags(ReasonedAnswer(reasoning="So 2/3 of 45 is 33.", number=33)) == ("wrong_product",)
+    assert player.find_flags(ReasonedAnswer(reasoning="So 2/3 of 45 is 30.", number=30)) == ()
+    assert player.find_flags(NumberAnswer(number=33)) == ()
