@@ -62,6 +62,9 @@ def _start_server(settings: LocalServerSettings):  # type: ignore[no-untyped-def
     params.n_threads_http = settings.slots + 2
     params.cpuparams.n_threads = settings.threads
     params.cpuparams_batch.n_threads = settings.threads
+    # Waiting threads sleep instead of spinning: the runtime needs the same cores.
+    params.cpuparams.poll = 0
+    params.cpuparams_batch.poll = 0
     params.n_gpu_layers = 0
     # Take the sizes as given instead of fitting them to the machine's free memory.
     params.fit_params = False
