@@ -1,0 +1,329 @@
+"""The handle of one environment: its entries, declarations, operations and events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from env_api.v1 import operations_pb2, session_pb2
+
+from ecumene.client import actions
+from ecumene.client.actions import WriteOptions
+from ecumene.client.model import (
+    Aggregate,
+    Aggregates,
+    Entry,
+    EntryKind,
+    EntryPage,
+    EnvironmentInfo,
+    EnvironmentPage,
+    EventFilter,
+    EventType,
+    Gate,
+    GateState,
+    Invoked,
+    Json,
+    StreamPage,
+    Value,
+    Written,
+)
+from ecumene.client.op_calls import OpCalls
+from ecumene.client.reasons import EntryNotFoundError, GateNotFoundError
+from ecumene.client.transaction import Writes
+from ecumene.client.values import OP_FIELDS, convert_value, encode_json
+from ecumene.client.watches import Watch
+
+if TYPE_CHECKING:
+    from ecumene.client.world import World
+
+
+class Environment:
+    """An environment at a path; making the handle asks the server nothing.
+
+    Every awaited op is one op of the session: those issued in the same loop step travel in one frame, ops on one
+    key take effect in the order in which they were issued, and an op whose connection breaks is sent again under
+    its old number and executed once. Writes return what they did; all raise EcumeneError, among them
+    EnvironmentNotFoundError, LimitExceededError, and with conditions PreconditionFailedError or GateClosedError.
+    A cancelled wait does not take a write back. With `timeout_s`, an op that is not answered in time raises
+    DeadlineExceededError, and the server drops it if it still waits there.
+    """
+
+    def __init__(self, world: World, path: str, timeout_s: float | None = None) -> None:
+        self._world = world
+        self._ops = OpCalls(world.session, path, timeout_s)
+        self.path = path
+        self.timeout_s = timeout_s
+
+    def child(self, name: str) -> Environment:
+        """The handle of the environment `name` below this one."""
+        return Environment(self._world, f"{self.path.rstrip('/')}/{name}", self.timeout_s)
+
+    async def register(
+        self,
+        *,
+        kind: str = "",
+        labels: Mapping[str, str] | None = None,
+        config: Mapping[str, Json] | None = None,
+        entry_schema: Mapping[str, Json] | None = None,
+        aggregates: Sequence[Aggregate] = (),
+        gates: Sequence[Gate] = (),
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Create the environment; its parent must exist. `kind` "" = basic, else a behaviour of the server.
+
+        Raises:
+            EnvironmentExistsError: it exists, unless `if_absent`; that leaves it as it is.
+            KindNotFoundError: no such behaviour is installed.
+        """
+        register = actions.register_environment(
+            kind=kind,
+            labels=labels or {},
+            config=config,
+            entry_schema=entry_schema,
+            aggregates=aggregates,
+            gates=gates,
+            if_absent=if_absent,
+        )
+        return await self._ops.answer(self._ops.write(session_pb2.Op(register=register), options), Written)
+
+    async def describe(self) -> EnvironmentInfo:
+        """The environment's declarations, state of its gates, and counts."""
+        return await self._ops.answer(
+            self._ops.read("", operations_pb2.Query(get=operations_pb2.Get())), EnvironmentInfo
+        )
+
+    async def change(
+        self,
+        *,
+        set_labels: Mapping[str, str] | None = None,
+        remove_labels: Sequence[str] = (),
+        merge_config: Mapping[str, Json] | None = None,
+        set_aggregates: Sequence[Aggregate] = (),
+        remove_aggregates: Sequence[str] = (),
+        set_gates: Sequence[Gate] = (),
+        remove_gates: Sequence[str] = (),
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once."""
+        change = operations_pb2.EnvironmentUpdate(
+            set_labels=dict(set_labels or {}),
+            remove_labels=remove_labels,
+            merge_config_json=encode_json(dict(merge_config)) if merge_config else b"",
+            set_aggregates=[actions.fill_aggregate(aggregate) for aggregate in set_aggregates],
+            remove_aggregates=remove_aggregates,
+            set_gates=[actions.fill_gate(gate) for gate in set_gates],
+            remove_gates=remove_gates,
+        )
+        return await self._ops.answer(self._ops.update("", actions.update_environment(change), options), Written)
+
+    async def unregister(
+        self, *, recursive: bool = False, if_present: bool = False, **options: Unpack[WriteOptions]
+    ) -> Written:
+        """Delete the environment with its entries.
+
+        Raises:
+            HasChildrenError: it has children, and `recursive` is not given.
+        """
+        delete = operations_pb2.Delete(recursive=recursive, if_present=if_present)
+        return await self._ops.answer(self._ops.write(session_pb2.Op(delete=delete), options), Written)
+
+    async def set(self, key: str, value: Value, **options: Unpack[WriteOptions]) -> Written:
+        """Replace an entry's value, creating it when it is absent."""
+        kind, wire = convert_value(value)
+        return await self._ops.answer(
+            self._ops.write(session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire}), options), Written
+        )
+
+    async def create(
+        self, key: str, value: Value, *, if_absent: bool = False, **options: Unpack[WriteOptions]
+    ) -> Written:
+        """Create an entry.
+
+        Raises:
+            EntryExistsError: it exists, unless `if_absent`; that leaves it as it is.
+        """
+        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent)
+        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
+
+    async def create_stream(
+        self, key: str, *, items_max: int = 0, if_absent: bool = False, **options: Unpack[WriteOptions]
+    ) -> Written:
+        """Create a stream that keeps the last `items_max` items; 0 = the server's default."""
+        register = actions.register_entry(
+            EntryKind.STREAM, None, if_absent=if_absent, items_max=items_max, has_value=False
+        )
+        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
+
+    async def get(self, key: str, *, inherit: bool = False) -> Entry:
+        """An entry; with `inherit`, that of the nearest ancestor that has one.
+
+        Raises:
+            EntryNotFoundError: there is none.
+        """
+        query = operations_pb2.Query(get=operations_pb2.Get(inherit=inherit))
+        return await self._ops.answer(self._ops.read(key, query), Entry)
+
+    async def value(self, key: str, default: Value = None, *, inherit: bool = False) -> Value:
+        """An entry's value, or `default` when there is no entry."""
+        try:
+            return (await self.get(key, inherit=inherit)).value
+        except EntryNotFoundError:
+            return default
+
+    async def increment(self, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> Written:
+        """Add to a counter, created by its first increment; `Written.value` is the new sum.
+
+        The type of `amount` is the counter's: ints count exactly in 64 bits.
+        """
+        return await self._ops.answer(self._ops.update(key, actions.increment(amount), options), Written)
+
+    async def append(self, key: str, item: Value, **options: Unpack[WriteOptions]) -> Written:
+        """Append one item to a stream, created by its first append; `Written.sequence` is its number."""
+        return await self._ops.answer(self._ops.update(key, actions.append(item), options), Written)
+
+    async def merge(self, key: str, patch: Mapping[str, Json], **options: Unpack[WriteOptions]) -> Written:
+        """RFC 7396 merge patch on a JSON value: None removes a field; an absent entry counts as {}."""
+        return await self._ops.answer(self._ops.update(key, actions.merge(patch), options), Written)
+
+    async def delete(self, key: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> Written:
+        """Delete an entry.
+
+        Raises:
+            EntryNotFoundError: there is none, unless `if_present`.
+        """
+        delete = operations_pb2.Delete(if_present=if_present)
+        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, delete=delete), options), Written)
+
+    async def entries(self, prefix: str = "", *, page_size: int = 0) -> AsyncIterator[Entry]:
+        """Entries in key order, all at one revision; pages are fetched as they are needed.
+
+        Raises:
+            PageExpiredError: more than 30 s passed between two pages.
+        """
+        token = ""
+        while True:
+            ask = operations_pb2.ListEntries(key_prefix=prefix, page_size=page_size, page_token=token)
+            page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_entries=ask)), EntryPage)
+            for entry in page.entries:
+                yield entry
+            token = page.next_page_token
+            if not token:
+                return
+
+    async def children(
+        self, prefix: str = "", *, labels: Mapping[str, str] | None = None, page_size: int = 0
+    ) -> AsyncIterator[EnvironmentInfo]:
+        """Child environments in path order, all at one revision; pages as in `entries`."""
+        token = ""
+        while True:
+            ask = operations_pb2.ListChildren(
+                name_prefix=prefix, labels=dict(labels or {}), page_size=page_size, page_token=token
+            )
+            page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_children=ask)), EnvironmentPage)
+            for environment in page.environments:
+                yield environment
+            token = page.next_page_token
+            if not token:
+                return
+
+    async def read_stream(self, key: str, *, from_sequence: int = 0, limit: int = 0) -> StreamPage:
+        """Items of a stream from a number on; 0 = the oldest kept, and at most 1,000 items.
+
+        Raises:
+            EntryNotFoundError: there is no such stream.
+            EntryKindMismatchError: the entry is not a stream.
+        """
+        ask = operations_pb2.ReadStream(from_sequence=from_sequence, limit=limit)
+        return await self._ops.answer(self._ops.read(key, operations_pb2.Query(stream=ask)), StreamPage)
+
+    async def aggregates(self, *names: str) -> Aggregates:
+        """Values of the aggregates named (none = all), and the state of the gates."""
+        return await self._ops.answer(self._ops.read("", _ask_aggregates(names)), Aggregates)
+
+    async def begin_generation(
+        self,
+        gate: str,
+        *,
+        count_target: int | None = None,
+        deadline_ms: int | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> GateState:
+        """Begin the gate's next generation; entries written from now on are its reports.
+
+        Returns the gate as read right behind it: `generation` is the one begun, unless someone else began
+        another in between (then `begin_revision` differs). `count_target` and `deadline_ms` replace the gate's
+        own for this and later generations.
+
+        Raises:
+            GateNotFoundError: the environment has no such gate.
+        """
+        begin = operations_pb2.GateBegin(gate=gate, count_target=count_target, deadline_ms=deadline_ms)
+        change = operations_pb2.EnvironmentUpdate(begin_generation=begin)
+        # Both are issued in this loop step, so they travel and take effect next to each other.
+        begun = self._ops.update("", actions.update_environment(change), options)
+        states = self._ops.read("", _ask_aggregates(()))
+        _, read = await asyncio.gather(self._ops.answer(begun, Written), self._ops.answer(states, Aggregates))
+        if gate not in read.gates:
+            raise GateNotFoundError(f"no gate {gate!r} in {self.path}")
+        return read.gates[gate]
+
+    async def open_gate(self, gate: str, generation: int, **options: Unpack[WriteOptions]) -> Written:
+        """Open the gate now, if it still collects this generation.
+
+        Raises:
+            GateClosedError: it does not.
+        """
+        change = operations_pb2.EnvironmentUpdate(open_gate=operations_pb2.GateOpen(gate=gate, generation=generation))
+        return await self._ops.answer(self._ops.update("", actions.update_environment(change), options), Written)
+
+    async def invoke(self, operation: str, /, **args: Json) -> Json:
+        """Run an operation of the environment's behaviour; returns what it returned.
+
+        Raises:
+            OperationNotFoundError, InvalidArgumentsError: it has no such operation, or other parameters.
+            OperationRefusedError: the behaviour said no; nothing happened.
+            QueueFullError: too many operations wait.
+        """
+        return (await self.run(operation, args)).result
+
+    async def run(
+        self,
+        operation: str,
+        args: Mapping[str, Json] | None = None,
+        *,
+        companions: Writes | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Invoked:
+        """`invoke` in full: with up to 16 companion writes, committed in the operation's revision, and options."""
+        invoke = operations_pb2.Invoke(
+            operation=operation,
+            args_json=encode_json(dict(args)) if args else b"",
+            companions=companions.messages if companions else (),
+        )
+        return await self._ops.answer(self._ops.write(session_pb2.Op(invoke=invoke), options), Invoked)
+
+    def watch(
+        self,
+        *,
+        types: Sequence[EventType] = (),
+        key_glob: str = "",
+        from_revision: int = 0,
+        history: str = "",
+        initial_state: bool = False,
+        exclude_own: bool = False,
+        conflate: bool = False,
+    ) -> Watch:
+        """Events of this environment and all below it, one by one; see World.watch for the arguments."""
+        return self._world.watch(
+            EventFilter(path_prefix=self.path, types=tuple(types), key_glob=key_glob, exclude_own=exclude_own),
+            from_revision=from_revision,
+            history=history,
+            initial_state=initial_state,
+            conflate=conflate,
+        )
+
+
+def _ask_aggregates(names: Sequence[str]) -> operations_pb2.Query:
+    return operations_pb2.Query(aggregates=operations_pb2.ReadAggregates(names=names))

@@ -1,0 +1,60 @@
+"""Single ops of one environment: issued now, answered when awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from env_api.v1 import operations_pb2, session_pb2
+
+from ecumene.client.errors import DeadlineExceededError, ErrorDetails, Executed
+from ecumene.client.model import Outcome
+
+if TYPE_CHECKING:
+    from ecumene.client.session import Session
+
+Kind = TypeVar("Kind", bound=Outcome)
+
+
+class OpCalls:
+    """Puts ops at a path into the session. What issues is not async, so that ops issued together stay together."""
+
+    def __init__(self, session: Session, path: str, timeout_s: float | None) -> None:
+        self._session = session
+        self._path = path
+        self._timeout_s = timeout_s
+        self._deadline_ms = max(1, int(timeout_s * 1000)) if timeout_s is not None else 0
+
+    def write(self, op: session_pb2.Op, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
+        """Issue a write."""
+        return self._session.issue(self._path, op, options, self._deadline_ms)
+
+    def update(self, key: str, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
+        """Issue an update of an entry, or without a key of the environment."""
+        return self.write(session_pb2.Op(key=key, update=update), options)
+
+    def read(self, key: str, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
+        """Issue a read."""
+        return self.write(session_pb2.Op(key=key, query=query), {})
+
+    async def answer(self, issued: asyncio.Future[Outcome], kind: type[Kind]) -> Kind:
+        """Wait for the outcome of an op that was issued.
+
+        Raises:
+            DeadlineExceededError: it did not come within the handle's timeout; the op may have had its effect.
+            EcumeneError: the op failed.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                outcome = await issued
+        except TimeoutError as error:
+            details = ErrorDetails(
+                message=f"no answer for {self._path} within {self._timeout_s} s",
+                reason="DEADLINE",
+                executed=Executed.UNKNOWN,
+            )
+            raise DeadlineExceededError(details) from error
+        if not isinstance(outcome, kind):
+            raise TypeError(f"the server answered {type(outcome).__name__} instead of {kind.__name__}")
+        return outcome

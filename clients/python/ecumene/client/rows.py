@@ -1,0 +1,184 @@
+"""Op frames under construction: rows of any op, or one block of equal ops in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from env_api.v1 import session_pb2
+
+from ecumene.client.actions import add_condition, is_condition
+from ecumene.client.model import Value
+from ecumene.client.values import OP_FIELDS, convert_value, encode_json, refuse_value
+
+# Options that have a column of their own in a frame, and what "none" is in it.
+_COLUMNS: dict[str, tuple[str, Any]] = {
+    "producer": ("producers", ""),
+    "seq": ("producer_seqs", 0),
+    "gate_generation": ("gate_generations", 0),
+    "expect_version": ("expect_versions", 0),
+    "actor": ("actors", ""),
+    "cause": ("causes", ""),
+}
+
+
+class Rows:
+    """Ops of one frame, in order. Columns of options come into being when the first op needs them."""
+
+    __slots__ = ("_columns", "_frame", "_paths", "_request")
+
+    def __init__(self) -> None:
+        self._request = session_pb2.SessionRequest()
+        self._frame = self._request.frame
+        self._paths: dict[str, int] = {}
+        self._columns: dict[str, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._frame.ops)
+
+    def append_set(self, path: str, key: str, value: Value, options: Mapping[str, Any]) -> int:
+        """Add a row that sets a value; returns its index. Adds nothing when it raises.
+
+        Raises:
+            InvalidValueError: no kind can hold the value.
+        """
+        if type(value) is float and not options:
+            # The commonest row by far: a report of a number.
+            self._frame.ops.add(path=self._place(path), key=key, set_double=value)
+            return len(self._frame.ops) - 1
+        kind, wire = convert_value(value)
+        op = session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire})
+        apply_conditions(op, options)
+        return self.append(path, op, options)
+
+    def append(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
+        """Add a row whose conditions are in it already; returns its index."""
+        index = len(self._frame.ops)
+        op.path = self._place(path)
+        self._frame.ops.append(op)
+        for name, value in options.items():
+            if name in _COLUMNS and value != _COLUMNS[name][1]:
+                self._put(name, index, value)
+        return index
+
+    def encode(self, seq: int, *, return_versions: bool = False, deadline_ms: int = 0) -> bytes:
+        """The message that carries the frame. Call it once; nothing may be added later."""
+        frame = self._frame
+        count = len(frame.ops)
+        for name, column in self._columns.items():
+            field, default = _COLUMNS[name]
+            getattr(frame, field).extend(column + [default] * (count - len(column)))
+        self._columns.clear()
+        frame.seq = seq
+        frame.paths.extend(self._paths)
+        frame.return_versions = return_versions
+        frame.deadline_ms = deadline_ms
+        return self._request.SerializeToString()
+
+    def _place(self, path: str) -> int:
+        place = self._paths.get(path)
+        if place is None:
+            place = self._paths[path] = len(self._paths)
+        return place
+
+    def _put(self, name: str, index: int, value: Any) -> None:
+        column = self._columns.setdefault(name, [])
+        column.extend([_COLUMNS[name][1]] * (index - len(column)))
+        column.append(value)
+
+
+def apply_conditions(op: session_pb2.Op, options: Mapping[str, Any]) -> None:
+    """Put those conditions of a write into its row that have no column.
+
+    Raises:
+        TypeError: an option is unknown.
+        InvalidValueError: `expect_value` is no value.
+    """
+    for name, value in options.items():
+        in_column = name in _COLUMNS and (value or name != "expect_version")
+        if not in_column and is_condition(name, value):
+            add_condition(op.preconditions.add(), name, value)
+
+
+def measure_row(path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
+    """Bytes that a row adds to a frame, rounded up: its path is counted as if it stood in no other row."""
+    size = op.ByteSize() + 4 * len(path) + 16
+    for value in options.values():
+        size += 4 * len(value) + 8 if type(value) is str else 12
+    return size
+
+
+def encode_block(
+    seq: int,
+    path: str,
+    keys: Sequence[str],
+    values: Sequence[Value],
+    *,
+    producers: Sequence[str] | None = None,
+    seqs: Sequence[int] | int = 0,
+    gate_generation: int = 0,
+    actors: Sequence[str] | None = None,
+    causes: Sequence[str] | None = None,
+    add: bool = False,
+    return_versions: bool = False,
+    deadline_ms: int = 0,
+) -> bytes:
+    """The message of a frame of equal ops: each sets, or with `add` increments, one value under `path`.
+
+    Raises:
+        InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
+    """
+    count = len(keys)
+    if len(values) != count:
+        raise refuse_value(f"{len(values)} values for {count} keys")
+    request = session_pb2.SessionRequest()
+    frame = request.frame
+    frame.seq = seq
+    frame.paths.append(path)
+    block = frame.block
+    block.keys.extend(keys)
+    block.add = add
+    _fill_values(block, values)
+    _extend(frame.producers, producers, count, "producers")
+    if isinstance(seqs, int):
+        if seqs:
+            frame.producer_seqs.append(seqs)
+    else:
+        _extend(frame.producer_seqs, seqs, count, "seqs")
+    if gate_generation:
+        frame.gate_generations.append(gate_generation)
+    _extend(frame.actors, actors, count, "actors")
+    _extend(frame.causes, causes, count, "causes")
+    frame.return_versions = return_versions
+    frame.deadline_ms = deadline_ms
+    return request.SerializeToString()
+
+
+def _fill_values(block: session_pb2.SetBlock, values: Sequence[Value]) -> None:
+    if hasattr(values, "tolist"):  # arrays of numpy and of the standard library
+        values = values.tolist()
+    kinds = set(map(type, values))
+    try:
+        if kinds <= {float, int} and float in kinds:
+            block.doubles.extend(values)  # type: ignore[arg-type]
+        elif kinds == {int}:
+            block.ints.extend(values)  # type: ignore[arg-type]
+        elif block.add:
+            raise refuse_value("a block that adds holds numbers")
+        elif kinds == {str}:
+            block.strings.extend(values)  # type: ignore[arg-type]
+        elif kinds and kinds <= {dict, list, tuple}:
+            block.json.extend(map(encode_json, values))
+        elif kinds:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise refuse_value(f"a block holds floats, ints, strings or documents, of one kind; not {names}")
+    except (ValueError, OverflowError) as error:
+        raise refuse_value(f"a value does not fit its kind: {error}") from error
+
+
+def _extend(column: Any, given: Sequence[Any] | None, count: int, name: str) -> None:
+    if given is None:
+        return
+    if len(given) not in (1, count):
+        raise refuse_value(f"{len(given)} {name} for {count} keys")
+    column.extend(given)
