@@ -8,16 +8,20 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from agent_runtime.llm.errors import ModelError, ModelTimeoutError, ModelUnavailableError
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
+from agent_runtime.llm.slots import Slots
 from agent_runtime.llm.structured import ModeMemory, ask_typed
 
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 20.0
+
+_HELD_BACK, _WAITING, _IN_FLIGHT = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,8 @@ class Gateway:
         self._sleep = sleep
         self._jitter = jitter
         self._modes = ModeMemory()
-        self._places = asyncio.Semaphore(in_flight_max + queue_max)
-        self._slots = asyncio.Semaphore(in_flight_max)
+        self._places = Slots(in_flight_max + queue_max)
+        self._slots = Slots(in_flight_max)
         self._in_flight = self._waiting = self._held_back = 0
         self._answers = self._calls = self._retries = 0
         self._prompt_tokens = self._completion_tokens = 0
@@ -112,14 +116,30 @@ class Gateway:
         Raises:
             ModelError: one of its classes, each with the turn status it gives and what it had cost.
         """
+        # One coroutine for all stages of waiting: each further one would cost every waiting agent
+        # half a kilobyte.
+        stage = _HELD_BACK
+        self._held_back += 1
         try:
-            return await self._ask_in_queue(request)
+            await self._places.acquire()
+            stage = _WAITING
+            self._held_back -= 1
+            self._waiting += 1
+            if not isinstance(request, ModelRequest):
+                request = request()
+            await self._slots.acquire()
+            stage = _IN_FLIGHT
+            self._waiting -= 1
+            self._in_flight += 1
+            return await self._ask_now(request)
         except asyncio.CancelledError:
             self._failures["cancelled"] += 1
             raise
         except ModelError as error:
             self._failures[error.status] += 1
             raise
+        finally:
+            self._leave(stage)
 
     def statistics(self) -> GatewayStatistics:
         """Returns a snapshot."""
@@ -143,35 +163,21 @@ class Gateway:
         """Closes the provider. End the asking tasks first: calls in flight fail. May be called twice."""
         await self._provider.aclose()
 
-    async def _ask_in_queue(self, request: ModelRequest | Callable[[], ModelRequest]) -> Answer:
-        self._held_back += 1
-        try:
-            await self._places.acquire()
-        finally:
+    def _leave(self, stage: int) -> None:
+        """Gives back what a question holds that ends in `stage`."""
+        if stage == _HELD_BACK:
             self._held_back -= 1
-        try:
-            if not isinstance(request, ModelRequest):
-                request = request()
-            self._waiting += 1
-            try:
-                await self._slots.acquire()
-            finally:
-                self._waiting -= 1
-            self._in_flight += 1
-            try:
-                return await self._ask_now(request)
-            finally:
-                self._in_flight -= 1
-                self._slots.release()
-        finally:
-            self._places.release()
+            return
+        if stage == _IN_FLIGHT:
+            self._in_flight -= 1
+            self._slots.release()
+        else:
+            self._waiting -= 1
+        self._places.release()
 
     async def _ask_now(self, request: ModelRequest) -> Answer:
         question = _Question(self._clock())
-
-        async def complete(asked: ModelRequest, mode: SchemaMode) -> Completion:
-            return await self._complete(asked, mode, question)
-
+        complete = partial(self._complete, question)
         try:
             completion, value, mode = await ask_typed(request, complete, self._modes, repairs_max=self._repairs_max)
         except ModelError as error:
@@ -192,9 +198,9 @@ class Gateway:
             mode=mode,
         )
 
-    async def _complete(self, request: ModelRequest, mode: SchemaMode, question: _Question) -> Completion:
+    async def _complete(self, question: _Question, request: ModelRequest, mode: SchemaMode) -> Completion:
         try:
-            return await self._call_once(request, mode, question)
+            return await self._call_once(question, request, mode)
         except ModelError as error:
             if not error.transient:
                 raise
@@ -206,7 +212,7 @@ class Gateway:
             if first_failure:
                 raise first_failure.pop()
             self._retries += 1
-            return await self._call_once(request, mode, question)
+            return await self._call_once(question, request, mode)
 
         return await self._retrying(question)(attempt)
 
@@ -234,7 +240,7 @@ class Gateway:
             return max(delay_s, error.retry_after_s * (1.0 + 0.1 * self._jitter()))
         return delay_s
 
-    async def _call_once(self, request: ModelRequest, mode: SchemaMode, question: _Question) -> Completion:
+    async def _call_once(self, question: _Question, request: ModelRequest, mode: SchemaMode) -> Completion:
         self._calls += 1
         question.attempts += 1
         if question.attempts > 1:

@@ -49,12 +49,11 @@ class LocalProvider:
         slots: int = SLOTS,
         context_tokens: int = CONTEXT_TOKENS,
         threads: int = 2,
-        timeout_s: float = 120.0,
     ) -> LocalProvider:
         """Loads the model and returns when it answers.
 
         `slots` questions are answered in parallel, each with room for `context_tokens` tokens of
-        prompt and answer (23 KB of memory a token). `timeout_s` bounds one call.
+        prompt and answer (23 KB of memory a token).
 
         Raises:
             ModelSetupError: a package is missing, or the server did not start.
@@ -73,7 +72,7 @@ class LocalProvider:
         except BaseException:
             await _end_process(process)
             raise
-        client = OpenAIProvider(f"{address}/v1", api_key=ApiKey(api_key), connections_max=slots, timeout_s=timeout_s)
+        client = OpenAIProvider(f"{address}/v1", api_key=ApiKey(api_key), connections_max=slots)
         return cls(process, client)
 
     async def complete(self, request: ModelRequest, mode: SchemaMode) -> Completion:

@@ -42,10 +42,11 @@ class OpenAIProvider:
         *,
         api_key: ApiKey | None = None,
         connections_max: int = 64,
-        timeout_s: float = 60.0,
+        timeout_s: float | None = None,
         max_tokens_field: str = "max_tokens",
     ) -> None:
-        """`timeout_s` bounds a call from connecting to the last byte. `max_tokens_field` is
+        """`timeout_s` bounds a call from connecting to the last byte; None leaves that to the gateway,
+        whose limit is enough and saves each call a timer. `max_tokens_field` is
         `max_completion_tokens` for endpoints that no longer take `max_tokens`.
 
         Raises:
@@ -72,7 +73,7 @@ class OpenAIProvider:
             cause = f"no connection within {CONNECT_TIMEOUT_S:g} s"
             raise ModelUnavailableError(request.model, self._endpoint, cause) from error
         except TimeoutError:
-            raise ModelTimeoutError(request.model, self._timeout_s) from None
+            raise ModelTimeoutError(request.model, self._timeout_s or 0.0) from None
         except aiohttp.ClientError as error:
             cause = f"connection failed ({type(error).__name__})"
             raise ModelUnavailableError(request.model, self._endpoint, cause) from error
