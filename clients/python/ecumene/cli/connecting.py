@@ -1,0 +1,61 @@
+"""From a command to a world or a server: the options that say where, and one event loop a command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import typer
+
+from ecumene.cli.failures import CliError
+from ecumene.client.errors import ConnectionFailedError
+from ecumene.client.world import World, connect
+from ecumene.client.worlds import Worlds
+
+DEFAULT_SERVER = "127.0.0.1:7170"
+CONNECT_TIMEOUT_S = 5.0
+
+ServerOption = Annotated[
+    str, typer.Option("--server", envvar="ECUMENE_SERVER", help="Host and port of the server.", metavar="ADDRESS")
+]
+WorldOption = Annotated[str, typer.Option("--world", help="Name of the world.", metavar="NAME")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+Answer = TypeVar("Answer")
+
+
+def run_in_world(server: str, world: str, use: Callable[[World], Awaitable[Answer]]) -> Answer:
+    """Open a world, use it, close it.
+
+    Raises CliError if there is no server; what the SDK raises otherwise.
+    """
+
+    async def connected() -> Answer:
+        async with connect(server, world, timeout_s=CONNECT_TIMEOUT_S) as opened:
+            return await use(opened)
+
+    return _run(connected)
+
+
+def run_with_server(server: str, use: Callable[[Worlds], Awaitable[Answer]]) -> Answer:
+    """Ask a server about its worlds.
+
+    Raises CliError if there is no server; what the SDK raises otherwise.
+    """
+
+    async def connected() -> Answer:
+        async with Worlds(server, timeout_s=CONNECT_TIMEOUT_S) as worlds:
+            return await use(worlds)
+
+    return _run(connected)
+
+
+def _run(connected: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def main() -> Answer:
+        return await connected()
+
+    try:
+        return asyncio.run(main())
+    except ConnectionFailedError as error:
+        raise CliError(str(error), hint="is a server running there? start one: ecumene serve") from error

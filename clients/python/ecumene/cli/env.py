@@ -1,0 +1,282 @@
+"""`ecumene env`: read, change and watch environments and their entries, one op a command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated, Any
+
+import typer
+
+from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
+from ecumene.cli.failures import UsageError
+from ecumene.cli.tables import print_json, print_table, show_cell
+from ecumene.client.event_batch import Event
+from ecumene.client.model import Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
+from ecumene.client.world import World
+
+app = typer.Typer(no_args_is_help=True)
+
+PathArgument = Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")]
+KeyArgument = Annotated[str, typer.Argument(help="Key of the entry; none = the environment.", metavar="[KEY]")]
+Texts = list[str]
+
+
+@app.command()
+def get(
+    path: PathArgument,
+    key: KeyArgument = "",
+    inherit: Annotated[bool, typer.Option("--inherit", help="Look in the environments above too.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Show an entry, or an environment."""
+
+    async def read(opened: World) -> Entry | EnvironmentInfo:
+        environment = opened.environment(path)
+        return await environment.get(key, inherit=inherit) if key else await environment.describe()
+
+    found = run_in_world(server, world, read)
+    if as_json:
+        print_json(dataclasses.asdict(found))
+    elif isinstance(found, Entry):
+        print(show_cell(found.value) if not isinstance(found.value, float) else repr(found.value))
+    else:
+        print_table(("what", "value"), describe_environment(found))
+
+
+@app.command("set")
+def set_entry(
+    path: PathArgument,
+    key: KeyArgument = "",
+    value: Annotated[str | None, typer.Argument(help="JSON, or else a string.", metavar="[VALUE]")] = None,
+    expect_version: Annotated[
+        int | None, typer.Option(help="Only if it has this version; 0 = it is absent.", metavar="N")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="Without KEY: kind of the environment to create.")] = "",
+    config: Annotated[str, typer.Option(help="Without KEY: its config, a JSON object.")] = "",
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Set an entry to a value; without KEY, create the environment unless it is there."""
+    settings = parse_object(config, "--config")
+    if key and (kind or config):
+        raise UsageError("--kind and --config belong to an environment, not to an entry")
+    if key and value is None:
+        raise UsageError(f"what shall {key} be?", hint=f"ecumene env set {path} {key} VALUE")
+    conditions = {} if expect_version is None else {"expect_version": expect_version}
+
+    async def write(opened: World) -> Written:
+        environment = opened.environment(path)
+        if not key:
+            return await environment.register(kind=kind, config=settings, if_absent=True)
+        return await environment.set(key, parse_value(value or ""), **conditions)  # type: ignore[typeddict-item]
+
+    show_written(run_in_world(server, world, write), as_json)
+
+
+@app.command()
+def ls(
+    path: PathArgument = "/",
+    prefix: Annotated[str, typer.Option(help="Only names and keys that begin so.")] = "",
+    limit: Annotated[int, typer.Option(help="At most so many of each.", min=1)] = 1000,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """List the environments and the entries in an environment."""
+
+    async def read(opened: World) -> tuple[list[EnvironmentInfo], list[Entry]]:
+        environment = opened.environment(path)
+        return await take(environment.children(prefix), limit), await take(environment.entries(prefix), limit)
+
+    children, entries = run_in_world(server, world, read)
+    if as_json:
+        print_json(
+            {
+                "environments": [dataclasses.asdict(child) for child in children],
+                "entries": [dataclasses.asdict(entry) for entry in entries],
+            }
+        )
+        return
+    if children:
+        print_table(
+            ("environment", "kind", "entries", "children"),
+            ((child.path, child.kind, child.entry_count, child.child_count) for child in children),
+        )
+    if entries:
+        print_table(
+            ("key", "kind", "version", "value"),
+            ((entry.key, entry.kind.name.lower(), entry.version, show_cell(entry.value)) for entry in entries),
+        )
+    if not children and not entries:
+        print(f"nothing in {path}")
+
+
+@app.command()
+def rm(
+    path: PathArgument,
+    key: KeyArgument = "",
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="With all below it.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Delete an entry, or an environment with its entries."""
+
+    async def write(opened: World) -> Written:
+        environment = opened.environment(path)
+        return await environment.delete(key) if key else await environment.unregister(recursive=recursive)
+
+    show_written(run_in_world(server, world, write), as_json)
+
+
+@app.command()
+def watch(
+    path: PathArgument = "/",
+    types: Annotated[Texts | None, typer.Option("--type", help="Only events of this type; may repeat.")] = None,
+    from_revision: Annotated[int, typer.Option(help="Replay from here; 0 = from now on.", min=0)] = 0,
+    initial_state: Annotated[bool, typer.Option("--initial-state", help="What is there now, first.")] = False,
+    count: Annotated[int, typer.Option(help="End after so many events; 0 = never.", min=0)] = 0,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the events of an environment and all below it as they happen, one a line."""
+    wanted = EventFilter(path_prefix=path, types=tuple(parse_type(name) for name in types or ()))
+
+    async def read(opened: World) -> None:
+        seen = 0
+        async with opened.watch(wanted, from_revision=from_revision, initial_state=initial_state) as events:
+            async for event in events:
+                show_event(event, as_json)
+                seen += 1
+                if seen == count:
+                    return
+
+    run_in_world(server, world, read)
+
+
+@app.command()
+def invoke(
+    path: PathArgument,
+    operation: Annotated[str, typer.Argument(help="Name of the operation.", metavar="OPERATION")],
+    arguments: Annotated[Texts | None, typer.Argument(help="name=value, value as JSON or a string.")] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Run an operation of an environment's behaviour and print what it returns."""
+    named: dict[str, Json] = {}
+    for argument in arguments or ():
+        name, equals, text = argument.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{argument!r} is not name=value")
+        named[name] = parse_value(text)  # type: ignore[assignment]
+    done = run_in_world(server, world, lambda opened: opened.environment(path).run(operation, named))
+    if as_json:
+        print_json(dataclasses.asdict(done))
+    else:
+        print(json.dumps(done.result, indent=2, ensure_ascii=False))
+
+
+async def take(found: Any, limit: int) -> list[Any]:
+    """The first of what a listing yields."""
+    taken: list[Any] = []
+    async for item in found:
+        taken.append(item)
+        if len(taken) == limit:
+            break
+    return taken
+
+
+def describe_environment(found: EnvironmentInfo) -> list[tuple[str, str]]:
+    """An environment as lines of two."""
+    lines: list[tuple[str, str]] = [
+        ("path", found.path),
+        ("kind", found.kind or "basic"),
+        ("version", str(found.version)),
+        ("entries", f"{found.entry_count:,}"),
+        ("children", f"{found.child_count:,}"),
+    ]
+    lines += [(f"label {name}", text) for name, text in found.labels.items()]
+    if found.config:
+        lines.append(("config", show_cell(found.config)))
+    lines += [
+        (f"aggregate {declared.name}", f"{declared.function.name.lower()} of {declared.scope.name.lower()}")
+        for declared in found.aggregates
+    ]
+    for state in found.gates:
+        how = f"opened ({state.cause.name.lower()})" if state.opened else "collecting"
+        lines.append((f"gate {state.gate.name}", f"generation {state.generation}, {how}, {state.reported:,} reported"))
+    return lines
+
+
+def show_written(done: Written, as_json: bool) -> None:
+    """Print what a write did."""
+    if as_json:
+        print_json(dataclasses.asdict(done))
+    elif not done.changed:
+        print("nothing to do: it is so already")
+    else:
+        print(f"revision {done.revision:,}" + (f", version {done.version:,}" if done.version else ""))
+
+
+def show_event(event: Event, as_json: bool) -> None:
+    """Print an event on one line."""
+    kind = event.type.name.lower()
+    if as_json:
+        print_json(
+            {
+                "revision": event.revision,
+                "type": kind,
+                "path": event.path,
+                "key": event.key,
+                "value": event.value,
+                "version": event.version,
+                "producer": event.producer,
+                "producer_seq": event.producer_seq,
+                "actor": event.actor,
+                "cause": event.cause,
+                "wall_time_ns": event.wall_time_ns,
+            }
+        )
+        return
+    shown = "" if event.value is None else show_cell(event.value)
+    print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
+
+
+def parse_value(text: str) -> Value:
+    """JSON if it is JSON, a string otherwise."""
+    try:
+        value: Value = json.loads(text)
+        return value
+    except ValueError:
+        return text
+
+
+def parse_object(text: str, option: str) -> dict[str, Json]:
+    """A JSON object; "" = {}.
+
+    Raises UsageError.
+    """
+    if not text:
+        return {}
+    value = parse_value(text)
+    if not isinstance(value, dict):
+        raise UsageError(f"{option} needs a JSON object, not {text!r}")
+    return value
+
+
+def parse_type(name: str) -> EventType:
+    """A type of events by its name in any case.
+
+    Raises UsageError.
+    """
+    try:
+        return EventType[name.upper().replace("-", "_").replace(".", "_")]
+    except KeyError as error:
+        known = ", ".join(kind.name.lower() for kind in EventType)
+        raise UsageError(f"no type of events is called {name!r}", hint=f"there are {known}") from error

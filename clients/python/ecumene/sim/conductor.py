@@ -1,0 +1,193 @@
+"""Conducts the rounds of a guess game: opens, waits for the gate, closes; talks to the world through the SDK alone.
+
+    invoke open_round ──► round.opened wakes the agents ──► reports ──► gate.opened ──► invoke close_round
+
+Both operations carry the run's producer and a number that follows from the round, so that asking again, after a
+broken connection or a restart of the server, returns the first outcome and nothing happens twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ecumene.client.environment import Environment
+from ecumene.client.errors import ConnectionFailedError, ResourceExhaustedError, UnavailableError
+from ecumene.client.model import EventFilter, EventType, Invoked, Json
+from ecumene.client.watches import Watch
+from ecumene.client.world import World
+
+GAME_KIND = "guess_game"
+GAME_PATH = "/game"
+REPORTS_PATH = f"{GAME_PATH}/reports"
+PROGRESS_INTERVAL_S = 0.25
+RETRY_DELAY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class GamePlan:
+    """What is played. The target of a round is `ratio` × mean + `offset`."""
+
+    rounds: int
+    participants: int
+    ratio: float
+    offset: float = 0.0
+    deadline_ms: int = 0
+    """A round ends so long after its opening even if reports are missing; 0 = it waits for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """How a round ended, as the game told it."""
+
+    round: int
+    generation: int
+    participants: int
+    reported: int
+    """Numbers that came in time: what the mean is of."""
+    failed: int
+    """Turns that reported in time that they have no number; they are not in the mean."""
+    mean: float | None
+    """Of the reported numbers; None if there is none."""
+    target: float | None
+    winning_number: float | None
+    """The target under the name by which the agents are told of it."""
+    winner: str | None
+    """Whose number is nearest; of several the smallest id."""
+    winner_number: float | None
+    gate_cause: str
+    """Why the gate opened, as the event says: count, deadline, ..."""
+    wall_s: float
+    """From the answer to the opening to the answer to the closing."""
+    revision: int
+    """The closing's own."""
+
+    @property
+    def missing(self) -> int:
+        """Participants of whom nothing came in time."""
+        return max(0, self.participants - self.reported - self.failed)
+
+
+class RoundObserver(Protocol):
+    """Is told how the rounds go, in the conductor's loop; must not block."""
+
+    def round_opened(self, round_number: int) -> None:
+        """The agents may answer."""
+
+    def reports_counted(self, round_number: int, reported: int) -> None:
+        """So many reports are in; told a few times a second."""
+
+    def round_closed(self, result: RoundResult) -> None:
+        """The round is over."""
+
+
+class Conductor:
+    """Async context manager around the rounds of one game; its watch on the gate lives as long."""
+
+    def __init__(self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver) -> None:
+        """`producer` identifies the run for ever: the same one must not conduct another game of this world."""
+        self._plan = plan
+        self._producer = producer
+        self._observer = observer
+        self._game = world.environment(GAME_PATH)
+        self._world = world
+        self._gate: Watch | None = None
+
+    async def __aenter__(self) -> Conductor:
+        await self.register_game()
+        # From before the first opening on, so that no gate can be missed.
+        gates = EventFilter(path_prefix=GAME_PATH, types=(EventType.GATE_OPENED,))
+        self._gate = self._world.watch(gates)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._gate is not None:
+            await self._gate.aclose()
+
+    async def register_game(self) -> None:
+        """Create the game's environment, unless it is there.
+
+        Raises:
+            KindNotFoundError: the server has no such behaviour.
+        """
+        config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
+        await self._game.register(kind=GAME_KIND, config=config, if_absent=True)
+
+    async def play_round(self, round_number: int) -> RoundResult:
+        """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.
+
+        Raises:
+            EcumeneError: the world refused an operation, or could not be reached for too long.
+        """
+        opening = {"participants": self._plan.participants, "deadline_ms": self._plan.deadline_ms}
+        opened = _document((await self._invoke("open_round", opening, seq=2 * round_number - 1)).result)
+        started_at = asyncio.get_running_loop().time()
+        self._observer.round_opened(round_number)
+        gate = await self._wait_for_gate(round_number, str(opened.get("reports", REPORTS_PATH)), opened["generation"])
+        closing = await self._invoke("close_round", {"generation": opened["generation"]}, seq=2 * round_number)
+        wall_s = asyncio.get_running_loop().time() - started_at
+        result = self._read_result(closing, gate, opened["generation"], wall_s)
+        self._observer.round_closed(result)
+        return result
+
+    async def _wait_for_gate(self, round_number: int, path: str, generation: int) -> Mapping[str, Any]:
+        """The document of the event GATE_OPENED of a generation; meanwhile the observer hears of the reports."""
+        reports = self._world.environment(path)
+        name = f"count reports of round {round_number}"
+        counting = asyncio.create_task(self._count_reports(round_number, reports, generation), name=name)
+        try:
+            return await self._read_gate(path, generation)
+        finally:
+            counting.cancel()
+            await asyncio.gather(counting, return_exceptions=True)
+
+    async def _read_gate(self, path: str, generation: int) -> Mapping[str, Any]:
+        assert self._gate is not None
+        async for event in self._gate:
+            document = _document(event.value)
+            if event.path == path and document.get("generation") == generation:
+                return document
+        raise asyncio.CancelledError  # the watch ends without an error only when this conductor is left
+
+    async def _count_reports(self, round_number: int, reports: Environment, generation: int) -> None:
+        while True:
+            gates = (await reports.aggregates()).gates.values()
+            for gate in gates:
+                if gate.generation == generation:
+                    self._observer.reports_counted(round_number, gate.reported)
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
+
+    async def _invoke(self, operation: str, args: Mapping[str, Json], *, seq: int) -> Invoked:
+        """Run an operation of the game once, however often it must be asked for."""
+        while True:
+            try:
+                return await self._game.run(operation, args, producer=self._producer, seq=seq)
+            except ConnectionFailedError:
+                raise
+            except (UnavailableError, ResourceExhaustedError) as error:
+                # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
+                await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
+
+    def _read_result(self, closing: Invoked, gate: Mapping[str, Any], generation: int, wall_s: float) -> RoundResult:
+        closed = _document(closing.result)
+        return RoundResult(
+            round=closed["round"],
+            generation=generation,
+            participants=self._plan.participants,
+            reported=closed["reported"],
+            failed=closed["failed"],
+            mean=closed["mean"],
+            target=closed["target"],
+            winning_number=closed["winning_number"],
+            winner=closed["winner"],
+            winner_number=closed.get("winner_number"),
+            gate_cause=str(gate.get("cause", "")).lower(),
+            wall_s=wall_s,
+            revision=closing.revision,
+        )
+
+
+def _document(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,120 @@
+"""A world of the SDK's shape with a guess game in it, without a server: what the conductor is tested against."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from ecumene.client.model import Aggregates, Gate, GateCause, GateState, Invoked, Written
+
+
+class FakeWorld:
+    """Agents answer as `choose` says (None = a failed turn) as soon as a round is opened."""
+
+    def __init__(self, choose: Callable[[int, int, float | None], float | None]) -> None:
+        self.choose = choose
+        self.revision = 0
+        self.registered: dict[str, Any] = {}
+        self.asked: list[tuple[str, dict[str, Any], str, int]] = []
+        self.outcomes: dict[tuple[str, int], Invoked] = {}
+        self.failures: list[Exception] = []
+        """Raised by the next invocations after their effect, as by a connection that breaks."""
+        self.silent_agents = 0
+        self.generation = 0
+        self.last_winner: float | None = None
+        self.numbers: list[float | None] = []
+        self.ratio = 2 / 3
+        self.events: asyncio.Queue[Any] = asyncio.Queue()
+        self.watches_closed = 0
+
+    def environment(self, path: str) -> FakeEnvironment:
+        """The handle of an environment."""
+        return FakeEnvironment(self, path)
+
+    def watch(self, event_filter: Any) -> FakeWatch:
+        """Events of type GATE_OPENED, whatever the filter says."""
+        return FakeWatch(self)
+
+    def open_round(self, participants: int, deadline_ms: int) -> dict[str, Any]:
+        """Open, and let everybody answer."""
+        self.generation += 1
+        answering = participants - self.silent_agents
+        self.numbers = [self.choose(self.generation, agent, self.last_winner) for agent in range(answering)]
+        cause = "COUNT" if answering == participants else "DEADLINE"
+        for generation in (self.generation - 1, self.generation):  # a late event of another generation comes first
+            document = {"generation": generation, "cause": cause, "reported": answering}
+            self.events.put_nowait(SimpleNamespace(path="/game/reports", value=document))
+        return {"round": self.generation, "generation": self.generation, "reports": "/game/reports"}
+
+    def close_round(self, generation: int) -> dict[str, Any]:
+        """Compute as the game does."""
+        reported = [number for number in self.numbers if number is not None]
+        mean = sum(reported) / len(reported) if reported else None
+        target = None if mean is None else self.ratio * mean
+        nearest = min(
+            (index for index, number in enumerate(self.numbers) if number is not None),
+            key=lambda index: abs(self.numbers[index] - target),  # type: ignore[operator]
+            default=None,
+        )
+        self.last_winner = target
+        return {
+            "round": generation,
+            "generation": generation,
+            "mean": mean,
+            "target": target,
+            "winning_number": target,
+            "winner": None if nearest is None else f"a{nearest}",
+            "winner_number": None if nearest is None else self.numbers[nearest],
+            "reported": len(reported),
+            "failed": len(self.numbers) - len(reported),
+        }
+
+
+class FakeEnvironment:
+    """An environment of a fake world."""
+
+    def __init__(self, world: FakeWorld, path: str) -> None:
+        self.world = world
+        self.path = path
+
+    async def register(self, *, kind: str, config: Mapping[str, Any], if_absent: bool) -> Written:
+        """Note what was asked for."""
+        self.world.registered[self.path] = (kind, dict(config), if_absent)
+        return Written(1)
+
+    async def run(self, operation: str, args: Mapping[str, Any], *, producer: str, seq: int) -> Invoked:
+        """Run once for each (producer, seq)."""
+        world = self.world
+        world.asked.append((operation, dict(args), producer, seq))
+        if (producer, seq) not in world.outcomes:
+            world.revision += 1
+            result = getattr(world, operation)(**args)
+            world.outcomes[producer, seq] = Invoked(world.revision, result, True)
+        if world.failures:
+            raise world.failures.pop(0)
+        return world.outcomes[producer, seq]
+
+    async def aggregates(self) -> Aggregates:
+        """The gate, with all reports in."""
+        count = len(self.world.numbers)
+        state = GateState(Gate("round"), self.world.generation, True, count, GateCause.COUNT, 1, 2)
+        return Aggregates({}, {"round": state})
+
+
+class FakeWatch:
+    """The events of a fake world."""
+
+    def __init__(self, world: FakeWorld) -> None:
+        self.world = world
+
+    def __aiter__(self) -> FakeWatch:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self.world.events.get()
+
+    async def aclose(self) -> None:
+        """Note that it was ended."""
+        self.world.watches_closed += 1
