@@ -62,11 +62,13 @@ class EventRecorder:
             return
         recording.cancel()
         await asyncio.gather(recording, return_exceptions=True)
-        await self._flush()
-        self._disk.shutdown()
-        shutil.rmtree(self._staging, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self._staging.parent.rmdir()
+        try:
+            await self._flush()
+        finally:
+            self._disk.shutdown()
+            shutil.rmtree(self._staging, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self._staging.parent.rmdir()
         if not recording.cancelled() and (error := recording.exception()) is not None:
             raise error
 

@@ -1,0 +1,51 @@
+"""Progress: a bar on a terminal, lines elsewhere, and never on stdout."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from ecumene.cli import progress
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_elsewhere_a_line_comes_now_and_then_with_rate_and_time_left() -> None:
+    stream = io.StringIO()
+    now = [0.0]
+    lines = progress._Lines("reports", 1000, "reports", stream, clock=lambda: now[0])
+    for at_s, done in ((0.5, 100), (2.5, 500), (3.0, 600)):
+        now[0] = at_s
+        lines.show(done, "round 1")
+    assert stream.getvalue() == "reports round 1: 500 of 1,000, 200 reports/s, 2 s left\n"
+
+
+def test_nothing_done_yet_has_no_time_left() -> None:
+    stream = io.StringIO()
+    now = [0.0]
+    lines = progress._Lines("reports", 10, "reports", stream, clock=lambda: now[0])
+    now[0] = 3.0
+    lines.show(0, "round 1")
+    assert stream.getvalue() == "reports round 1: 0 of 10, 0 reports/s\n"
+
+
+def test_a_terminal_gets_a_bar_and_notes_stay_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with progress.show_progress("reports", 10, "reports", stream=stream) as display:
+        display.show(5, "round 1")
+        display.note("round 1: mean [31.5]")
+    assert "round 1: mean [31.5]" in stream.getvalue()
+    assert "\x1b[" in stream.getvalue()
+
+
+def test_without_a_terminal_nothing_is_drawn() -> None:
+    stream = io.StringIO()
+    with progress.show_progress("reports", 10, "reports", stream=stream) as display:
+        display.note("a line")
+    assert stream.getvalue() == "a line\n"

@@ -1,0 +1,42 @@
+"""What commands print: whole cells where a program reads, JSON that is JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ecumene.cli.tables import print_json, print_table, show_cell
+
+
+def test_a_table_for_a_program_cuts_no_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("key", "value"), [("a", "x" * 300), ("b", "y")])
+    shown = capsys.readouterr().out
+    assert "x" * 300 in shown
+    assert "\x1b" not in shown
+
+
+def test_a_cell_with_brackets_is_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("key",), [("[red]",)])
+    assert "[red]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (None, "-"),
+        (True, "true"),
+        (1234567, "1,234,567"),
+        (2 / 3, "0.666667"),
+        (b"abc", "3 bytes"),
+        ({"a": 1}, '{"a": 1}'),
+    ],
+)
+def test_a_cell_is_text(cell: object, shown: str) -> None:
+    assert show_cell(cell) == shown
+
+
+def test_json_is_one_line_and_bytes_are_told_apart_from_text(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"raw": b"\x00\xff", "text": "späť\n"})
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert json.loads(shown) == {"raw": {"base64": "AP8="}, "text": "späť\n"}
