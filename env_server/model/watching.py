@@ -1,9 +1,11 @@
 """What a watch is asked for and what it gives, as plain data."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, Place
+from env_server.model.entries import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class Filter:
     path_prefix: str = ""
     """This environment and all below it."""
     path_glob: str = ""
-    """`*` stays within a segment, `**` does not."""
+    """`*` stays within a segment, `**` alone between slashes stands for any number of segments."""
     key_glob: str = ""
     types: frozenset[int] = frozenset()
     labels: dict[str, str] = field(default_factory=dict)
@@ -36,11 +38,37 @@ class WatchSpec:
     conflate: bool = False
 
 
+class EntryMatcher(Protocol):
+    """The parts of a filter that an entry of the present state can be tested by: path, labels and key."""
+
+    @property
+    def root(self) -> str:
+        """The environment that every match equals or lies below."""
+
+    def matches_place(self, place: Place) -> bool:
+        """Whether entries of this environment may match."""
+
+    def matches_key(self, key: str) -> bool:
+        """Whether entries with this key may match."""
+
+
+class Snapshot(NamedTuple):
+    """Entries at one revision. `rows` gives that state whenever it is read, whatever was applied since.
+
+    It may leave out what the matcher refuses, but need not.
+    """
+
+    revision: int
+    """Of the applied state; may lie above the durable one."""
+    rows: Iterator[tuple[Place, str, Entry]]
+
+
 class Delivery(NamedTuple):
     """One step of a watch: rows of one group (or of the initial state), whole revisions only.
 
     `rows` None = all rows of `changes`. Every matching event up to `through_revision` has been delivered with this
-    step. `synced_revision` > 0 ends the initial state. `changes` None = only a mark.
+    step; 0 until the initial state is complete, since nothing can resume from the middle of it. `synced_revision` > 0
+    ends the initial state. `changes` None = only a mark.
     """
 
     changes: Changes | None

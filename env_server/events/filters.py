@@ -1,0 +1,148 @@
+"""Filters of watches, compiled: which rows of a group a watch is told.
+
+A decision rests only on what the change recorded (place with its labels, type, key, actor, producer), never on the
+state of now, so that a replay gives what the live watch got.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import compress
+from typing import Any, Final, cast
+
+from env_server.events.globs import TextTest, compile_key_glob, compile_path_glob, find_literal_prefix
+from env_server.model.changes import Changes, Place
+from env_server.model.limits import Limits
+from env_server.model.names import ROOT, split_path
+from env_server.model.watching import Filter
+
+TYPES: Final = "types"
+ACTORS: Final = "actors"
+PRODUCERS: Final = "producers"
+
+
+class Matcher:
+    """A compiled filter. Immutable; one instance serves one watch for its whole life."""
+
+    __slots__ = (
+        "_accept_key",
+        "_accept_path",
+        "_everything",
+        "_labels",
+        "_prefix",
+        "actor",
+        "excluded_producer",
+        "key",
+        "root",
+        "types",
+    )
+
+    def __init__(self, asked: Filter, limits: Limits) -> None:
+        """Compiles `asked`.
+
+        Raises:
+            InvalidRequest: the prefix is no path, or a glob is malformed.
+        """
+        prefix = asked.path_prefix or ROOT
+        split_path(prefix, limits)
+        self._prefix = "" if prefix == ROOT else prefix
+        self._accept_path: TextTest | None = None
+        self.root = prefix
+        """The deepest environment that everything matching equals or lies below."""
+        if asked.path_glob:
+            self._accept_path = compile_path_glob(asked.path_glob, "filter.path_glob")
+            literal = find_literal_prefix(asked.path_glob, "filter.path_glob")
+            self.root = max(prefix, literal, key=len)
+        self._labels = dict(asked.labels)
+        self._accept_key = compile_key_glob(asked.key_glob, "filter.key_glob")
+        exact = asked.key_glob and not set("*?[") & set(asked.key_glob)
+        self.key = asked.key_glob if exact else ""
+        """The only key that matches; "" = several may."""
+        self.types = asked.types
+        self.actor = asked.actor
+        self.excluded_producer = asked.excluded_producer
+        self._everything = not (self._accept_key or self.types or self.actor or self.excluded_producer)
+
+    def matches_place(self, place: Place) -> bool:
+        """Whether the path and the labels match."""
+        path, prefix = place.path, self._prefix
+        if prefix and not (path.startswith(prefix) and (len(path) == len(prefix) or path[len(prefix)] == "/")):
+            return False
+        if self._labels and not self._labels.items() <= place.labels.items():
+            return False
+        return self._accept_path is None or bool(self._accept_path(path))
+
+    def matches_key(self, key: str) -> bool:
+        """Whether the key matches."""
+        return self._accept_key is None or bool(self._accept_key(key))
+
+    def select(self, changes: Changes, first_row: int = 0) -> list[int] | None:
+        """Indexes of the matching rows from `first_row` on, ascending; None = all rows of the group.
+
+        Costs no work per row where the places, or the values that occur at all, decide for the whole group.
+        """
+        rows = self._select_places(changes)
+        if rows != [] and not self._everything:
+            rows = self._select_columns(changes, rows)
+        if rows is None:
+            return None if first_row == 0 else list(range(first_row, len(changes.keys)))
+        if first_row:
+            del rows[: bisect_left(rows, first_row)]
+        return None if len(rows) == len(changes.keys) else rows
+
+    def _select_places(self, changes: Changes) -> list[int] | None:
+        if not self._prefix and self._accept_path is None and not self._labels:
+            return None
+        flags = [self.matches_place(place) for place in changes.places]
+        if all(flags):
+            return None
+        if not any(flags):
+            return []
+        return list(compress(range(len(changes.path)), map(flags.__getitem__, changes.path)))
+
+    def _select_columns(self, changes: Changes, rows: list[int] | None) -> list[int] | None:
+        if self.types and not (present := find_values(changes, TYPES)) <= self.types:
+            if not present & self.types:
+                return []
+            rows = _narrow(rows, changes.types, self.types.__contains__)
+        if self.actor:
+            actors = find_values(changes, ACTORS)
+            if self.actor not in actors:
+                return []
+            if len(actors) > 1:
+                rows = _narrow(rows, changes.actors, self.actor.__eq__)
+        if self.excluded_producer and self.excluded_producer in (producers := find_values(changes, PRODUCERS)):
+            if len(producers) == 1:
+                return []
+            rows = _narrow(rows, changes.producers, self.excluded_producer.__ne__)
+        if self.key and rows is None:
+            return _find_all(changes.keys, self.key)
+        if self._accept_key is not None:
+            rows = _narrow(rows, changes.keys, self._accept_key)
+        return rows
+
+
+def find_values(changes: Changes, column: str) -> frozenset[object]:
+    """The distinct values of a column; found once a group and kept with it."""
+    name = f"distinct {column}"
+    found = changes.views.get(name)
+    if found is None:
+        found = changes.views[name] = frozenset(getattr(changes, column))
+    return cast(frozenset[object], found)
+
+
+def _narrow(rows: list[int] | None, column: list[Any], accept: Callable[[Any], object]) -> list[int]:
+    if rows is None:
+        return list(compress(range(len(column)), map(accept, column)))
+    return [row for row in rows if accept(column[row])]
+
+
+def _find_all(column: list[str], wanted: str) -> list[int]:
+    """Indexes of `wanted`, at the speed of list.index."""
+    found: list[int] = []
+    at = -1
+    try:
+        while True:
+            at = column.index(wanted, at + 1)
+            found.append(at)
+    except ValueError:
+        return found

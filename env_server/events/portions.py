@@ -1,0 +1,101 @@
+"""Cutting what a watch is owed into steps of whole revisions, and leaving out what later events replace."""
+
+from collections.abc import Sequence
+
+from env_server.model.changes import Changes, EventType
+
+# Events of one family and key replace each other; an entry and a gate may share a name and do not.
+_ENVIRONMENT, _ENTRY, _GATE = -1, -2, -3
+_FAMILIES = {
+    EventType.ENVIRONMENT_REGISTERED: _ENVIRONMENT,
+    EventType.ENVIRONMENT_UPDATED: _ENVIRONMENT,
+    EventType.ENVIRONMENT_DELETED: _ENVIRONMENT,
+    EventType.ENTRY_SET: _ENTRY,
+    EventType.ENTRY_INCREMENTED: _ENTRY,
+    EventType.ENTRY_APPENDED: _ENTRY,
+    EventType.ENTRY_DELETED: _ENTRY,
+    EventType.ENTRY_MOVED: _ENTRY,
+    EventType.GATE_BEGUN: _GATE,
+    EventType.GATE_OPENED: _GATE,
+}
+
+
+class Portion:
+    """Rows of one group on their way to one watch; `rows` None = all. Not empty."""
+
+    __slots__ = ("_rows", "_taken", "changes", "conflated")
+
+    def __init__(self, changes: Changes, rows: list[int] | None, conflated: bool = False) -> None:
+        self.changes = changes
+        self.conflated = conflated
+        self._rows = rows
+        self._taken = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was taken."""
+        return self._taken == self._count
+
+    @property
+    def _count(self) -> int:
+        return len(self.changes.keys) if self._rows is None else len(self._rows)
+
+    def take(self, events_max: int) -> tuple[list[int] | None, int]:
+        """The next rows, at most `events_max` but at least one revision, and the revision that they complete.
+
+        Rows None = all of the group.
+        """
+        count, start = self._count, self._taken
+        if count - start <= events_max:
+            self._taken = count
+            rows = self._rows if start == 0 or self._rows is None else self._rows[start:]
+            if start and rows is None:
+                rows = list(range(start, count))
+            return rows, self.changes.last_revision
+        if self._rows is None:
+            self._rows = list(range(count))
+        self._taken = end = self._find_cut(start, events_max)
+        if end == count:
+            return (None if start == 0 and count == len(self.changes.keys) else self._rows[start:]), (
+                self.changes.last_revision
+            )
+        return self._rows[start:end], self.changes.revisions[self._rows[end]] - 1
+
+    def _find_cut(self, start: int, events_max: int) -> int:
+        """The last revision boundary within `events_max` rows of `start`, or else the first one after it."""
+        rows, revisions = self._rows, self.changes.revisions
+        assert rows is not None
+        end = start + max(events_max, 1)
+        cut = min(end, len(rows))
+        while cut > start and cut < len(rows) and revisions[rows[cut]] == revisions[rows[cut - 1]]:
+            cut -= 1
+        if cut > start:
+            return cut
+        while end < len(rows) and revisions[rows[end]] == revisions[rows[end - 1]]:
+            end += 1
+        return min(end, len(rows))
+
+
+def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list[Portion], int]:
+    """Portions with the last event of each family and key alone, still in the order of revisions; events left out."""
+    seen: set[tuple[int, str, int]] = set()
+    kept: list[tuple[Changes, list[int]]] = []
+    left_out = 0
+    for changes, rows in reversed(selected):
+        places, path, keys, types = changes.places, changes.path, changes.keys, changes.types
+        wanted: list[int] = []
+        for row in reversed(range(len(keys)) if rows is None else rows):
+            name = (places[path[row]].number, keys[row], _FAMILIES.get(types[row], types[row]))  # type: ignore[call-overload]
+            if name in seen:
+                left_out += 1
+            else:
+                seen.add(name)
+                wanted.append(row)
+        if wanted:
+            wanted.reverse()
+            kept.append((changes, wanted))
+    kept.reverse()
+    portions = [
+        Portion(changes, None if len(rows) == len(changes.keys) else rows, left_out > 0) for changes, rows in kept
+    ]
+    return portions, left_out

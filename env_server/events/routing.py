@@ -1,0 +1,151 @@
+"""Which watches a group may concern, found from the group: a watch that cannot match costs nothing.
+
+Watches stand at the environment that all their matches equal or lie below. There, a watch that accepts only one key,
+certain types or one actor is found by these values; any other is found by every group that touches the environment.
+A watch found here still selects its rows; a watch not found here matches none.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from env_server.events.filters import ACTORS, TYPES, Matcher, find_values
+from env_server.model.changes import Changes
+from env_server.model.names import ROOT
+
+_KNOWN_PATHS_MAX = 16_384
+_KEYS = "keys"
+
+
+class Routed(Protocol):
+    """What the index holds."""
+
+    @property
+    def number(self) -> int:
+        """Unique; the order of those found."""
+
+    @property
+    def matcher(self) -> Matcher:
+        """Never changes."""
+
+
+W = TypeVar("W", bound=Routed)
+
+
+class _Stand(Generic[W]):
+    """The watches at one environment. Dicts serve as ordered sets: the order must not depend on addresses."""
+
+    __slots__ = ("by_value", "loose")
+
+    def __init__(self) -> None:
+        self.loose: dict[W, None] = {}
+        self.by_value: dict[str, dict[Hashable, dict[W, None]]] = {}
+        """Column, value, watches."""
+
+    def add(self, watch: W) -> None:
+        column, values = _choose(watch.matcher)
+        if not column:
+            self.loose[watch] = None
+            return
+        index = self.by_value.setdefault(column, {})
+        for value in values:
+            index.setdefault(value, {})[watch] = None
+
+    def remove(self, watch: W) -> None:
+        column, values = _choose(watch.matcher)
+        if not column:
+            self.loose.pop(watch, None)
+            return
+        index = self.by_value.get(column, {})
+        for value in values:
+            watches = index.get(value, {})
+            watches.pop(watch, None)
+            if not watches:
+                index.pop(value, None)
+        if not index:
+            self.by_value.pop(column, None)
+
+    def find(self, changes: Changes, keys: list[frozenset[str]]) -> Iterator[W]:
+        """`keys` is filled with the group's keys by the first stand that asks for them."""
+        yield from self.loose
+        for column, index in self.by_value.items():
+            present: frozenset[object]
+            if column == _KEYS:
+                # Not kept with the group, as other columns are: it would weigh as much as the group.
+                if not keys:
+                    keys.append(frozenset(changes.keys))
+                present = keys[0]
+            else:
+                present = find_values(changes, column)
+            for value in index.keys() & present:
+                yield from index[value]
+
+
+class Routes(Generic[W]):
+    """The index. Adding, removing and finding take time in the depth of paths and in what is found."""
+
+    def __init__(self) -> None:
+        self._stands: dict[str, _Stand[W]] = {}
+        self._above: dict[str, tuple[_Stand[W], ...]] = {}
+        """Stands at and above a path that groups touched; forgotten when a stand comes or goes."""
+
+    def add(self, watch: W) -> None:
+        """Finds it from now on. Without effect when it is there."""
+        root = watch.matcher.root
+        stand = self._stands.get(root)
+        if stand is None:
+            stand = self._stands[root] = _Stand()
+            self._above.clear()
+        stand.add(watch)
+
+    def remove(self, watch: W) -> None:
+        """Finds it no more. Without effect when it is absent."""
+        root = watch.matcher.root
+        stand = self._stands.get(root)
+        if stand is None:
+            return
+        stand.remove(watch)
+        if not stand.loose and not stand.by_value:
+            del self._stands[root]
+            self._above.clear()
+
+    def find(self, changes: Changes) -> list[W]:
+        """Those that may match a row, each once, in the order of their numbers."""
+        stands: dict[_Stand[W], None] = {}
+        above = self._above
+        for place in changes.places:
+            known = above.get(place.path)
+            if known is None:
+                known = self._find_above(place.path)
+            for stand in known:
+                stands[stand] = None
+        if not stands:
+            return []
+        keys: list[frozenset[str]] = []
+        found = {watch: None for stand in stands for watch in stand.find(changes, keys)}
+        return sorted(found, key=_number)
+
+    def _find_above(self, path: str) -> tuple[_Stand[W], ...]:
+        if len(self._above) >= _KNOWN_PATHS_MAX:
+            self._above.clear()
+        paths = [ROOT]
+        if path != ROOT:
+            cuts = [at for at, character in enumerate(path) if character == "/" and at] + [len(path)]
+            paths += [path[:cut] for cut in cuts]
+        found = tuple(self._stands[above] for above in paths if above in self._stands)
+        self._above[path] = found
+        return found
+
+
+def _choose(matcher: Matcher) -> tuple[str, tuple[Hashable, ...]]:
+    """The column that narrows a watch most, and its values; "" = none does."""
+    if matcher.key:
+        return _KEYS, (matcher.key,)
+    if matcher.actor:
+        return ACTORS, (matcher.actor,)
+    if matcher.types:
+        return TYPES, tuple(sorted(matcher.types))
+    return "", ()
+
+
+def _number(watch: Routed) -> int:
+    return watch.number
