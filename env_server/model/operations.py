@@ -24,6 +24,7 @@ class Code(IntEnum):
     INVOKE = 11  # Invoke
     TRANSACT = 12  # Transact
     REFUSED = 13  # WorldError: the request itself is at fault; found while it was read from the wire
+    EMIT = 14  # Json: an event of a behaviour; staged only
 
 
 # Plain ints for the hot path.

@@ -43,12 +43,18 @@ class Json:
     @cached_property
     def canonical(self) -> bytes:
         """The document with sorted keys and no spaces: what equality compares."""
-        return json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
+            "utf-8", "surrogatepass"
+        )
 
     @staticmethod
     def of(document: Any) -> "Json":
         """Wraps a document made by ourselves."""
-        return Json(json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
+        return Json(
+            json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
+                "utf-8", "surrogatepass"
+            )
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Json) and (self.text == other.text or self.canonical == other.canonical)

@@ -1,0 +1,1 @@
+"""Behaviours: kinds of environments with operations of their own."""

@@ -1,0 +1,146 @@
+"""Guess the average: everybody names a number; who is nearest to ratio × mean + offset wins.
+
+The game's environment has one child, `reports`. A report is a plain update of the agent's own key there, naming the
+gate's generation: a number, or for a failed turn anything that is no number (it counts for the gate, not for the
+mean). Operations open a round (the next generation) and close it (mean, target, winner).
+
+    /game           round     {"round", "generation", "open", "last_winner"}
+                    history   stream of closed rounds
+    /game/reports   <agent>   the agent's last report        gate "round", aggregates "mean", "reports"
+
+Events of the game's environment: `round.opened`, `round.closed`.
+"""
+
+from typing import Any, ClassVar
+
+from env_server.behaviours.behaviour import Behaviour, Target, operation
+from env_server.behaviours.context import Context
+from env_server.model.environments import Aggregate, Declaration, Function, Gate
+
+REPORTS = "reports"
+GATE = "round"
+_SLICE = 20_000
+
+
+def _open_writes(path: str, participants: int, deadline_ms: int) -> list[Target]:
+    return [Target(path, ""), Target(path, "round"), Target(_reports(path), "")]
+
+
+def _close_writes(path: str, generation: int) -> list[Target]:
+    return [Target(path, "round"), Target(path, "history"), Target(_reports(path), None)]
+
+
+class GuessGame(Behaviour):
+    """The guess game. Config: ratio (default 2/3), offset (default 0)."""
+
+    kind: ClassVar[str] = "guess_game"
+
+    @operation(writes=_open_writes)
+    async def open_round(self, ctx: Context, participants: int = 0, deadline_ms: int = 0) -> dict[str, Any]:
+        """Begins the next round.
+
+        Its gate opens after `participants` reports (0 = not by count) or `deadline_ms` (0 = not by time). Refused with
+        `round_open` while a round is open.
+        """
+        if participants < 0 or deadline_ms < 0:
+            ctx.refuse("bad_argument", "participants and deadline_ms must not be negative")
+        state = ctx.get("round") or {}
+        if state.get("open"):
+            ctx.refuse("round_open", f"round {state['round']} is open", round=str(state["round"]))
+        reports = _reports(ctx.path)
+        known = ctx.environment(reports)
+        generation = known.gates[0].gate.generation + 1 if known is not None and known.gates else 1
+        opened = {
+            "round": state.get("round", 0) + 1,
+            "generation": generation,
+            "reports": reports,
+            "last_winner": state.get("last_winner"),
+            **_rules(ctx),
+        }
+        ctx.register_child(REPORTS, _REPORTS_DECLARATION)
+        ctx.begin_generation(reports, GATE, participants, deadline_ms)
+        ctx.set("round", {**opened, "open": True})
+        ctx.emit("round.opened", opened)
+        return opened
+
+    @operation(writes=_close_writes)
+    async def close_round(self, ctx: Context, generation: int) -> dict[str, Any]:
+        """Ends the round: takes the mean of the reported numbers and finds the winner.
+
+        Opens the gate first when it is still collecting; reports that arrive meanwhile are late. Refused with
+        `no_such_round` unless the round of `generation` is open. Ties go to the smallest agent id.
+        """
+        state = ctx.get("round") or {}
+        if not state.get("open") or state["generation"] != generation:
+            ctx.refuse("no_such_round", f"generation {generation} is not open", generation=str(generation))
+        reports = _reports(ctx.path)
+        known = ctx.environment(reports)
+        assert known is not None, "an open round has reports"
+        gate = known.gates[0].gate
+        if gate.collecting:
+            ctx.open_gate(reports, GATE, generation)
+        mean = ctx.aggregates(reports)["mean"]
+        rules = _rules(ctx)
+        target = None if mean.value is None else rules["ratio"] * mean.value + rules["offset"]
+        winner, number, tied = await _nearest(ctx, reports, gate.begin_revision, target)
+        closed = {
+            "round": state["round"],
+            "generation": generation,
+            "reported": mean.numbers,
+            "failed": mean.entries - mean.numbers,
+            "mean": mean.value,
+            "target": target,
+            "winning_number": target,
+            "winner": winner,
+            "winner_number": number,
+            "tied": tied,
+        }
+        ctx.append("history", closed)
+        ctx.set("round", {**state, "open": False, "last_winner": target})
+        ctx.emit("round.closed", closed)
+        return closed
+
+
+_REPORTS_DECLARATION = Declaration(
+    aggregates=(
+        Aggregate("mean", Function.MEAN, in_generation=True),
+        Aggregate("reports", Function.COUNT, in_generation=True),
+    ),
+    gates=(Gate(GATE),),
+)
+
+
+def _reports(path: str) -> str:
+    return f"{path.rstrip('/')}/{REPORTS}"
+
+
+def _rules(ctx: Context) -> dict[str, float]:
+    environment = ctx.environment()
+    config = environment.declaration.config.document if environment is not None else {}
+    return {"ratio": config.get("ratio", 2 / 3), "offset": config.get("offset", 0.0)}
+
+
+async def _nearest(
+    ctx: Context, reports: str, begin_revision: int, target: float | None
+) -> tuple[str | None, float | None, int]:
+    """Who reported nearest to the target, what, and how many are equally near."""
+    if target is None:
+        return None, None, 0
+    best = float("inf")
+    winner: str | None = None
+    number: Any = None
+    tied = 0
+    for seen, (agent, entry) in enumerate(ctx.entries(reports).items()):
+        if seen % _SLICE == _SLICE - 1:
+            await ctx.breathe()
+        reported = entry[0]
+        if entry[3] <= begin_revision or not (type(reported) is float or type(reported) is int):
+            continue
+        distance = abs(reported - target)
+        if distance < best:
+            best, winner, number, tied = distance, agent, reported, 1
+        elif distance == best:
+            tied += 1
+            if winner is None or agent < winner:
+                winner, number = agent, reported
+    return winner, number, tied

@@ -1,0 +1,1 @@
+"""Who asked what before: outcomes kept for repetitions, by producer and by session frame."""

@@ -1,0 +1,216 @@
+"""Execution: takes the ops of a frame one after the other and lets each have its effect.
+
+The loop in `run` is the hot path. It knows two kinds of ops: writes to entries that nothing holds, which it hands to
+one function each, and all others, which go through `_other`. An op that fails raises; the others go on.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from env_server.idempotency.producers import Producers
+from env_server.key_queues.queues import Key, KeyQueues, Ticket
+from env_server.model.errors import Exhausted, NotSupported, Reason, WorldError
+from env_server.model.frames import Transacted, Written
+from env_server.model.limits import Limits
+from env_server.model.names import check_count, check_identity
+from env_server.model.operations import Code, Query, Transact
+from env_server.pipeline.frame_runs import FrameRun
+from env_server.pipeline.invoking import Invoking
+from env_server.pipeline.transactions import apply_writes
+from env_server.pipeline.write_sets import keys_of, keys_of_writes
+from env_server.state_tree import entry_writes, environment_writes
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.preconditions import check_preconditions, check_version, gate_closed
+from env_server.state_tree.reads import Reader
+from env_server.state_tree.tree import Tree
+
+LAST_ENTRY_WRITE = Code.DELETE_ENTRY
+_STRUCTURAL = (Code.REGISTER_ENVIRONMENT, Code.DELETE_ENVIRONMENT, Code.TRANSACT, Code.INVOKE)
+
+EntryWrite = Callable[[Tree, Node, str, Any], Written | None]
+
+_ENTRY_WRITES: dict[int, EntryWrite] = {
+    Code.SET: entry_writes.set_value,
+    Code.ADD: entry_writes.add,
+    Code.MERGE: entry_writes.merge,
+    Code.APPEND: entry_writes.append,
+    Code.REGISTER_ENTRY: entry_writes.register,
+    Code.DELETE_ENTRY: entry_writes.delete,
+}
+
+
+class Execution:
+    """Executes frames against one tree."""
+
+    def __init__(
+        self, tree: Tree, reader: Reader, producers: Producers, queues: KeyQueues, invoking: Invoking, limits: Limits
+    ) -> None:
+        self._tree = tree
+        self._reader = reader
+        self._producers = producers
+        self._queues = queues
+        self._invoking = invoking
+        self._limits = limits
+        self._writes = [_ENTRY_WRITES.get(code, _not_an_entry_write) for code in range(max(Code) + 1)]
+        #: Why writes that need room are refused; None = there is room.
+        self.full: WorldError | None = None
+
+    def run(self, run: FrameRun, only: set[int] | None = None) -> None:
+        """Executes all ops of the frame, or `only` some; what they did stands in the run's answer."""
+        frame, tree = run.frame, self._tree
+        nodes = self._resolve(frame.paths)
+        writes, held = self._writes, self._queues.environments
+        producers, seqs, gates, versions = (
+            frame.producers,
+            frame.producer_seqs,
+            frame.gate_generations,
+            frame.expect_versions,
+        )
+        marks, unsaved_marks = self._producers.marks, self._producers.unsaved
+        plain = frame.preconditions is None and self.full is None and only is None
+        producer = ""
+        for index, (place, key, code, argument) in enumerate(
+            zip(frame.path, frame.keys, frame.codes, frame.arguments, strict=True)
+        ):
+            if only is not None and index not in only:
+                continue
+            try:
+                if producers is not None:
+                    producer = producers[index]
+                    if producer and self._is_repeated(run, index, producer, seqs[index]):  # type: ignore[index]
+                        continue
+                if code <= LAST_ENTRY_WRITE and plain and not held:
+                    node = nodes[place] or tree.nodes.find(frame.paths[place])
+                    if gates is not None and gates[index] and gates[index] != node.open_generation:
+                        raise gate_closed(node, gates[index])
+                    if versions is not None and versions[index]:
+                        check_version(tree, node, key, versions[index])
+                    written = writes[code](tree, node, key, argument)
+                    if written is None:
+                        tree.advance()
+                        if producer:
+                            marks[producer] = (seqs[index], tree.revision, node.entries[key][1])  # type: ignore[index]
+                            unsaved_marks.add(producer)
+                    else:
+                        run.wrote(index, written)
+                else:
+                    self._other(run, index, frame.paths[place], key, code, argument)
+                    if code in _STRUCTURAL:
+                        nodes[:] = self._resolve(frame.paths)
+            except WorldError as error:
+                run.failed(index, error)
+
+    def _resolve(self, paths: list[str]) -> list[Node | None]:
+        by_path = self._tree.nodes.by_path
+        return [by_path.get(path) for path in paths]
+
+    def _is_repeated(self, run: FrameRun, index: int, producer: str, seq: int) -> bool:
+        mark = self._producers.marks.get(producer)
+        if self._producers.in_flight and run.joins(index):
+            return True
+        if mark is None:
+            check_identity(producer, "producer")
+            self._producers.check_room()
+            return False
+        if mark[0] < seq:
+            return False
+        run.repeated(index, self._producers.repeated(producer, seq, mark))
+        return True
+
+    def _other(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:
+        """An op that is no plain write, or a write when something is held or conditional."""
+        if code == Code.REFUSED:
+            raise argument
+        if code == Code.QUERY:
+            self._query(run, index, path, key, argument)
+            return
+        if self.full is not None and code not in (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT):
+            raise self.full
+        if code == Code.INVOKE:
+            self._invoking.admit(run, index, path, argument)
+            return
+        if code == Code.TRANSACT:
+            keys = keys_of_writes(self._tree, argument.writes)
+        else:
+            keys = keys_of(self._tree, path, key, code)
+        if self._queues.blocked(keys):
+            if code == Code.DELETE_ENVIRONMENT and argument.recursive:
+                raise _keys_held(path, self._limits)
+            self._wait(run, index, keys, lambda: self._write(run, index, path, key, code, argument))
+        else:
+            self._write(run, index, path, key, code, argument)
+
+    def _query(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> None:
+        """Reads do not wait, except behind the session's own waiting write on that key."""
+        node = self._tree.nodes.by_path.get(path)
+        if node is not None and run.frame.client_id and self._queues.environments:
+            keys = [(node.number, key)]
+            if run.waits_on(keys) and self._queues.blocked(keys):
+                self._wait(run, index, keys, lambda: run.read(index, self._reader.answer(path, key, query)))
+                return
+        run.read(index, self._reader.answer(path, key, query))
+
+    def _wait(self, run: FrameRun, index: int, keys: list[Key], effect: Callable[[], None]) -> None:
+        """Puts the op into its queues; when its turn comes it has its effect and lets the next one on."""
+        if self._queues.waiting >= self._limits.queue_ops_max:
+            raise Exhausted(
+                Reason.QUEUE_FULL,
+                f"{self._queues.waiting} ops wait already",
+                metadata={"limit": "queue_ops_max", "max": str(self._limits.queue_ops_max)},
+                retry_delay_ms=self._limits.retry_delay_ms,
+            )
+
+        def start() -> None:
+            with run.late(index):
+                effect()
+            self._queues.leave(ticket)
+
+        ticket = Ticket(keys, start)
+        run.waits(index, ticket, self._queues)
+        self._queues.enter(ticket)
+
+    def _write(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:
+        """A write with all its conditions, at the moment at which it has its effect."""
+        frame, tree = run.frame, self._tree
+        if frame.preconditions is not None and index in frame.preconditions:
+            check_preconditions(tree, path, key, frame.preconditions[index])
+        if frame.gate_generations is not None and frame.gate_generations[index]:
+            node = tree.nodes.find(path)
+            if frame.gate_generations[index] != node.open_generation:
+                raise gate_closed(node, frame.gate_generations[index])
+        if frame.expect_versions is not None and frame.expect_versions[index]:
+            check_version(tree, tree.nodes.find(path), key, frame.expect_versions[index])
+        match code:
+            case Code.TRANSACT:
+                run.transacted(index, self._transact(argument))
+            case Code.REGISTER_ENVIRONMENT:
+                self._invoking.check_kind(argument.declaration.kind)
+                run.wrote(index, environment_writes.register(tree, path, argument))
+            case Code.UPDATE_ENVIRONMENT:
+                run.wrote(index, environment_writes.update(tree, tree.nodes.find(path), argument))
+            case Code.DELETE_ENVIRONMENT:
+                run.wrote(index, environment_writes.delete(tree, path, argument))
+            case _:
+                node = tree.nodes.find(path)
+                written = self._writes[code](tree, node, key, argument)
+                run.wrote(index, written or Written(tree.revision + 1, node.entries[key].version))
+
+    def _transact(self, asked: Transact) -> Transacted:
+        if asked.otherwise:
+            raise NotSupported("transact.otherwise")
+        check_count(len(asked.writes), "transaction_ops_max", self._limits)
+        written, changed = apply_writes(self._tree, self._invoking.check_kind, asked.preconditions, asked.writes)
+        return Transacted(self._tree.revision + 1 if changed else self._tree.revision, written)
+
+
+def _not_an_entry_write(tree: Tree, node: Node, key: str, argument: Any) -> Written:
+    raise AssertionError("only entry writes are dispatched here")
+
+
+def _keys_held(path: str, limits: Limits) -> WorldError:
+    return WorldError(
+        Reason.KEYS_HELD,
+        f"keys at or below {path} are held",
+        metadata={"path": path},
+        retry_delay_ms=limits.retry_delay_ms,
+    )

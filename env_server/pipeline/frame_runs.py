@@ -1,0 +1,326 @@
+"""A frame on its way through execution: its answer as it grows, and the ops of it that wait."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from env_server.idempotency.producers import Producers
+from env_server.idempotency.sessions import Sessions
+from env_server.key_queues.queues import Key, KeyQueues, Ticket
+from env_server.model.changes import KeptAnswer, KeptOutcome
+from env_server.model.errors import DeadlineExceeded, Executed, Exhausted, InternalError, Unavailable, WorldError
+from env_server.model.frames import Answer, Frame, Invoked, Listed, Outcome, Read, Transacted, Written
+from env_server.model.operations import Code
+from env_server.model.ports import Clock, Handle
+from env_server.pipeline.commits import Commits, Deliver, pad_origins
+from env_server.state_tree.tree import Tree
+
+_TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError)
+
+
+class FrameRun:
+    """One frame being executed. The first part of its answer is sent by `finish`, later ones as waiting ops end."""
+
+    __slots__ = (
+        "_clock",
+        "_commits",
+        "_deadline",
+        "_deliver",
+        "_during",
+        "_effects",
+        "_ended",
+        "_first_revision",
+        "_late",
+        "_owned",
+        "_producers",
+        "_row",
+        "_sessions",
+        "_tickets",
+        "_tree",
+        "answer",
+        "frame",
+    )
+
+    def __init__(
+        self,
+        frame: Frame,
+        deliver: Deliver,
+        tree: Tree,
+        commits: Commits,
+        producers: Producers,
+        sessions: Sessions,
+        clock: Clock,
+        kept: Answer | None = None,
+    ) -> None:
+        """`kept` is what an earlier try of the frame has done; only the rest is to be executed."""
+        self.frame = frame
+        self.answer = Answer(frame.seq, len(frame.keys), tree.revision) if kept is None else _copy(kept)
+        #: Ops that took a revision now, when the answer's ranks are those of an earlier try; else None.
+        self._effects: list[int] | None = None if kept is None else []
+        self._first_revision = tree.revision + 1
+        self._deliver = deliver
+        self._tree = tree
+        self._commits = commits
+        self._producers = producers
+        self._sessions = sessions
+        self._clock = clock
+        self._row = len(tree.changes)
+        self._tickets: dict[int, tuple[Ticket, KeyQueues] | None] = {}
+        self._deadline: Handle | None = None
+        self._ended: Callable[[], object] | None = None
+        #: The op that ends after the first part was sent, while it does.
+        self._late: int | None = None
+        self._during = True
+        own = frame.producers
+        #: Whether some write of the frame goes by the frame's own identity, so that its answer is kept.
+        self._owned = bool(frame.client_id and frame.seq) and (own is None or "" in own)
+
+    def wrote(self, index: int, written: Written) -> None:
+        """A write succeeded. Advances the tree when it changed something."""
+        if written.changed:
+            self._tree.advance()
+        self._took(index, written.changed)
+        self._keep(index, written)
+        plain = written.changed and written.value is None and not written.sequence
+        if not plain or self._late is not None or self._effects is not None:
+            self.answer.outcomes.append(Listed(index, written))
+
+    def transacted(self, index: int, outcome: Transacted | Invoked) -> None:
+        """A transaction or operation succeeded. Advances the tree when it changed something."""
+        changed = outcome.changed if isinstance(outcome, Invoked) else any(one.changed for one in outcome.written)
+        revision = self._tree.advance() if changed else self._tree.revision
+        self._took(index, changed)
+        outcome = outcome._replace(revision=revision)
+        self._keep(index, outcome)
+        self.answer.outcomes.append(Listed(index, outcome))
+
+    def read(self, index: int, seen: Read) -> None:
+        """A query was answered."""
+        self.answer.without_revision.append(index)
+        self.answer.outcomes.append(Listed(index, seen))
+
+    def failed(self, index: int, error: WorldError) -> None:
+        """An op had no effect."""
+        self.answer.without_revision.append(index)
+        self.answer.outcomes.append(Listed(index, error))
+        transient = isinstance(error, _TRANSIENT) or error.retry_delay_ms
+        if self.frame.codes[index] != Code.QUERY and not transient:
+            self._keep(index, error)
+
+    def repeated(self, index: int, outcome: Outcome) -> None:
+        """An op had its effect before; this is its first outcome."""
+        self.answer.without_revision.append(index)
+        self.answer.outcomes.append(Listed(index, outcome, duplicate=True))
+
+    def waits(self, index: int, ticket: Ticket, queues: KeyQueues) -> None:
+        """An op waits in its queues, or awaits; it will end within `late`."""
+        self._tickets[index] = (ticket, queues)
+        identity = self._identity(index)
+        if identity[0]:
+            self._producers.in_flight[identity] = []
+
+    def joins(self, index: int) -> bool:
+        """Whether an op of the same identity is still waiting; if so this one ends with it, as its repetition."""
+        joined = self._producers.in_flight.get(self._identity(index))
+        if joined is None:
+            return False
+
+        def ended(outcome: Outcome) -> None:
+            with self.late(index):
+                self.repeated(index, outcome)
+
+        self._tickets[index] = None
+        joined.append(ended)
+        return True
+
+    def waits_on(self, keys: list[Key]) -> bool:
+        """Whether an earlier op of this frame waits on one of the keys."""
+        return any(
+            held is not None and (key in held[0].keys or (key[0], None) in held[0].keys)
+            for held in self._tickets.values()
+            for key in keys
+        )
+
+    @contextmanager
+    def late(self, index: int) -> Iterator[None]:
+        """Around the end of an op that had to wait: its outcome becomes a part of its own."""
+        if self._during:  # it ended within the frame's own pass after all
+            self._tickets.pop(index, None)
+            self._producers.in_flight.pop(self._identity(index), None)
+            yield
+            return
+        first = self.answer
+        row = len(self._tree.changes)
+        self._late = index
+        self.answer = Answer(first.seq, first.count, self._tree.revision)
+        try:
+            yield
+        except WorldError as error:
+            self.failed(index, error)
+        finally:
+            self._late = None
+        self._tickets.pop(index, None)
+        outcome = self.answer.outcomes[-1].outcome
+        self._end_part(first, index, row)
+        for joined in self._producers.in_flight.pop(self._identity(index), ()):
+            joined(outcome)
+
+    def finish(self) -> None:
+        """Ends the pass: says who caused its changes, keeps the answer, and sends the first part when durable."""
+        self._during = False
+        answer = self.answer
+        answer.pending = sorted(self._tickets)
+        answer.revision = self._tree.revision
+        self._attribute()
+        if self._owned and any(code != Code.QUERY for code in self.frame.codes):
+            self._keep_answer(answer)
+        self._send(answer)
+        if self._tickets and self.frame.deadline_ns:
+            delay_s = (self.frame.deadline_ns - self._clock.monotonic_ns()) / 1e9
+            self._deadline = self._clock.call_later(max(delay_s, 0.0), self._give_up)
+
+    def join(self, deliver: Deliver) -> None:
+        """The same frame was sent again while ops of it wait: answers go there from now on."""
+        self._deliver = deliver
+        self._send(replace(self.answer, part=0))
+
+    def when_ended(self, call: Callable[[], object]) -> None:
+        """Calls once when no op of the frame waits any more."""
+        self._ended = call
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether ops of the frame have not ended."""
+        return bool(self._tickets)
+
+    def _end_part(self, first: Answer, index: int, row: int) -> None:
+        part, self.answer = self.answer, first
+        first.part += 1
+        part.part = first.part
+        part.pending = first.pending = sorted(self._tickets)
+        part.revision = first.revision = self._tree.revision
+        # The whole answer, for repetitions; its first part's ranks stay true, this op's revision is listed.
+        first.without_revision.append(index)
+        first.outcomes.extend(part.outcomes)
+        own, seq = self._identity(index)
+        actor, cause = self._claims(index)
+        pad_origins(self._tree.changes, row)
+        principal = self.frame.principal
+        if not own:
+            own, seq = self.frame.client_id, self.frame.seq
+        pad_origins(self._tree.changes, len(self._tree.changes), own, seq, actor, cause, principal)
+        if self._owned:
+            self._keep_answer(first)
+        self._send(part)
+        if self._tickets:
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._ended is not None:
+            self._ended()
+
+    def _send(self, answer: Answer) -> None:
+        self._commits.answer(self._deliver, replace(answer) if answer.pending or answer.part else answer)
+        self._commits.touch()
+
+    def _keep(self, index: int, outcome: Outcome) -> None:
+        """Keeps the outcome of an op with an identity of its own."""
+        producer, seq = self._identity(index)
+        if not producer:
+            return
+        self._producers.keep(producer, seq, outcome)
+        rows_tell = isinstance(outcome, Written) and self._producers.marks[producer][1] == outcome.revision
+        if not rows_tell:
+            self._tree.changes.outcomes.append(KeptOutcome(producer, seq, outcome))
+
+    def _keep_answer(self, answer: Answer) -> None:
+        kept = self._sessions.keep(self.frame.client_id, answer)
+        # A copy when the answer still grows: the record is encoded only when its group is sealed.
+        stable = replace(kept, outcomes=list(kept.outcomes), without_revision=list(kept.without_revision))
+        self._tree.changes.answers.append(
+            KeptAnswer(self.frame.client_id, answer.seq, stable if answer.pending or answer.part else kept)
+        )
+
+    def _took(self, index: int, changed: bool) -> None:
+        """Notes whether an op took a revision, so that ranks in the answer stay true."""
+        if self._effects is not None and changed:
+            self._effects.append(index)
+        if not changed or self._effects is not None:
+            self.answer.without_revision.append(index)
+
+    def _identity(self, index: int) -> tuple[str, int]:
+        """The op's own producer and number; ("", 0) when it goes by the frame's."""
+        frame = self.frame
+        if frame.producers is None or frame.producer_seqs is None or not frame.producers[index]:
+            return "", 0
+        return frame.producers[index], frame.producer_seqs[index]
+
+    def _claims(self, index: int) -> tuple[str, str]:
+        frame = self.frame
+        return (
+            frame.actors[index] if frame.actors is not None else "",
+            frame.causes[index] if frame.causes is not None else "",
+        )
+
+    def _attribute(self) -> None:
+        """Fills the origin columns of the rows that the pass has written.
+
+        Revision base + 1 + r belongs to the r-th op that took one, so columns are filled without work per op when
+        every op took one and wrote one row.
+        """
+        frame, changes = self.frame, self._tree.changes
+        rows = len(changes) - self._row
+        pad_origins(changes, self._row)
+        if not rows:
+            return
+        varying = (
+            (changes.producers, frame.producers, frame.client_id),
+            (changes.producer_seqs, frame.producer_seqs, frame.seq),
+            (changes.actors, frame.actors, ""),
+            (changes.causes, frame.causes, ""),
+        )
+        changes.principals.extend([frame.principal] * rows)
+        owners: list[int] | None = None
+        whole = (
+            rows == len(frame.keys) and self._effects is None and not self.answer.without_revision and not self._tickets
+        )
+        for column, source, constant in varying:
+            if source is None:
+                column.extend([constant] * rows)  # type: ignore[list-item]
+            elif whole and "" not in source:  # type: ignore[operator]
+                column.extend(source)  # type: ignore[arg-type]
+            else:
+                owners = owners if owners is not None else self._owners(rows)
+                column.extend([source[op] for op in owners])  # type: ignore[misc]
+        if frame.producers is not None and "" in frame.producers:
+            self._fill_in_frame_identity(rows)
+
+    def _owners(self, rows: int) -> list[int]:
+        """The op of each of the last `rows` rows."""
+        effects = self._effects
+        if effects is None:
+            idle = set(self.answer.without_revision).union(self._tickets)
+            effects = [index for index in range(len(self.frame.keys)) if index not in idle]
+        first = self._first_revision
+        return [effects[revision - first] for revision in self._tree.changes.revisions[-rows:]]
+
+    def _fill_in_frame_identity(self, rows: int) -> None:
+        changes = self._tree.changes
+        for row in range(len(changes) - rows, len(changes)):
+            if not changes.producers[row]:
+                changes.producers[row] = self.frame.client_id
+                changes.producer_seqs[row] = self.frame.seq
+
+    def _give_up(self) -> None:
+        """The caller's deadline: ops that have not started leave their queues."""
+        for index, held in list(self._tickets.items()):
+            if held is not None and not held[0].started:
+                ticket, queues = held
+                with self.late(index):
+                    queues.leave(ticket)
+                    raise DeadlineExceeded("the deadline passed while the op waited for its turn", Executed.NO)
+
+
+def _copy(kept: Answer) -> Answer:
+    """A kept answer to go on with: nothing of it is pending now."""
+    return replace(kept, part=0, pending=[], outcomes=list(kept.outcomes), without_revision=list(kept.without_revision))

@@ -1,0 +1,135 @@
+"""Behaviour operations from start to return: driven by hand on the engine's clock, committed as one revision.
+
+An operation is a coroutine that awaits nothing but its context. Whoever drives it sends it on when its sleep is over,
+so it needs no task, and a simulated clock makes a run repeatable.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from env_server.behaviours.behaviour import Operation, Target
+from env_server.behaviours.context import Context, Sleep
+from env_server.model.entries import Entry
+from env_server.model.environments import AggregateValue, EnvironmentState
+from env_server.model.errors import DeadlineExceeded, Executed, InternalError, WorldError
+from env_server.model.frames import Invoked, Outcome
+from env_server.model.operations import Write
+from env_server.model.ports import Clock, Handle
+from env_server.model.values import Json
+from env_server.state_tree.tree import Tree
+
+log = logging.getLogger(__name__)
+
+Commit = Callable[[tuple[Write, ...]], bool]
+
+
+class TreeView:
+    """The tree as operations read it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._nodes = tree.nodes
+
+    def entry(self, path: str, key: str) -> Entry | None:
+        """See View."""
+        node = self._nodes.by_path.get(path)
+        return None if node is None else node.entries.get(key)
+
+    def entries(self, path: str) -> Mapping[str, Entry]:
+        """See View."""
+        node = self._nodes.by_path.get(path)
+        return {} if node is None else node.entries.copy()
+
+    def environment(self, path: str) -> EnvironmentState | None:
+        """See View."""
+        node = self._nodes.by_path.get(path)
+        return None if node is None else node.state()
+
+    def aggregates(self, path: str) -> dict[str, AggregateValue]:
+        """See View."""
+        node = self._nodes.by_path.get(path)
+        return {} if node is None or node.tally is None else {value.name: value for value in node.tally.values()}
+
+
+class Invocation:
+    """One running operation. `ended` is called once with its outcome, perhaps before `start` returns."""
+
+    __slots__ = ("_clock", "_commit", "_companions", "_context", "_coroutine", "_ended", "_operation", "_timeout")
+
+    def __init__(
+        self,
+        operation: Operation,
+        context: Context,
+        companions: tuple[Write, ...],
+        clock: Clock,
+        commit: Commit,
+        ended: Callable[[Outcome], None],
+    ) -> None:
+        self._operation = operation
+        self._context = context
+        self._companions = companions
+        self._clock = clock
+        self._commit = commit
+        self._ended = ended
+        self._coroutine: Coroutine[Sleep, None, Any] | None = None
+        self._timeout: Handle | None = None
+
+    def start(self, arguments: dict[str, Any], timeout_s: float) -> None:
+        """Runs the operation up to its first sleep, or to its end."""
+        self._coroutine = self._operation.method(self._context, **arguments)  # type: ignore[assignment]
+        self._step()
+        if self._coroutine is not None:
+            self._timeout = self._clock.call_later(timeout_s, self._time_out)
+
+    def _step(self) -> None:
+        coroutine = self._coroutine
+        if coroutine is None:  # it ended by its deadline while it slept
+            return
+        try:
+            instruction = coroutine.send(None)
+        except StopIteration as returned:
+            self._end(self._returned(returned.value))
+        except WorldError as error:
+            self._end(error)
+        except Exception as error:  # the edge of foreign code: its defects become INTERNAL, with the text in our log
+            self._end(self._defect(error))
+        else:
+            if isinstance(instruction, Sleep):
+                self._clock.call_later(instruction.seconds, self._step)
+            else:
+                coroutine.close()
+                self._end(self._defect(TypeError("an operation may await only its context")))
+
+    def _returned(self, value: Any) -> Outcome:
+        try:
+            result = Json.of(value)
+            staged = (*self._context.staged, *self._companions)
+            changed = self._commit(staged)
+            return Invoked(0, result, changed)
+        except WorldError as error:
+            return error
+        except (TypeError, ValueError) as error:  # the result is no JSON
+            return self._defect(error)
+
+    def _time_out(self) -> None:
+        coroutine, self._coroutine = self._coroutine, None
+        if coroutine is not None:
+            coroutine.close()
+            self._ended(DeadlineExceeded(f"operation {self._operation.name} took too long", Executed.NO))
+
+    def _end(self, outcome: Outcome) -> None:
+        self._coroutine = None
+        if self._timeout is not None:
+            self._timeout.cancel()
+        self._ended(outcome)
+
+    def _defect(self, error: Exception) -> InternalError:
+        incident = secrets.token_hex(8)
+        log.error("incident %s: operation %s", incident, self._operation.name, exc_info=error)
+        return InternalError(incident)
+
+
+def held_keys(targets: list[Target], companions: tuple[Write, ...]) -> list[tuple[str, str | None]]:
+    """(path, key) of everything that the operation will write."""
+    return [(target.path, target.key) for target in targets] + [(write.path, write.key) for write in companions]

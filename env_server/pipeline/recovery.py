@@ -1,0 +1,60 @@
+"""Recovery: a world from what its log has stored."""
+
+from typing import NamedTuple
+
+from env_server.idempotency.producers import Producers
+from env_server.idempotency.sessions import Sessions
+from env_server.model.changes import Changes
+from env_server.model.frames import Written
+from env_server.model.ports import Loaded
+from env_server.state_tree.replay import Replay
+from env_server.state_tree.tree import Tree
+
+
+class Recovered(NamedTuple):
+    """Where the recovered world stands."""
+
+    history: str
+    record_number: int
+    changes_replayed: int
+
+
+def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions) -> Recovered:
+    """Fills tree, producers and sessions from the state tables, then from the records that those lack."""
+    replay = Replay(tree)
+    for environment in loaded.environments:
+        replay.environment(environment)
+    for number, key, entry in loaded.entries:
+        replay.entry(number, key, entry)
+    for number, key, item in loaded.items:
+        replay.item(number, key, item)
+    for producer, mark in loaded.producers:
+        producers.load(producer, mark)
+    for session in loaded.sessions:
+        sessions.load(session)
+    head = loaded.head
+    changes_replayed = 0
+    for record in loaded.records:
+        replay.record(record)
+        _replay_identities(record, producers, sessions)
+        changes_replayed += len(record)
+    tree.revision = head.revision
+    tree.nodes.next_number = max(tree.nodes.next_number, head.next_environment_number)
+    replay.finish()
+    return Recovered(head.history, head.record_number, changes_replayed)
+
+
+def _replay_identities(record: Changes, producers: Producers, sessions: Sessions) -> None:
+    """The rows tell the outcomes of plain writes; all others stand in the record's lists."""
+    frames = {(kept.client_id, kept.seq) for kept in record.answers}
+    last: tuple[str, int] = ("", 0)
+    for row, producer in enumerate(record.producers):
+        identity = producer, record.producer_seqs[row]
+        if not producer or identity == last or identity in frames:
+            continue
+        last = identity
+        producers.replay(producer, identity[1], Written(record.revisions[row], record.versions[row]))
+    for producer, seq, outcome in record.outcomes:
+        producers.replay(producer, seq, outcome)
+    for kept in record.answers:
+        sessions.replay(kept.client_id, kept.answer)

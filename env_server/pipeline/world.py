@@ -1,0 +1,236 @@
+"""One world: ops are ordered, applied, committed, published, answered.
+
+A frame is executed in one synchronous pass. Nothing else runs meanwhile, so its ops meet one state after the other
+and their order is settled here, once; there is no task, future or lock per op. What the pass leaves behind is rows in
+the open commit group and one answer in the queue behind it.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from env_server.behaviours.registry import Behaviours
+from env_server.events.watches import WatchHub
+from env_server.idempotency.producers import Producers
+from env_server.idempotency.sessions import Sessions
+from env_server.key_queues.queues import KeyQueues
+from env_server.key_queues.slots import Slots
+from env_server.model.changes import Changes
+from env_server.model.errors import Exhausted, NotFound, OutOfRange, Reason, WorldError
+from env_server.model.frames import Answer, Frame, Listed
+from env_server.model.limits import Limits
+from env_server.model.operations import Code
+from env_server.model.ports import Clock, CommitLog, Handle
+from env_server.pipeline.commits import Commits, Deliver
+from env_server.pipeline.execution import Execution
+from env_server.pipeline.frame_runs import FrameRun
+from env_server.pipeline.initial_state import snapshot_of
+from env_server.pipeline.invoking import Invoking
+from env_server.pipeline.recovery import recover
+from env_server.pipeline.saving import Saving
+from env_server.state_tree.environment_writes import expire_gate
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.pages import Pages
+from env_server.state_tree.reads import Reader
+from env_server.state_tree.tree import Tree
+
+ReadLog = Callable[[int, int], Awaitable[list[Changes]]]
+
+
+class WorldDescription(NamedTuple):
+    """A world for people and listings."""
+
+    name: str
+    history: str
+    revision: int
+    first_retained_revision: int
+    environments: int
+    entries: int
+    storage_bytes: int
+    storage_bytes_max: int
+
+
+class World:
+    """One tree with its own history. All methods belong to the world's thread and return at once.
+
+    Made from what the log has stored; afterwards the log's `on_durable` must call `durable`.
+    """
+
+    def __init__(
+        self, name: str, log: CommitLog, clock: Clock, limits: Limits, behaviours: Behaviours, read_log: ReadLog
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.clock = clock
+        self._log = log
+        self._tree = tree = Tree(limits)
+        self._producers = producers = Producers(limits)
+        self._sessions = sessions = Sessions(limits)
+        recovered = recover(log.load(), tree, producers, sessions)
+        self.history = recovered.history
+        saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed)
+        self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number)
+        self.watches = WatchHub(
+            limits, read_log, lambda: log.first_revision, lambda matcher: snapshot_of(tree, matcher), head=tree.revision
+        )
+        self._ready: deque[Callable[[], None]] = deque()
+        self._draining = self._executing = False
+        queues = KeyQueues(self._ready.append)
+        slots = Slots(limits.concurrency_max, self._ready.append)
+        invoking = Invoking(tree, behaviours, queues, slots, clock, limits, self._drain)
+        self._execution = Execution(
+            tree, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
+        )
+        self._waiting_frames: dict[tuple[str, int], FrameRun] = {}
+        self._gate_timers: dict[int, Handle] = {}
+        self._arm_gates()
+
+    @property
+    def revision(self) -> int:
+        """Of the last applied op."""
+        return self._tree.revision
+
+    @property
+    def durable_revision(self) -> int:
+        """Up to which everything is on the disk."""
+        return self._commits.durable_revision
+
+    def execute(self, frame: Frame, deliver: Deliver) -> None:
+        """Executes a frame. `deliver` gets each part of its answer, in order, once that is durable.
+
+        A frame that this client has sent before is not executed again: its first outcome is returned, what is missing
+        of it is executed, and its reads are run again. Never raises for what an op asks.
+        """
+        if frame.client_id and frame.seq and self._is_repeated(frame, deliver):
+            return
+        self._run(self._new_run(frame, deliver), None)
+
+    def open_session(self, client_id: str) -> int:
+        """The last frame of this client whose outcome is kept; 0 = none."""
+        return self._sessions.use(client_id).last_seq
+
+    def acknowledge(self, client_id: str, seq: int) -> None:
+        """Forgets the kept answers of frames up to `seq`."""
+        self._sessions.acknowledge(client_id, seq)
+
+    def durable(self, number: int) -> None:
+        """The log's word that everything up to this record is on the disk."""
+        self._admit_writes()
+        self._commits.durable(number)
+
+    def describe(self) -> WorldDescription:
+        """The world in numbers."""
+        nodes = self._tree.nodes.by_number.values()
+        return WorldDescription(
+            self.name,
+            self.history,
+            self.durable_revision,
+            self._log.first_revision,
+            len(nodes),
+            sum(len(node.entries) for node in nodes),
+            self._log.storage_bytes(),
+            self.limits.map_bytes,
+        )
+
+    def stop(self, stopped: Callable[[], None]) -> None:
+        """Once everything applied is durable and answered: completes the state tables, then calls `stopped`."""
+
+        def save() -> None:
+            self._commits.save_everything()
+            stopped()
+
+        for timer in self._gate_timers.values():
+            timer.cancel()
+        self._commits.when_idle(save)
+
+    def delete(self) -> None:
+        """Ends every watch; the world takes no more calls."""
+        self.watches.close_all(NotFound(Reason.WORLD_NOT_FOUND, world=self.name))
+
+    def _new_run(self, frame: Frame, deliver: Deliver, kept: Answer | None = None) -> FrameRun:
+        return FrameRun(frame, deliver, self._tree, self._commits, self._producers, self._sessions, self.clock, kept)
+
+    def _run(self, run: FrameRun, only: set[int] | None) -> None:
+        self._executing = True
+        try:
+            self._execution.run(run, only)
+            run.finish()
+        finally:
+            self._executing = False
+        if run.is_waiting and run.frame.client_id and run.frame.seq:
+            self._waiting_frames[run.frame.client_id, run.frame.seq] = run
+            run.when_ended(lambda: self._waiting_frames.pop((run.frame.client_id, run.frame.seq), None))
+        self._drain()
+
+    def _is_repeated(self, frame: Frame, deliver: Deliver) -> bool:
+        waiting = self._waiting_frames.get((frame.client_id, frame.seq))
+        if waiting is not None:
+            waiting.join(deliver)
+            return True
+        try:
+            kept = self._sessions.kept(frame.client_id, frame.seq)
+        except OutOfRange as error:
+            self._refuse(frame, deliver, error)
+            return True
+        if kept is None:
+            return False
+        missing = set(kept.pending)
+        missing.update(index for index, code in enumerate(frame.codes) if code == Code.QUERY)
+        self._run(self._new_run(frame, deliver, kept), missing)
+        return True
+
+    def _refuse(self, frame: Frame, deliver: Deliver, error: WorldError) -> None:
+        everything = range(len(frame.keys))
+        answer = Answer(frame.seq, len(frame.keys), self._tree.revision, revision=self._tree.revision)
+        answer.without_revision = list(everything)
+        answer.outcomes = [Listed(index, error) for index in everything]
+        self._commits.answer(deliver, answer)
+
+    def _drain(self) -> None:
+        """Lets ops have their effect whose wait is over; never within a frame's pass, whose revisions are in a row."""
+        if self._draining or self._executing:
+            return
+        self._draining = True
+        try:
+            while self._ready:
+                self._ready.popleft()()
+        finally:
+            self._draining = False
+        self._arm_gates()
+
+    def _publish(self, changes: Changes) -> None:
+        self.watches.publish(changes)
+
+    def _arm_gates(self) -> None:
+        """Sets a timer for each gate that began a generation with a deadline."""
+        timed, self._tree.timed = self._tree.timed, []
+        for node in timed:
+            gate = node.gate
+            if gate is None or not gate.collecting or not gate.deadline_ms:
+                continue
+            old = self._gate_timers.pop(node.number, None)
+            if old is not None:
+                old.cancel()
+            generation = gate.generation
+            self._gate_timers[node.number] = self.clock.call_later(
+                gate.deadline_ms / 1000, lambda node=node, generation=generation: self._expire(node, generation)
+            )
+
+    def _expire(self, node: Node, generation: int) -> None:
+        self._gate_timers.pop(node.number, None)
+        if self._tree.nodes.by_number.get(node.number) is node and expire_gate(self._tree, node, generation):
+            self._tree.advance()
+            self._commits.touch()
+
+    def _admit_writes(self) -> None:
+        """Refuses writes while the storage is nearly full; deletions go on."""
+        used, room = self._log.storage_bytes(), self.limits.map_bytes
+        if used < self.limits.quota_refuse * room:
+            self._execution.full = None
+        else:
+            self._execution.full = Exhausted(
+                Reason.STORAGE_QUOTA,
+                f"{used} of {room} bytes of storage are in use",
+                metadata={"limit": "map_bytes", "max": str(room), "used": str(used)},
+                retry_delay_ms=1000,
+            )

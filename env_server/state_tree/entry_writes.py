@@ -1,0 +1,212 @@
+"""Writes to entries. Each is one function (tree, node, key, argument): check, apply, write the row.
+
+SET is the hot path of the whole server; every line of it is paid a million times a round.
+"""
+
+from typing import Any
+
+from env_server.model.changes import ENTRY_APPENDED, ENTRY_DELETED, ENTRY_INCREMENTED, ENTRY_SET, Extra
+from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, EntryKind, StreamEnds, StreamItem
+from env_server.model.errors import AlreadyExists, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.frames import Written
+from env_server.model.names import check_segment
+from env_server.model.operations import Delete, RegisterEntry
+from env_server.model.values import INT_MAX, INT_MIN, NOTHING, Json, Value, check_document
+from env_server.state_tree.merge import merge_patch
+from env_server.state_tree.nodes import Node, Stream
+from env_server.state_tree.tree import Tree
+
+_make = tuple.__new__  # an Entry without the call of its Python-level constructor
+
+
+def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
+    """Sets a value, creating the entry when it is absent."""
+    entries = node.entries
+    old = entries.get(key)
+    revision = tree.revision + 1
+    if old is None:
+        check_segment(key, tree.limits)
+        version = 1
+        new = _make(Entry, (value, 1, revision, revision, VALUE))
+    else:
+        if old[4] != VALUE:
+            raise _mismatch(node, key, old, VALUE)
+        version = old[1] + 1
+        new = _make(Entry, (value, version, old[2], revision, VALUE))
+    entries[key] = new
+    path, revisions, types, keys, values, versions = tree.row_appends
+    path(node.place if node.group == tree.changes.number else tree.place(node))
+    revisions(revision)
+    types(ENTRY_SET)
+    keys(key)
+    values(value)
+    versions(version)
+    node.unsaved.add(key)
+    if node.tally is not None:
+        tree.tally_change(node, old, new)
+    if tree.journal is not None:
+        tree.journal.append(lambda: _restore(tree, node, key, old))
+
+
+def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
+    """Increments a counter, creating it when it is absent."""
+    old = node.entries.get(key)
+    if old is None:
+        check_segment(key, tree.limits)
+        total: int | float = amount
+    else:
+        if old.kind != COUNTER:
+            raise _mismatch(node, key, old, COUNTER)
+        total = old.value + amount  # type: ignore[operator]
+    if type(total) is int and not INT_MIN <= total <= INT_MAX:
+        raise _overflow(node, key, "64 bits")
+    if total - total != 0:
+        raise _overflow(node, key, "a double")
+    new = _put(tree, node, key, old, total, COUNTER, ENTRY_INCREMENTED, total)
+    return Written(tree.revision + 1, new.version, value=total)
+
+
+def merge(tree: Tree, node: Node, key: str, patch: Json) -> Written:
+    """Applies an RFC 7396 merge patch to a JSON value; an absent entry counts as {}."""
+    old = node.entries.get(key)
+    if old is None:
+        check_segment(key, tree.limits)
+    elif old.kind != VALUE or type(old.value) is not Json:
+        raise _mismatch(node, key, old, VALUE)
+    before = old.value.document if old is not None else {}  # type: ignore[union-attr]
+    merged = Json.of(merge_patch(before, patch.document))
+    check_document(merged, tree.limits)
+    if isinstance(patch.document, dict):
+        tree.changes.extras[len(tree.changes)] = Extra(changed_fields=tuple(patch.document))
+    new = _put(tree, node, key, old, merged, VALUE, ENTRY_SET, merged)
+    return Written(tree.revision + 1, new.version)
+
+
+def append(tree: Tree, node: Node, key: str, value: Value) -> Written:
+    """Appends an item to a stream, created by its first append; drops the oldest beyond the stream's bound."""
+    old = node.entries.get(key)
+    if old is None:
+        check_segment(key, tree.limits)
+        ends = StreamEnds(1, 1, tree.limits.stream_items_max)
+    elif old.kind != STREAM:
+        raise _mismatch(node, key, old, STREAM)
+    else:
+        ends = old.value  # type: ignore[assignment]
+    stream = node.streams.get(key)
+    if stream is None:
+        stream = node.streams[key] = Stream()
+    if old is None:
+        tree.changes.extras[len(tree.changes)] = Extra(stream_items_max=ends.items_max)
+    item = StreamItem(ends.next, value, tree.revision + 1)
+    stream.items.append(item)
+    stream.unsaved.append(item)
+    lost = stream.items.popleft() if len(stream.items) > ends.items_max else None
+    if lost is not None:
+        stream.dropped.append(lost.sequence)
+    if tree.journal is not None:
+        tree.journal.append(lambda: _take_back(stream, lost))
+    grown = StreamEnds(stream.items[0].sequence, ends.next + 1, ends.items_max)
+    new = _put(tree, node, key, old, grown, STREAM, ENTRY_APPENDED, value)
+    return Written(tree.revision + 1, new.version, sequence=item.sequence)
+
+
+def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
+    """Creates an entry of a kind."""
+    old = node.entries.get(key)
+    if old is not None:
+        if not asked.if_absent:
+            raise AlreadyExists(Reason.ENTRY_EXISTS, path=node.path, key=key)
+        if old.kind != asked.kind:
+            raise _mismatch(node, key, old, asked.kind)
+        return Written(tree.revision, old.version, changed=False)
+    check_segment(key, tree.limits)
+    if asked.kind == STREAM:
+        items_max = asked.stream_items_max or tree.limits.stream_items_max
+        if items_max > tree.limits.stream_items_limit_max:
+            raise LimitExceeded("stream_items_limit_max", tree.limits.stream_items_limit_max, items_max)
+        node.streams[key] = Stream()
+        tree.changes.extras[len(tree.changes)] = Extra(stream_items_max=items_max)
+        _put(tree, node, key, None, StreamEnds(1, 1, items_max), STREAM, ENTRY_APPENDED, NOTHING)
+        return Written(tree.revision + 1, 1)
+    value: Any = asked.value
+    if value is NOTHING:
+        value = 0 if asked.kind == COUNTER else None
+    event = ENTRY_INCREMENTED if asked.kind == COUNTER else ENTRY_SET
+    _put(tree, node, key, None, value, asked.kind, event, value)
+    return Written(tree.revision + 1, 1, value=value if asked.kind == COUNTER else None)
+
+
+def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
+    """Deletes an entry with its items."""
+    old = node.entries.pop(key, None)
+    if old is None:
+        if asked.if_present:
+            return Written(tree.revision, 0, changed=False)
+        raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+    stream = node.streams.pop(key, None)
+    if stream is not None:
+        tree.unsaved.stream_dropped(node, key, old.value.first, old.value.next)  # type: ignore[union-attr]
+    node.unsaved.add(key)
+    tree.row(node, ENTRY_DELETED, key, NOTHING, old.version + 1)
+    if node.tally is not None:
+        tree.tally_change(node, old, None)
+    if tree.journal is not None:
+        tree.journal.append(lambda: _undelete(tree, node, key, old, stream))
+    return Written(tree.revision + 1, 0)
+
+
+def _put(tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: int, event: int, told: Any) -> Entry:
+    revision = tree.revision + 1
+    if old is None:
+        new = Entry(state, 1, revision, revision, kind)
+    else:
+        new = Entry(state, old.version + 1, old.created, revision, kind)
+    node.entries[key] = new
+    tree.row(node, event, key, told, new.version)
+    node.unsaved.add(key)
+    if node.tally is not None:
+        tree.tally_change(node, old, new)
+    if tree.journal is not None:
+        tree.journal.append(lambda: _restore(tree, node, key, old))
+    return new
+
+
+def _restore(tree: Tree, node: Node, key: str, old: Entry | None) -> None:
+    new = node.entries.pop(key, None)
+    if old is not None:
+        node.entries[key] = old
+    elif key in node.streams:
+        del node.streams[key]
+    if node.tally is not None:
+        tree.tally_change(node, new, old)
+
+
+def _undelete(tree: Tree, node: Node, key: str, old: Entry, stream: Stream | None) -> None:
+    node.entries[key] = old
+    if stream is not None:
+        node.streams[key] = stream
+        tree.unsaved.stream_restored(node, key)
+    if node.tally is not None:
+        tree.tally_change(node, None, old)
+
+
+def _take_back(stream: Stream, lost: StreamItem | None) -> None:
+    taken = stream.items.pop()
+    if stream.unsaved and stream.unsaved[-1] is taken:
+        stream.unsaved.pop()
+    if lost is not None:
+        stream.items.appendleft(lost)
+        stream.dropped.pop()
+
+
+def _mismatch(node: Node, key: str, entry: Entry, wanted: int) -> WrongState:
+    kind, asked = EntryKind(entry.kind).name.lower(), EntryKind(wanted).name.lower()
+    return WrongState(
+        Reason.ENTRY_KIND_MISMATCH,
+        f"entry {key!r} of {node.path} is a {kind} and does not take this change",
+        metadata={"path": node.path, "key": key, "kind": kind, "wanted": asked},
+    )
+
+
+def _overflow(node: Node, key: str, what: str) -> OutOfRange:
+    return OutOfRange(Reason.COUNTER_OVERFLOW, f"the sum would exceed {what}", metadata={"path": node.path, "key": key})

@@ -1,0 +1,189 @@
+"""Writes to environments: register, update, delete. Each checks, applies, and writes its rows."""
+
+from dataclasses import replace
+
+from env_server.model.changes import EventType
+from env_server.model.environments import Declaration, Gate, GateCause, Scope
+from env_server.model.errors import (
+    AlreadyExists,
+    GateClosed,
+    InvalidRequest,
+    NotFound,
+    NotSupported,
+    Reason,
+    WrongState,
+)
+from env_server.model.frames import Written
+from env_server.model.names import check_count, check_segment, split_path
+from env_server.model.operations import Delete, EnvironmentUpdate, RegisterEnvironment
+from env_server.model.values import Json, check_document
+from env_server.state_tree.merge import merge_patch
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.tree import Tree
+
+
+def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
+    """Creates an environment under an existing parent."""
+    nodes = tree.nodes
+    found = nodes.by_path.get(path)
+    if found is not None:
+        if not asked.if_absent:
+            raise AlreadyExists(Reason.ENVIRONMENT_EXISTS, path=path)
+        return Written(tree.revision, found.version, changed=False)
+    segments = split_path(path, tree.limits)
+    parent = nodes.find("/" + "/".join(segments[:-1]))
+    check_declaration(tree, asked.declaration)
+    node = nodes.attach(nodes.next_number, parent, segments[-1])
+    node.created = node.modified = tree.revision + 1
+    node.declare(asked.declaration)
+    tree.unsaved.environment(node)
+    tree.environment_row(node, EventType.ENVIRONMENT_REGISTERED)
+    if tree.journal is not None:
+        tree.journal.append(lambda: nodes.detach(node))
+    return Written(tree.revision + 1, 1)
+
+
+def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
+    """Changes an environment's declarations; begins a generation of its gate, or opens it."""
+    changed = _updated(tree, node, asked)
+    if changed is not None:
+        check_declaration(tree, changed)
+        tree.redeclare(node, changed)
+        tree.environment_row(node, EventType.ENVIRONMENT_UPDATED)
+        tree.note_due(node)
+    if asked.begin is not None:
+        gate = _gate(node, asked.begin.gate)
+        tree.begin_generation(node, gate, asked.begin.count_target, asked.begin.deadline_ms)
+    if asked.open is not None:
+        gate = _gate(node, asked.open.gate)
+        if not gate.collecting or gate.generation != asked.open.generation:
+            raise GateClosed(node.path, asked=asked.open.generation, generation=gate.generation, opened=gate.opened)
+        tree.open_gate(node, gate, GateCause.OPERATION)
+    if changed is None and asked.begin is None and asked.open is None:
+        raise InvalidRequest(Reason.INVALID_FIELD, "environment", "must change something")
+    return Written(tree.revision + 1, node.version)
+
+
+def expire_gate(tree: Tree, node: Node, generation: int) -> bool:
+    """Opens the gate because its deadline passed; may decline when it is no longer collecting that generation."""
+    gate = node.gate
+    if gate is None or not gate.collecting or gate.generation != generation:
+        return False
+    tree.open_gate(node, gate, GateCause.DEADLINE)
+    return True
+
+
+def delete(tree: Tree, path: str, asked: Delete) -> Written:
+    """Deletes an environment with its entries; with its descendants when `recursive`."""
+    node = tree.nodes.by_path.get(path)
+    if node is None:
+        if asked.if_present:
+            split_path(path, tree.limits)
+            return Written(tree.revision, 0, changed=False)
+        tree.nodes.find(path)
+        raise AssertionError("find raises for an absent path")
+    if node is tree.nodes.root:
+        raise WrongState(Reason.HAS_CHILDREN, "the root environment cannot be deleted", metadata={"path": path})
+    if node.children and not asked.recursive:
+        raise WrongState(
+            Reason.HAS_CHILDREN,
+            f"{path} has {len(node.children)} children: delete them first, or set recursive",
+            metadata={"path": path, "children": str(len(node.children))},
+        )
+    for gone in (node, *list(node.descendants())):
+        _delete_one(tree, gone)
+    return Written(tree.revision + 1, 0)
+
+
+def _delete_one(tree: Tree, node: Node) -> None:
+    """Takes one node out; its descendants follow by themselves, parents first, so undo puts parents back last."""
+    tree.row(node, EventType.ENVIRONMENT_DELETED, "", node.declaration.config, node.version + 1)
+    tree.nodes.detach(node)
+    tree.unsaved.environment_gone(node)
+    if tree.journal is not None:
+
+        def undo() -> None:
+            tree.nodes.reattach(node)
+            tree.unsaved.environment_back(node)
+
+        tree.journal.append(undo)
+
+
+def check_declaration(tree: Tree, declaration: Declaration) -> None:
+    """Accepts what an environment may declare.
+
+    Raises:
+        InvalidRequest, LimitExceeded, NotSupported.
+    """
+    limits = tree.limits
+    check_document(declaration.config, limits, "config")
+    check_count(len(declaration.labels), "labels_max", limits)
+    for name, value in declaration.labels.items():
+        check_segment(name, limits, Reason.INVALID_FIELD, "labels")
+        if value:
+            check_segment(value, limits, Reason.INVALID_FIELD, "labels")
+    check_count(len(declaration.aggregates), "aggregates_max", limits)
+    names = [aggregate.name for aggregate in declaration.aggregates]
+    if len(set(names)) != len(names):
+        raise InvalidRequest(Reason.INVALID_FIELD, "aggregates", "must have different names")
+    for aggregate in declaration.aggregates:
+        check_segment(aggregate.name, limits, Reason.INVALID_FIELD, "aggregates.name")
+        check_count(len(aggregate.bounds), "histogram_bounds_max", limits)
+        if aggregate.scope is not Scope.ENTRIES:
+            raise NotSupported("aggregates.scope")
+        if list(aggregate.bounds) != sorted(set(aggregate.bounds)):
+            raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must ascend")
+    if len(declaration.gates) > 1:
+        raise InvalidRequest(Reason.INVALID_FIELD, "gates", "an environment holds at most one gate")
+    for gate in declaration.gates:
+        check_segment(gate.name, limits, Reason.INVALID_FIELD, "gates.name")
+        if gate.count_target < 0 or gate.deadline_ms < 0:
+            raise InvalidRequest(Reason.INVALID_FIELD, "gates", "count_target and deadline_ms must not be negative")
+
+
+def _gate(node: Node, name: str) -> Gate:
+    gate = node.gate
+    if gate is None or (name and gate.name != name):
+        raise NotFound(Reason.GATE_NOT_FOUND, path=node.path, gate=name)
+    return gate
+
+
+def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | None:
+    """The declaration with the update applied; None when only the gate is to be moved on."""
+    before = node.declaration
+    labels = dict(before.labels)
+    for name in asked.remove_labels:
+        labels.pop(name, None)
+    labels.update(asked.set_labels)
+    config = before.config
+    if asked.merge_config is not None:
+        check_document(asked.merge_config, tree.limits, "merge_config")
+        config = Json.of(merge_patch(before.config.document, asked.merge_config.document))
+    aggregates = {aggregate.name: aggregate for aggregate in before.aggregates}
+    for name in asked.remove_aggregates:
+        if aggregates.pop(name, None) is None:
+            raise NotFound(Reason.AGGREGATE_NOT_FOUND, path=node.path, aggregate=name)
+    aggregates.update((aggregate.name, aggregate) for aggregate in asked.set_aggregates)
+    gates = {gate.name: gate for gate in before.gates}
+    for name in asked.remove_gates:
+        if gates.pop(name, None) is None:
+            raise NotFound(Reason.GATE_NOT_FOUND, path=node.path, gate=name)
+    for gate in asked.set_gates:
+        known = gates.get(gate.name)
+        gates[gate.name] = (
+            gate if known is None else replace(known, count_target=gate.count_target, deadline_ms=gate.deadline_ms)
+        )
+    asked_parts = (
+        asked.set_labels,
+        asked.remove_labels,
+        asked.merge_config is not None,
+        asked.set_aggregates,
+        asked.remove_aggregates,
+        asked.set_gates,
+        asked.remove_gates,
+    )
+    if not any(asked_parts):
+        return None
+    return replace(
+        before, labels=labels, config=config, aggregates=tuple(aggregates.values()), gates=tuple(gates.values())
+    )

@@ -1,0 +1,168 @@
+"""Environments in memory, and the tree of them."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from env_server.model.entries import Entry, StreamItem
+from env_server.model.environments import Declaration, EnvironmentState, Gate, GateState
+from env_server.model.errors import NotFound, Reason
+from env_server.model.limits import Limits
+from env_server.model.names import ROOT, join_path, split_path
+from env_server.state_tree.tallies import Tally
+
+
+class Stream:
+    """Items of a stream entry, and those of them that the state tables lack."""
+
+    __slots__ = ("dropped", "items", "unsaved")
+
+    def __init__(self) -> None:
+        self.items: deque[StreamItem] = deque()
+        self.unsaved: list[StreamItem] = []
+        self.dropped: list[int] = []
+
+
+class Node:
+    """One environment. Only this folder writes to it."""
+
+    __slots__ = (
+        "children",
+        "created",
+        "declaration",
+        "entries",
+        "group",
+        "modified",
+        "name",
+        "number",
+        "open_generation",
+        "parent",
+        "path",
+        "place",
+        "streams",
+        "tally",
+        "unsaved",
+        "version",
+    )
+
+    def __init__(self, number: int, path: str, name: str, parent: "Node | None") -> None:
+        self.number = number
+        self.path = path
+        self.name = name
+        self.parent = parent
+        self.children: dict[str, Node] = {}
+        self.entries: dict[str, Entry] = {}
+        self.streams: dict[str, Stream] = {}
+        self.declaration = Declaration()
+        self.version = 1
+        self.created = 0
+        self.modified = 0
+        #: Kept only while something is declared that needs it.
+        self.tally: Tally | None = None
+        #: Generation that the gate accepts reports for; 0 = none. Denormalised from the declaration for the hot path.
+        self.open_generation = 0
+        #: Number of the commit group in which `place` is this node's index of the path table.
+        self.group = 0
+        self.place = 0
+        #: Keys whose entries the state tables lack.
+        self.unsaved: set[str] = set()
+
+    @property
+    def gate(self) -> Gate | None:
+        """The declared gate; an environment has at most one."""
+        gates = self.declaration.gates
+        return gates[0] if gates else None
+
+    def declare(self, declaration: Declaration) -> None:
+        """Takes over a declaration, its tally and its gate; scans the entries when an aggregate is new."""
+        old, tally = self.declaration, self.tally
+        self.declaration = declaration
+        gate = self.gate
+        self.open_generation = gate.generation if gate is not None and gate.collecting else 0
+        if not declaration.aggregates and gate is None:
+            self.tally = None
+        elif tally is None or declaration.aggregates != old.aggregates or gate is None or not old.gates:
+            self.tally = Tally(declaration.aggregates, gate)
+            self.tally.scan(self.entries.values())
+        elif gate.begin_revision != tally.begin_revision:
+            self.tally = tally.next_generation(gate)
+        else:
+            tally.aim(gate)
+
+    def restore(self, declaration: Declaration, tally: Tally | None) -> None:
+        """Goes back to an earlier declaration and the tally that belonged to it."""
+        self.declaration, self.tally = declaration, tally
+        gate = self.gate
+        self.open_generation = gate.generation if gate is not None and gate.collecting else 0
+        if tally is not None and gate is not None:
+            tally.aim(gate)
+
+    def state(self) -> EnvironmentState:
+        """The environment as it is now."""
+        gate = self.gate
+        gates = (GateState(gate, self.tally.reported),) if gate is not None and self.tally is not None else ()
+        return EnvironmentState(
+            self.path,
+            self.number,
+            self.declaration,
+            self.version,
+            self.created,
+            self.modified,
+            len(self.entries),
+            len(self.children),
+            gates,
+        )
+
+    def descendants(self) -> Iterator["Node"]:
+        """All nodes below, parents first, children in name order."""
+        stack = [self.children[name] for name in sorted(self.children, reverse=True)]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children[name] for name in sorted(node.children, reverse=True))
+
+
+class Nodes:
+    """The tree: nodes by path and by number. The root always exists and has number 1."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.root = Node(1, ROOT, "", None)
+        self.by_path: dict[str, Node] = {ROOT: self.root}
+        self.by_number: dict[int, Node] = {1: self.root}
+        self.next_number = 2
+
+    def find(self, path: str) -> Node:
+        """The environment at `path`.
+
+        Raises:
+            InvalidRequest: INVALID_PATH.
+            NotFound: ENVIRONMENT_NOT_FOUND.
+        """
+        node = self.by_path.get(path)
+        if node is None:
+            split_path(path, self._limits)
+            raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=path)
+        return node
+
+    def attach(self, number: int, parent: Node, name: str) -> Node:
+        """A new child; the caller has checked that there is none of that name."""
+        node = Node(number, join_path(parent.path, name), name, parent)
+        parent.children[name] = node
+        self.by_path[node.path] = node
+        self.by_number[number] = node
+        self.next_number = max(self.next_number, number + 1)
+        return node
+
+    def detach(self, node: Node) -> None:
+        """Takes a node, without its descendants, out of the tree."""
+        assert node.parent is not None, "the root stays"
+        node.parent.children.pop(node.name, None)
+        self.by_path.pop(node.path, None)
+        self.by_number.pop(node.number, None)
+
+    def reattach(self, node: Node) -> None:
+        """Undoes `detach`."""
+        assert node.parent is not None
+        node.parent.children[node.name] = node
+        self.by_path[node.path] = node
+        self.by_number[node.number] = node

@@ -1,0 +1,71 @@
+"""Preconditions: tested in the loop step in which the op takes effect."""
+
+from env_server.model.entries import Entry
+from env_server.model.errors import GateClosed, PreconditionFailed
+from env_server.model.operations import Precondition, Test
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.tree import Tree
+
+
+def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Precondition, ...]) -> None:
+    """Tests all conditions; those that name no place apply to (`path`, `key`).
+
+    Raises:
+        PreconditionFailed: the first that does not hold, with what it met.
+        GateClosed: a generation that the gate does not collect.
+        NotFound: the environment of a version, value or generation test is absent.
+    """
+    for test in tests:
+        _check(tree, test.path or path, test.key or ("" if test.path else key), test)
+
+
+def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
+    """The entry must have the version `expected`.
+
+    Raises:
+        PreconditionFailed: it has another one, or is absent.
+    """
+    entry = node.entries.get(key)
+    if entry is None or entry[1] != expected:
+        version, revision = (0, tree.revision) if entry is None else (entry.version, entry.modified)
+        raise PreconditionFailed("version", version=version, revision=revision, expected=str(expected))
+
+
+def gate_closed(node: Node, asked: int) -> GateClosed:
+    """Why a report for generation `asked` is refused."""
+    gate = node.gate
+    if gate is None:
+        return GateClosed(node.path, asked=asked, generation=0, opened=True)
+    return GateClosed(node.path, asked=asked, generation=gate.generation, opened=gate.opened)
+
+
+def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
+    kind = test.test
+    if kind is Test.GATE_GENERATION:
+        node = tree.nodes.find(path)
+        if node.open_generation != test.operand:
+            raise gate_closed(node, test.operand)  # type: ignore[arg-type]
+        return
+    node_or_none = tree.nodes.by_path.get(path)
+    if node_or_none is None and kind not in (Test.EXISTS, Test.ABSENT):
+        tree.nodes.find(path)
+    found: Entry | Node | None = node_or_none
+    if key and node_or_none is not None:
+        found = node_or_none.entries.get(key)
+    version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
+    if kind is Test.EXISTS:
+        holds = found is not None
+    elif kind is Test.ABSENT:
+        holds = found is None
+    elif kind is Test.VERSION:
+        holds = version == test.operand
+    else:
+        holds = isinstance(found, Entry) and _equal(found.value, test.operand)
+    if not holds:
+        expected = str(test.operand) if kind is Test.VERSION else ""
+        raise PreconditionFailed(kind.name.lower(), version=version, revision=revision, expected=expected)
+
+
+def _equal(left: object, right: object) -> bool:
+    """Equal in kind and value: 1 is not 1.0, True is not 1."""
+    return type(left) is type(right) and left == right

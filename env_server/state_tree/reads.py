@@ -1,0 +1,124 @@
+"""Reads: what a query sees now, and pages of what it saw."""
+
+from itertools import islice
+
+from env_server.model.entries import STREAM
+from env_server.model.environments import EnvironmentState
+from env_server.model.errors import InvalidRequest, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.frames import (
+    AggregatesRead,
+    EntryPage,
+    EntryRead,
+    EnvironmentPage,
+    Read,
+    StreamPage,
+)
+from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadStream
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.pages import Pages
+from env_server.state_tree.tree import Tree
+
+
+class Reader:
+    """Answers queries from a tree. Pages after the first come from snapshots that `pages` keeps."""
+
+    def __init__(self, tree: Tree, pages: Pages) -> None:
+        self._tree = tree
+        self._pages = pages
+
+    def answer(self, path: str, key: str, query: Query) -> Read:
+        """What the query sees in the applied state.
+
+        Raises:
+            NotFound, InvalidRequest.
+            OutOfRange: REVISION_IN_FUTURE below `min_revision`; PAGE_EXPIRED for a token that is not kept any more.
+        """
+        tree = self._tree
+        if query.min_revision > tree.revision:
+            raise OutOfRange(
+                Reason.REVISION_IN_FUTURE,
+                f"revision {query.min_revision} is not there yet",
+                metadata={"asked": str(query.min_revision), "revision": str(tree.revision)},
+            )
+        node = tree.nodes.find(path)
+        match query.ask:
+            case Get():
+                return self._get(node, key)
+            case ListEntries() as ask:
+                return self._entries(node, ask)
+            case ListChildren() as ask:
+                return self._children(node, ask)
+            case ReadAggregates() as ask:
+                return self._aggregates(node, ask)
+            case ReadStream() as ask:
+                return self._stream(node, key, ask)
+
+    def _get(self, node: Node, key: str) -> EntryRead | EnvironmentState:
+        if not key:
+            return node.state()
+        entry = node.entries.get(key)
+        if entry is None:
+            raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+        return EntryRead(node.path, key, entry)
+
+    def _entries(self, node: Node, ask: ListEntries) -> EntryPage:
+        size = self._page_size(ask.page_size)
+        if ask.page_token:
+            page, token, revision = self._pages.next(ask.page_token, (node.path, ask.prefix), size)
+            return EntryPage(node.path, page, token, revision)
+        if len(node.entries) <= size:  # fits in one page: no snapshot
+            fitting = sorted(item for item in node.entries.items() if item[0].startswith(ask.prefix))
+            return EntryPage(node.path, fitting, "", self._tree.revision)
+        snapshot = node.entries.copy()
+        names = (key for key in snapshot if key.startswith(ask.prefix)) if ask.prefix else iter(snapshot)
+        rows = ((key, snapshot[key]) for key in sorted(names))
+        page, token, revision = self._pages.begin(rows, (node.path, ask.prefix), size, self._tree.revision)
+        return EntryPage(node.path, page, token, revision)
+
+    def _children(self, node: Node, ask: ListChildren) -> EnvironmentPage:
+        size = self._page_size(ask.page_size)
+        about = (node.path, ask.prefix, *ask.labels)
+        if ask.page_token:
+            page, token, revision = self._pages.next(ask.page_token, about, size)
+        else:
+            states = iter(self._matching_children(node, ask))
+            page, token, revision = self._pages.begin(states, about, size, self._tree.revision)
+        return EnvironmentPage(page, token, revision)
+
+    def _matching_children(self, node: Node, ask: ListChildren) -> list[EnvironmentState]:
+        wanted = dict(ask.labels).items()
+        return [
+            node.children[name].state()
+            for name in sorted(node.children)
+            if name.startswith(ask.prefix) and wanted <= node.children[name].declaration.labels.items()
+        ]
+
+    def _aggregates(self, node: Node, ask: ReadAggregates) -> AggregatesRead:
+        tally = node.tally
+        values = tally.values(ask.names) if tally is not None else []
+        unknown = set(ask.names).difference(value.name for value in values)
+        if unknown:
+            raise NotFound(Reason.AGGREGATE_NOT_FOUND, path=node.path, aggregate=min(unknown))
+        return AggregatesRead(values, node.state().gates)
+
+    def _stream(self, node: Node, key: str, ask: ReadStream) -> StreamPage:
+        entry = node.entries.get(key)
+        if entry is None:
+            raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+        if entry.kind != STREAM:
+            raise WrongState(
+                Reason.ENTRY_KIND_MISMATCH,
+                f"entry {key!r} of {node.path} is no stream",
+                metadata={"path": node.path, "key": key},
+            )
+        first, next_, _ = entry.value  # type: ignore[misc]
+        start = max(ask.from_sequence, first)
+        items = node.streams[key].items
+        page = list(islice(items, start - first, start - first + self._page_size(ask.limit)))
+        return StreamPage(page, first, next_)
+
+    def _page_size(self, asked: int) -> int:
+        limits = self._tree.limits
+        if asked < 0:
+            raise InvalidRequest(Reason.INVALID_FIELD, "page_size", "must not be negative")
+        return min(asked or limits.page_items, limits.page_items_max)

@@ -1,0 +1,204 @@
+"""The tree: applies one op at a time to the state and writes its rows into the open commit group.
+
+An op is checked, then applied; a check that fails raises before anything changed. Transactions apply write after
+write with a journal; when one fails the journal takes the earlier ones back, so nobody ever sees a part (nothing else
+runs meanwhile: it is one loop step). All rows of an op carry revision + 1; `advance` makes that the revision.
+"""
+
+from collections.abc import Callable
+
+from env_server.model.changes import Changes, EventType, Extra, Place
+from env_server.model.entries import Entry
+from env_server.model.environments import Declaration, Gate, GateCause
+from env_server.model.limits import Limits
+from env_server.model.values import NOTHING, Json, Nothing, Value
+from env_server.state_tree.nodes import Node, Nodes
+from env_server.state_tree.unsaved import Unsaved
+
+
+class Tree:
+    """State of one world. Every method runs on the world's thread and returns at once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.nodes = Nodes(limits)
+        self.unsaved = Unsaved(self.nodes)
+        #: Revision of the last applied op.
+        self.revision = 0
+        #: The open commit group; rows go here.
+        self.changes = Changes(number=1, base_revision=0)
+        #: What takes back the ops of the running transaction, in order; None outside of one.
+        self.journal: list[Callable[[], None]] | None = None
+        #: Environments whose gate has met its count and not been opened yet.
+        self.due: list[Node] = []
+        #: Environments whose aggregates changed in the open group.
+        self.stirred: dict[Node, None] = {}
+        #: Environments whose gate began a generation with a deadline; the pipeline sets the timers.
+        self.timed: list[Node] = []
+        self.begin_group(self.changes)
+
+    def begin_group(self, changes: Changes) -> None:
+        """Directs rows into a new commit group."""
+        self.changes = changes
+        self.row_appends = (
+            changes.path.append,
+            changes.revisions.append,
+            changes.types.append,
+            changes.keys.append,
+            changes.values.append,
+            changes.versions.append,
+        )
+
+    def advance(self) -> int:
+        """Ends an op that had an effect: opens the gates it filled, then makes its revision the current one."""
+        if self.due:
+            self._open_due()
+        self.revision += 1
+        return self.revision
+
+    def row(self, node: Node, type_: int, key: str, value: Value | Nothing, version: int) -> None:
+        """Writes one row of the running op."""
+        path, revisions, types, keys, values, versions = self.row_appends
+        path(node.place if node.group == self.changes.number else self.place(node))
+        revisions(self.revision + 1)
+        types(type_)
+        keys(key)
+        values(value)
+        versions(version)
+
+    def place(self, node: Node) -> int:
+        """The node's index in the group's path table, entered when it is new there."""
+        places = self.changes.places
+        node.group = self.changes.number
+        node.place = len(places)
+        places.append(Place(node.number, node.path, node.declaration.labels))
+        return node.place
+
+    def environment_row(self, node: Node, type_: EventType, key: str = "", value: Value | Nothing = NOTHING) -> None:
+        """Writes a row that carries the node's declaration."""
+        self.changes.extras[len(self.changes)] = Extra(declaration=node.declaration)
+        self.row(node, type_, key, value, node.version)
+
+    def tally_change(self, node: Node, old: Entry | None, new: Entry | None) -> None:
+        """Lets the node's aggregates and gate follow a change of one entry."""
+        tally = node.tally
+        assert tally is not None
+        tally.change(old, new)
+        if tally.reported == tally.target:
+            self.due.append(node)
+        if tally.changed:
+            self.stirred[node] = None
+
+    def note_due(self, node: Node) -> None:
+        """Marks the gate for opening when a changed target is met already."""
+        if node.tally is not None and 0 <= node.tally.target <= node.tally.reported:
+            self.due.append(node)
+
+    def redeclare(self, node: Node, declaration: Declaration) -> None:
+        """Replaces a declaration as part of the running op, with undo; the caller writes the row."""
+        before = (node.declaration, node.tally, node.version, node.modified)
+
+        def undo() -> None:
+            node.restore(before[0], before[1])
+            node.version, node.modified = before[2], before[3]
+            node.group = 0
+
+        if self.journal is not None:
+            self.journal.append(undo)
+        if declaration.labels != node.declaration.labels:
+            node.group = 0  # the path table records labels: enter it again
+        node.declare(declaration)
+        node.version += 1
+        node.modified = self.revision + 1
+        self.unsaved.environment(node)
+
+    def open_gate(self, node: Node, gate: Gate, cause: GateCause) -> None:
+        """Opens a collecting gate as part of the running op, with its row."""
+        assert node.tally is not None
+        reported = node.tally.reported
+        aggregates = {value.name: value.value for value in node.tally.values() if not value.buckets}
+        self.redeclare(node, _with_gate(node.declaration, gate.open(self.revision + 1, cause)))
+        told = {
+            "gate": gate.name,
+            "generation": gate.generation,
+            "cause": cause.name.lower(),
+            "reported": reported,
+            "aggregates": aggregates,
+        }
+        self.environment_row(node, EventType.GATE_OPENED, gate.name, Json.of(told))
+
+    def begin_generation(self, node: Node, gate: Gate, count_target: int | None, deadline_ms: int | None) -> None:
+        """Begins the gate's next generation as part of the running op, with its row."""
+        begun = gate.begin(self.revision + 1, count_target, deadline_ms)
+        # Entries written in this very revision come before the generation; later ones are its reports.
+        self.redeclare(node, _with_gate(node.declaration, begun))
+        told = {
+            "gate": begun.name,
+            "generation": begun.generation,
+            "count_target": begun.count_target,
+            "deadline_ms": begun.deadline_ms,
+        }
+        self.environment_row(node, EventType.GATE_BEGUN, begun.name, Json.of(told))
+        if begun.deadline_ms:
+            self.timed.append(node)
+
+    def mark(self) -> int:
+        """Begins a journal; returns the row to roll back to."""
+        self.journal = []
+        return len(self.changes)
+
+    def roll_back(self, row: int) -> None:
+        """Takes back everything since `mark`, newest first, and ends the journal."""
+        journal, self.journal = self.journal, None
+        assert journal is not None
+        for undo in reversed(journal):
+            undo()
+        changes = self.changes
+        for column in (changes.path, changes.revisions, changes.types, changes.keys, changes.values, changes.versions):
+            del column[row:]
+        for late in [index for index in changes.extras if index >= row]:
+            del changes.extras[late]
+        self.due.clear()
+
+    def keep(self) -> None:
+        """Ends the journal: what was applied stays."""
+        self.journal = None
+
+    def note_aggregates(self) -> None:
+        """Writes one row for each aggregate that changed in the group, at the group's last revision."""
+        if not self.stirred:
+            return
+        path, revisions, types, keys, values, versions = self.row_appends
+        for node in self.stirred:
+            tally = node.tally
+            if tally is None or not tally.changed or node.number not in self.nodes.by_number:
+                continue
+            tally.changed = False
+            for told in tally.values():
+                value: Value = Json.of(list(told.buckets)) if told.buckets else told.value
+                path(node.place if node.group == self.changes.number else self.place(node))
+                revisions(self.revision)
+                types(EventType.AGGREGATE_CHANGED)
+                keys(told.name)
+                values(value)
+                versions(node.version)
+        self.stirred.clear()
+
+    def _open_due(self) -> None:
+        for node in self.due:
+            gate = node.gate
+            tally = node.tally
+            if gate is not None and gate.collecting and tally is not None and tally.reported >= gate.count_target:
+                self.open_gate(node, gate, GateCause.COUNT)
+        self.due.clear()
+
+
+def _with_gate(declaration: Declaration, gate: Gate) -> Declaration:
+    return Declaration(
+        declaration.kind,
+        declaration.labels,
+        declaration.config,
+        declaration.schema,
+        declaration.aggregates,
+        (gate,),
+    )

@@ -1,0 +1,113 @@
+"""What the state tables lack, and the rounds that write it.
+
+The log record is the commit; the state tables follow lazily, so that a hot entry is written once a round and not once
+a change. A round begins after half of `replay_ops_max` changes: it takes over all that is unsaved, sorts it (the
+tables are B-trees: sorted keys touch each page once) and hands out slices that ride along with the commits that
+follow. A slice holds the values of now, which may be newer than the begin of the round; replay of the log sets them
+again, so that does no harm. When the last slice is written, everything up to the begin of the round is in the tables.
+"""
+
+from collections.abc import Iterator
+from heapq import merge as merge_sorted
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from env_server.model.entries import STREAM, Entry, StreamItem
+from env_server.model.ports import EnvironmentRow, StateChunk
+
+if TYPE_CHECKING:
+    from env_server.state_tree.nodes import Node, Nodes
+
+SLICE_KEYS = 8192
+_SORT_KEYS = 16_384
+
+
+class Unsaved:
+    """Bookkeeping of one world's unsaved state."""
+
+    def __init__(self, nodes: "Nodes") -> None:
+        self._nodes = nodes
+        self._environments: dict[int, None] = {}
+        self._ranges: list[int] = []
+        self._lost_items: dict[tuple[int, str], list[tuple[int, int]]] = {}
+
+    def environment(self, node: "Node") -> None:
+        """The node's declaration changed."""
+        self._environments[node.number] = None
+
+    def environment_gone(self, node: "Node") -> None:
+        """The node was deleted, with all its entries."""
+        self._environments[node.number] = None
+        self._ranges.append(node.number)
+
+    def environment_back(self, node: "Node") -> None:
+        """The deletion was taken back."""
+        self._ranges.remove(node.number)
+
+    def stream_dropped(self, node: "Node", key: str, first: int, next_: int) -> None:
+        """The stream was deleted; its items from `first` up to `next_` may be in the tables."""
+        self._lost_items.setdefault((node.number, key), []).append((first, next_))
+
+    def stream_restored(self, node: "Node", key: str) -> None:
+        """The deletion was taken back."""
+        ranges = self._lost_items[node.number, key]
+        ranges.pop()
+        if not ranges:
+            del self._lost_items[node.number, key]
+
+    def round(self) -> Iterator[StateChunk]:
+        """Slices of all that is unsaved now. Early slices may be empty: the sorting is spread over them."""
+        environments, self._environments = self._environments, {}
+        ranges, self._ranges = tuple(self._ranges), []
+        waiting = [(node, node.unsaved) for node in self._nodes.by_number.values() if node.unsaved]
+        for node, _ in waiting:
+            node.unsaved = set()
+        rows = {number: self._environment_row(number) for number in environments}
+        yield _chunk(environments=rows, ranges=ranges)
+        waiting.sort(key=lambda pair: pair[0].number)
+        for node, keys in waiting:
+            runs: list[list[str]] = []
+            source = iter(keys)
+            while run := list(islice(source, _SORT_KEYS)):
+                run.sort()
+                runs.append(run)
+                if len(keys) > _SORT_KEYS:
+                    yield _chunk()
+            ordered = merge_sorted(*runs)
+            while batch := list(islice(ordered, SLICE_KEYS)):
+                yield self._entries_chunk(node, batch)
+
+    def _environment_row(self, number: int) -> EnvironmentRow | None:
+        node = self._nodes.by_number.get(number)
+        if node is None:
+            return None
+        return EnvironmentRow(number, node.path, node.declaration, node.version, node.created, node.modified)
+
+    def _entries_chunk(self, node: "Node", keys: list[str]) -> StateChunk:
+        """The entries with their items: a stream's ends and its items belong together."""
+        if node.number not in self._nodes.by_number:
+            return _chunk()
+        number, current, lost, streams = node.number, node.entries.get, self._lost_items, node.streams
+        entries: dict[tuple[int, str], Entry | None] = {}
+        items: dict[tuple[int, str, int], StreamItem | None] = {}
+        for key in keys:
+            entry = current(key)
+            entries[number, key] = entry
+            if lost and (number, key) in lost:
+                for first, next_ in lost.pop((number, key)):
+                    items.update(((number, key, sequence), None) for sequence in range(first, next_))
+            if entry is not None and entry[4] == STREAM:
+                stream = streams[key]
+                items.update(((number, key, item.sequence), item) for item in stream.unsaved)
+                items.update(((number, key, sequence), None) for sequence in stream.dropped)
+                stream.dropped, stream.unsaved = [], []
+        return _chunk(entries=entries, items=items)
+
+
+def _chunk(
+    environments: dict[int, EnvironmentRow | None] | None = None,
+    entries: dict[tuple[int, str], Entry | None] | None = None,
+    items: dict[tuple[int, str, int], StreamItem | None] | None = None,
+    ranges: tuple[int, ...] = (),
+) -> StateChunk:
+    return StateChunk(environments or {}, entries or {}, items or {}, {}, {}, ranges, None)

@@ -1,0 +1,158 @@
+"""The worlds of a server: each in a directory of its own below the data directory."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from env_server.behaviours.registry import Behaviours
+from env_server.loop_clock import LoopClock
+from env_server.model.changes import Changes
+from env_server.model.errors import AlreadyExists, Exhausted, NotFound, Reason, Unavailable, WrongState
+from env_server.model.limits import Limits
+from env_server.model.names import check_world
+from env_server.pipeline import World
+from env_server.storage.lmdb_log import LmdbCommitLog
+
+MAIN = "main"
+WORLDS_OPEN_MAX = 64
+_DOOMED = ".deleted-"
+
+
+class Worlds:
+    """Open worlds by name. `on_fatal` is called when a world can no longer commit; the process must then end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        limits: Limits,
+        behaviours: Behaviours,
+        on_fatal: Callable[[BaseException], None],
+        new_history: Callable[[], str],
+    ) -> None:
+        self._directory = directory
+        self._limits = limits
+        self._behaviours = behaviours
+        self._on_fatal = on_fatal
+        self._new_history = new_history
+        self._worlds: dict[str, World] = {}
+        self._logs: dict[str, LmdbCommitLog] = {}
+        self._readers: dict[str, ThreadPoolExecutor] = {}
+        #: Set when the server is about to stop: nothing new is accepted.
+        self.draining = False
+
+    def open_all(self) -> None:
+        """Opens every world found, and `main`, made when it is missing. Blocks while they are read.
+
+        Raises:
+            StorageError: a world cannot be opened; nothing of it is changed.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for doomed in self._directory.glob(f"{_DOOMED}*"):  # a deletion that a crash interrupted
+            shutil.rmtree(doomed)
+        names = sorted(path.name for path in self._directory.iterdir() if path.is_dir())
+        for name in dict.fromkeys([MAIN, *names]):
+            self._open(name)
+
+    def get(self, name: str) -> World:
+        """The world of that name; "" = main.
+
+        Raises:
+            Unavailable: DRAINING.
+            NotFound: WORLD_NOT_FOUND.
+            InvalidRequest: no possible name.
+        """
+        if self.draining:
+            raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
+        world = self._worlds.get(name or MAIN)
+        if world is None:
+            check_world(name)
+            raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
+        return world
+
+    async def create(self, name: str, if_absent: bool) -> World:
+        """Makes an empty world, durable on return.
+
+        Raises:
+            AlreadyExists, InvalidRequest.
+            Exhausted: WORLD_QUOTA.
+        """
+        check_world(name)
+        if self.draining:
+            raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
+        known = self._worlds.get(name)
+        if known is not None:
+            if if_absent:
+                return known
+            raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
+        if len(self._worlds) >= WORLDS_OPEN_MAX:
+            raise Exhausted(
+                Reason.WORLD_QUOTA,
+                f"{len(self._worlds)} worlds are open, as many as may be",
+                metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
+            )
+        return self._open(name)
+
+    def list(self) -> list[World]:
+        """All worlds by name."""
+        return [self._worlds[name] for name in sorted(self._worlds)]
+
+    async def delete(self, name: str, history: str) -> None:
+        """Deletes a world and its data, for ever. Its watches end with WORLD_NOT_FOUND.
+
+        Raises:
+            NotFound.
+            WrongState: HISTORY_MISMATCH: it is another world than the caller thinks. `main` stays.
+        """
+        world = self.get(name)
+        if history and history != world.history:
+            raise WrongState(
+                Reason.HISTORY_MISMATCH,
+                f"world {world.name} has history {world.history}",
+                metadata={"history": world.history, "asked": history},
+            )
+        if world.name == MAIN:
+            raise WrongState(Reason.HAS_CHILDREN, "the world main cannot be deleted", metadata={"world": MAIN})
+        del self._worlds[world.name]
+        world.delete()
+        await self._close(world)
+        doomed = self._directory / f"{_DOOMED}{world.history}"
+        (self._directory / world.name).rename(doomed)
+        await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, doomed)
+
+    async def stop(self) -> None:
+        """Waits until all is durable and answered, completes the state tables, closes everything."""
+        self.draining = True
+        for world in self.list():
+            await self._close(world)
+        self._worlds.clear()
+
+    def _open(self, name: str) -> World:
+        loop = asyncio.get_running_loop()
+        log = LmdbCommitLog.open(self._directory / name, self._limits, self._new_history)
+        reader = ThreadPoolExecutor(1, thread_name_prefix=f"log-reader-{name}")
+
+        async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
+            return await loop.run_in_executor(reader, partial(log.read, from_revision, bytes_max))
+
+        try:
+            world = World(name, log, LoopClock(loop), self._limits, self._behaviours, read_log)
+        except BaseException:
+            log.close()
+            raise
+        log.start(call=loop.call_soon_threadsafe, on_durable=world.durable, on_fatal=self._on_fatal)
+        self._worlds[name] = world
+        self._logs[name] = log
+        self._readers[name] = reader
+        return world
+
+    async def _close(self, world: World) -> None:
+        loop = asyncio.get_running_loop()
+        stopped = loop.create_future()
+        world.stop(lambda: stopped.set_result(None))
+        await stopped
+        log, reader = self._logs.pop(world.name), self._readers.pop(world.name)
+        await loop.run_in_executor(None, log.close)
+        reader.shutdown()
