@@ -104,11 +104,13 @@ def _decode_rows(ops: list[session_pb2.Op], frame: Frame, refusals: Refusals, li
     frame.keys += [op.key for op in ops]
     actions = [op.WhichOneof("action") for op in ops]
     action = actions[0]
-    if action == "set_double" and actions.count(action) == len(ops):
-        doubles = [op.set_double for op in ops]
-        frame.codes += [_SET] * len(ops)
-        frame.arguments += doubles
-        refusals.update(refuse_doubles(doubles, "set_double"))
+    if action in _UNIFORM and actions.count(action) == len(ops):  # the usual frame: reports of one kind
+        values = [getattr(op, action) for op in ops]
+        code, refuse = _UNIFORM[action]
+        frame.codes += [code] * len(ops)
+        frame.arguments += values
+        if refuse is not None:
+            refusals.update(refuse(values, action, limits))
     else:
         _decode_mixed(ops, actions, frame, refusals, limits)
     if any([op.preconditions for op in ops]):  # noqa: C419 - a list is faster than a generator
@@ -298,6 +300,16 @@ _ACTIONS: Final[dict[str, tuple[int | None, _Read | None]]] = {
     "delete": (None, None),
     "invoke": (None, None),
     "transact": (None, None),
+}
+
+# Actions whose values are read and checked in one pass when all ops of a frame have the same.
+_UNIFORM: Final[dict[str, tuple[int, Callable[[Sequence[Any], str, Limits], Refusals] | None]]] = {
+    "set_bool": (_SET, None),
+    "set_int": (_SET, None),
+    "set_double": (_SET, lambda values, field, limits: refuse_doubles(values, field)),
+    "set_string": (_SET, lambda values, field, limits: refuse_strings(values, limits)),
+    "add_int": (_ADD, None),
+    "add_double": (_ADD, lambda values, field, limits: refuse_doubles(values, field)),
 }
 
 _OPERATIONS: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {

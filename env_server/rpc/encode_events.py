@@ -5,19 +5,24 @@ What all watches of a group's whole rows have in common is encoded once and kept
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from env_api.v1 import environment_service_pb2, events_pb2
 
 from env_server.model.changes import Changes, EventType
 from env_server.model.limits import Limits
-from env_server.model.values import KIND_OF, Kind, Nothing
+from env_server.model.values import KIND_OF, Json, Kind, Nothing
 from env_server.model.watching import Delivery
 from env_server.rpc.encode_values import encode_value
 from env_server.rpc.wire import EVENTS, wrap
 
 _INITIAL: Final = int(EventType.INITIAL)
 _VIEW: Final = "event_frame"
+_DOUBLES: Final[frozenset[type]] = frozenset({float})
+_STRINGS: Final[frozenset[type]] = frozenset({str})
+_BLOBS: Final[frozenset[type]] = frozenset({bytes, Json})
+_INTS: Final[frozenset[type]] = frozenset({int, bool, type(None)})
 
 
 class Piece(NamedTuple):
@@ -168,7 +173,10 @@ def _take(rows: Sequence[int] | None) -> Callable[[list[Any]], list[Any]]:
         return lambda column: column
     if isinstance(rows, range):
         return lambda column: column[rows.start : rows.stop]
-    return lambda column: [column[row] for row in rows]
+    if len(rows) == 1:
+        return lambda column: [column[rows[0]]]
+    pick = itemgetter(*rows)  # one pass in C for each of many columns
+    return lambda column: list(pick(column))
 
 
 def _reindex(changes: Changes, path: list[int]) -> tuple[list[str], list[int]]:
@@ -206,31 +214,22 @@ def _encode_values(message: events_pb2.EventFrame, values: list[Any]) -> None:
         return
     kinds = [KIND_OF[type(value)] for value in values]
     message.value_kinds.extend(kinds)
-    by_kind: dict[int, list[Any]] = {}
-    for kind, value in zip(kinds, values, strict=True):
-        if kind in (Kind.NULL, Kind.BOOL):  # they share the column of ints, in row order
-            kind, value = Kind.INT, 1 if value else 0
-        elif kind == Kind.JSON:
-            kind, value = Kind.BYTES, value.text
-        by_kind.setdefault(kind, []).append(value)
-    for kind, column in by_kind.items():
-        if kind != Kind.NOTHING:
-            _fill(message, kind, column)
+    for column in (_DOUBLES, _STRINGS, _BLOBS, _INTS):
+        if column & types:
+            kind = KIND_OF[next(iter(column & types))]
+            _fill(message, kind, [value for value in values if type(value) in column])
 
 
 def _fill(message: events_pb2.EventFrame, kind: int, values: list[Any]) -> None:
+    """Appends values to the column that `kind` shares with others."""
     if kind == Kind.DOUBLE:
         message.doubles.extend(values)
-    elif kind == Kind.INT:
-        message.ints.extend(values)
     elif kind == Kind.STRING:
         message.strings.extend(values)
-    elif kind == Kind.BYTES:
-        message.blobs.extend(values)
-    elif kind == Kind.JSON:
-        message.blobs.extend([value.text for value in values])
+    elif kind in (Kind.BYTES, Kind.JSON):
+        message.blobs.extend([value.text if type(value) is Json else value for value in values])
     else:
-        message.ints.extend([1 if value else 0 for value in values])
+        message.ints.extend([value if type(value) is int else 1 if value else 0 for value in values])
 
 
 def _encode_changed_fields(message: events_pb2.EventFrame, changes: Changes, rows: Sequence[int] | None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from env_api.v1 import environment_service_pb2 as service_pb2
 
-from env_server.model.errors import WorldError
+from env_server.model.errors import Reason, Unavailable, WorldError
 from env_server.model.watching import Delivery
 from env_server.rpc.decode_watches import check_history, decode_monitor
 from env_server.rpc.edge import Context, parse
@@ -61,7 +62,8 @@ class MonitorStream:
         self._ended: asyncio.Future[WorldError] = asyncio.get_running_loop().create_future()
 
     def go_away(self, reason: str, reconnect_after_ms: int) -> None:
-        """Rows have no go-away: the stream ends with the status that `end` gives it."""
+        """Rows have no go-away: the call ends, and the client resumes after its last mark."""
+        self.end(Unavailable(Reason.DRAINING, reason, retry_delay_ms=reconnect_after_ms))
 
     def end(self, error: WorldError) -> None:
         """Ends the call with the error's status."""
@@ -75,13 +77,14 @@ class MonitorStream:
             WorldError: the watch or the stream was ended with it.
         """
         world, limits = self._world, self._world.limits
-        async for delivery in self._steps(watch):
-            revision = max(delivery.through_revision, world.durable_revision)
-            header = service_pb2.Header(world=world.name, history=world.history, revision=revision)
-            for message in encode_rows(delivery, world.name, header, limits):
-                await context.write(message)
+        async with contextlib.aclosing(self._steps(watch)) as steps:
+            async for delivery in steps:
+                revision = max(delivery.through_revision, world.durable_revision)
+                header = service_pb2.Header(world=world.name, history=world.history, revision=revision)
+                for message in encode_rows(delivery, world.name, header, limits):
+                    await context.write(message)
 
-    async def _steps(self, watch: Watch) -> AsyncIterator[Delivery]:
+    async def _steps(self, watch: Watch) -> AsyncGenerator[Delivery, None]:
         loop = asyncio.get_running_loop()
         heartbeat_s = self._world.limits.heartbeat_ms / 1000
         step: asyncio.Task[Delivery] | None = None

@@ -141,7 +141,7 @@ class SessionStream:
         """One frame fewer is unanswered."""
         self._in_flight -= 1
         self._frame_room.set()
-        if not self._reading and self._in_flight == 0:
+        if not self._reading and self._in_flight <= 0:
             self._outbox.end()
 
     async def _beat(self) -> None:
@@ -170,11 +170,12 @@ class SessionStream:
                 if data is grpc.aio.EOF:
                     break
                 self._take(data)
-        except grpc.aio.UsageError:  # the call has ended while we read
+        except (grpc.aio.UsageError, grpc.aio.InternalError):  # the call has ended while we read
             _log.debug("session %s: the call has ended", self.client_id)
-        self._reading = False
-        if self._in_flight == 0:
-            self._outbox.end()
+        finally:
+            self._reading = False
+            if self._in_flight <= 0:
+                self._outbox.end()
 
     def _take(self, data: bytes) -> None:
         """One message of the client; whatever is wrong with it is said in band, and the stream goes on."""

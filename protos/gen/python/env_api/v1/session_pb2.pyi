@@ -248,7 +248,7 @@ class Op(google.protobuf.message.Message):
     TRANSACT_FIELD_NUMBER: builtins.int
     PRECONDITIONS_FIELD_NUMBER: builtins.int
     path: builtins.int
-    """Index into the frame's path table."""
+    """Index into the frame's path table. A transact needs none: its writes have paths of their own."""
     key: builtins.str
     """Entry key; empty = the environment itself."""
     set_null: builtins.bool
@@ -470,7 +470,10 @@ class FrameAnswer(google.protobuf.message.Message):
 
     @property
     def outcomes(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.operations_pb2.OpOutcome]:
-        """Every op not named here, nor in pending, is a write that is done."""
+        """Every op not named here, nor in pending, is a write that is done. A frame that was refused as a whole, since it
+        exceeds a limit or its columns do not fit its ops, has a single outcome with index = count: the error of every
+        op, whose field executed holds for all.
+        """
 
     @property
     def versions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
