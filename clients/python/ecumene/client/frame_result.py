@@ -32,13 +32,24 @@ class FrameResult:
         return self._parts[-1].revision
 
     @property
+    def refusal(self) -> EcumeneError | None:
+        """Why the frame was refused as a whole, so that each op failed of it; None = it was not."""
+        refused = self._get_refusal()
+        return None if refused is None else error_table.from_message(refused.error)
+
+    @property
     def ok_count(self) -> int:
         """Ops that succeeded."""
+        if self._get_refusal() is not None:
+            return 0
         return self.count - sum(outcome.HasField("error") for part in self._parts for outcome in part.outcomes)
 
     @property
     def failures(self) -> list[tuple[int, EcumeneError]]:
         """Index and exception of each op that failed, in order; the exceptions are made now."""
+        refusal = self.refusal
+        if refusal is not None:
+            return [(index, refusal) for index in range(self.count)]
         failed = [
             (outcome.index, error_table.from_message(outcome.error))
             for part in self._parts
@@ -66,12 +77,14 @@ class FrameResult:
 
     def revision_of(self, index: int) -> int:
         """Revision that the op's write took, or the one it first took if it is a duplicate; 0 = none known."""
-        outcome = self._outcomes().get(index)
+        outcome = self._outcomes().get(index) or self._get_refusal()
         if outcome is not None:
             kind = outcome.WhichOneof("outcome")
             if kind in ("written", "invoke", "transact"):
                 revision: int = getattr(outcome, kind).revision
                 return revision
+            if kind == "error":
+                return 0
         first = self._parts[: self._first_group]
         rank = index
         for part in first:
@@ -95,11 +108,16 @@ class FrameResult:
 
     def peek(self, index: int) -> Outcome | EcumeneError:
         """What the op answered; an error is returned, not raised."""
-        listed = self._outcomes().get(index)
+        listed = self._outcomes().get(index) or self._get_refusal()
         if listed is not None:
             return read_outcome(listed)
         versions = self.versions
         return Written(self.revision_of(index), versions[index] if index < len(versions) else 0)
+
+    def _get_refusal(self) -> operations_pb2.OpOutcome | None:
+        # The contract's form for it: a single outcome, at the place after the last op.
+        outcomes = self._parts[0].outcomes
+        return outcomes[0] if len(outcomes) == 1 and outcomes[0].index == self.count else None
 
     def _outcomes(self) -> dict[int, operations_pb2.OpOutcome]:
         if self._listed is None:

@@ -204,12 +204,12 @@ class RevisionCompactedError(OutOfRangeError):
     @property
     def requested_revision(self) -> int:
         """The revision asked for."""
-        return self.number("requested_revision")
+        return self.number("asked")
 
     @property
     def first_retained_revision(self) -> int:
         """The oldest revision from which a watch can still begin."""
-        return self.number("first_retained_revision")
+        return self.number("first") or self.number("compacted")
 
 
 class RevisionInFutureError(OutOfRangeError):

@@ -94,8 +94,11 @@ class WatchFeed:
             self.position = frame.synced_revision + 1
         if frame.through_revision and not self.in_initial_state:
             self.position = max(self.position, frame.through_revision + 1)
-        if not frame.count and not frame.synced_revision:
-            return
+        if not frame.count:
+            # The server charges no credit for marks.
+            size_bytes = 0
+            if not frame.synced_revision:
+                return
         self._frames.append((frame, size_bytes))
         self._unread.events += frame.count
         self._unread.bytes += size_bytes

@@ -118,7 +118,7 @@ async def test_a_full_watch_waits_for_room_before_it_goes_on_after_a_break(serve
 async def test_compacted_revisions_are_an_error_with_both_revisions_and_nothing_is_skipped(
     server: FakeServer, world: World
 ) -> None:
-    metadata = {"requested_revision": "2", "first_retained_revision": "40"}
+    metadata = {"asked": "2", "first": "40"}
     server.watch_refusal = errors_pb2.Error(
         code=11, reason=errors_pb2.ERROR_REASON_REVISION_COMPACTED, message="gone", metadata=metadata
     )
