@@ -1,8 +1,14 @@
 """Cutting what a watch is owed into steps of whole revisions, and leaving out what later events replace."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from env_server.events.filters import Matcher
 from env_server.model.changes import Changes, EventType
+
+_CONFLATE_ROWS_MAX = 32_768
+"""Rows looked through in one go to find the last of each key."""
 
 # Events of one family and key replace each other; an entry and a gate may share a name and do not.
 _ENVIRONMENT, _ENTRY, _GATE = -1, -2, -3
@@ -18,6 +24,45 @@ _FAMILIES = {
     EventType.GATE_BEGUN: _GATE,
     EventType.GATE_OPENED: _GATE,
 }
+
+
+class Plan(NamedTuple):
+    """What is to be delivered of some groups."""
+
+    portions: "list[Portion]"
+    """The next one last."""
+    groups: int
+    """How many of the groups it deals with."""
+    cursor: int
+    """Every match up to this revision was delivered before."""
+    left_out: int
+    """Events replaced by later ones."""
+
+
+def plan_portions(groups: Iterable[Changes | None], matcher: Matcher, cursor: int, *, conflating: bool) -> Plan:
+    """Selects what a watch that got everything up to `cursor` is owed of consecutive groups, all still held.
+
+    Ends with the first group that matches; for a conflating watch with the last one, or after 32,768 matching rows.
+    """
+    selected: list[tuple[Changes, list[int] | None]] = []
+    dealt_with = rows_seen = 0
+    for changes in groups:
+        assert changes is not None
+        dealt_with += 1
+        rows = matcher.select(
+            changes, 0 if changes.base_revision >= cursor else bisect_right(changes.revisions, cursor)
+        )
+        if rows is None or rows:
+            selected.append((changes, rows))
+            rows_seen += len(changes) if rows is None else len(rows)
+            if not conflating or rows_seen > _CONFLATE_ROWS_MAX:
+                break
+        elif not selected:
+            cursor = max(cursor, changes.last_revision)
+    if len(selected) > 1:
+        portions, left_out = conflate(selected)
+        return Plan(portions, dealt_with, cursor, left_out)
+    return Plan([Portion(changes, rows) for changes, rows in selected], dealt_with, cursor, 0)
 
 
 class Portion:
@@ -77,7 +122,7 @@ class Portion:
 
 
 def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list[Portion], int]:
-    """Portions with the last event of each family and key alone, still in the order of revisions; events left out."""
+    """Portions with the last event of each family and key alone, the first revision last; events left out."""
     seen: set[tuple[int, str, int]] = set()
     kept: list[tuple[Changes, list[int]]] = []
     left_out = 0
@@ -94,7 +139,6 @@ def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list
         if wanted:
             wanted.reverse()
             kept.append((changes, wanted))
-    kept.reverse()
     portions = [
         Portion(changes, None if len(rows) == len(changes.keys) else rows, left_out > 0) for changes, rows in kept
     ]

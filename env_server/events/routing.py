@@ -64,18 +64,15 @@ class _Stand(Generic[W]):
         if not index:
             self.by_value.pop(column, None)
 
-    def find(self, changes: Changes, keys: list[frozenset[str]]) -> Iterator[W]:
-        """`keys` is filled with the group's keys by the first stand that asks for them."""
+    def find(self, changes: Changes) -> Iterator[W]:
         yield from self.loose
         for column, index in self.by_value.items():
-            present: frozenset[object]
-            if column == _KEYS:
-                # Not kept with the group, as other columns are: it would weigh as much as the group.
-                if not keys:
-                    keys.append(frozenset(changes.keys))
-                present = keys[0]
-            else:
-                present = find_values(changes, column)
+            cells = getattr(changes, column)
+            if index.keys().isdisjoint(cells):
+                continue
+            # The distinct keys are not kept with the group, as those of other columns are: they would weigh as much
+            # as the group.
+            present = frozenset(cells) if column == _KEYS else find_values(changes, column)
             for value in index.keys() & present:
                 yield from index[value]
 
@@ -120,8 +117,7 @@ class Routes(Generic[W]):
                 stands[stand] = None
         if not stands:
             return []
-        keys: list[frozenset[str]] = []
-        found = {watch: None for stand in stands for watch in stand.find(changes, keys)}
+        found = {watch: None for stand in stands for watch in stand.find(changes)}
         return sorted(found, key=_number)
 
     def _find_above(self, path: str) -> tuple[_Stand[W], ...]:

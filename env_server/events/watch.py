@@ -10,14 +10,13 @@ stands at the head. Both turns happen in one loop step, so that no group can fal
 """
 
 import asyncio
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 
 from env_server.events.filters import Matcher
 from env_server.events.history import History
 from env_server.events.initial_state import InitialState
-from env_server.events.portions import Portion, conflate
+from env_server.events.portions import Portion, plan_portions
 from env_server.events.routing import Routes
 from env_server.events.statistics import WatchState, WatchStatistics
 from env_server.model.changes import Changes
@@ -26,14 +25,35 @@ from env_server.model.watching import Delivery, WatchSpec
 
 _SCAN_GROUPS_MAX = 256
 """Groups looked through in one loop step in search of a match."""
-_CONFLATE_ROWS_MAX = 32_768
-"""Rows looked through in one loop step to find the last of each key."""
 _UNINTERRUPTED_EVENTS_MAX = 32_768
 """Events given to a reader that never waits before others have their turn."""
 
 
 class Watch:
     """Opened by a WatchHub, read by one task. Ordered, gap-free, duplicate-free, whole revisions."""
+
+    # Ten thousand of them stand in one session: no dicts, and no deques that are mostly empty.
+    __slots__ = (
+        "_announces_scan",
+        "_backlog",
+        "_counts",
+        "_cursor",
+        "_error",
+        "_history",
+        "_initial",
+        "_is_reading",
+        "_on_end",
+        "_pending",
+        "_pending_groups_max",
+        "_portions",
+        "_routes",
+        "_state",
+        "_uninterrupted",
+        "_waiter",
+        "matcher",
+        "number",
+        "spec",
+    )
 
     def __init__(
         self,
@@ -55,12 +75,12 @@ class Watch:
         self._state = WatchState.CATCHING_UP
         self._cursor = 0
         """Every match up to this revision was delivered."""
-        self._portions: deque[Portion] = deque()
-        """What is being delivered; the cursor stands before it."""
+        self._portions: list[Portion] = []
+        """What is being delivered, the next one last; the cursor stands before it."""
         self._pending: deque[int] = deque()
         """Live: positions after the portions."""
-        self._backlog: deque[Changes] = deque()
-        """Catching up: groups read from the log, after the portions."""
+        self._backlog: list[Changes] = []
+        """Catching up: groups read from the log, after the portions, the next one last."""
         self._announces_scan = False
         self._initial: InitialState | None = None
         self._error: WorldError | None = None
@@ -169,10 +189,10 @@ class Watch:
             self._plan()
             if not self._portions:
                 return self._take_scan_mark()
-        portion = self._portions[0]
+        portion = self._portions[-1]
         rows, self._cursor = portion.take(events_max)
         if portion.is_done:
-            self._portions.popleft()
+            self._portions.pop()
             if not self._portions and self._state is WatchState.CATCHING_UP:
                 self._go_live_at_head()
         self._announces_scan = False
@@ -226,8 +246,8 @@ class Watch:
         self._cursor = max(self._cursor, self._history.head)
 
     def _plan_backlog(self) -> None:
-        for _ in range(self._plan_groups(self._backlog)):
-            self._history.statistics.backlog_bytes -= self._backlog.popleft().size_bytes
+        for _ in range(self._plan_groups(reversed(self._backlog))):
+            self._history.statistics.backlog_bytes -= self._backlog.pop().size_bytes
 
     def _plan_ring(self) -> None:
         ring, cursor = self._history.ring, self._cursor
@@ -236,31 +256,15 @@ class Watch:
             self._plan_groups(map(ring.get, range(position, min(ring.end, position + _SCAN_GROUPS_MAX))))
 
     def _plan_groups(self, groups: Iterable[Changes | None]) -> int:
-        """Plans the first of these groups that matches; a conflating watch as many as one step allows.
+        """Plans the first of these groups that matches, or all for a conflating watch; returns how many it dealt with.
 
-        Returns how many were dealt with. Those without a match move the cursor at once.
+        Those without a match move the cursor at once.
         """
-        dealt_with = rows_seen = 0
-        selected: list[tuple[Changes, list[int] | None]] = []
-        for changes in groups:
-            assert changes is not None  # the caller names positions that the ring holds
-            dealt_with += 1
-            is_new = changes.base_revision >= self._cursor
-            rows = self.matcher.select(changes, 0 if is_new else bisect_right(changes.revisions, self._cursor))
-            if rows is None or rows:
-                selected.append((changes, rows))
-                rows_seen += len(changes) if rows is None else len(rows)
-                if not self.spec.conflate or rows_seen > _CONFLATE_ROWS_MAX:
-                    break
-            elif not selected:
-                self._cursor = max(self._cursor, changes.last_revision)
-        if len(selected) > 1:
-            portions, left_out = conflate(selected)
-            self._portions.extend(portions)
-            self._counts.conflated_events += left_out
-        elif selected:
-            self._portions.append(Portion(*selected[0]))
-        return dealt_with
+        plan = plan_portions(groups, self.matcher, self._cursor, conflating=self.spec.conflate)
+        self._portions = plan.portions
+        self._cursor = plan.cursor
+        self._counts.conflated_events += plan.left_out
+        return plan.groups
 
     # -- turns --
 
@@ -305,7 +309,7 @@ class Watch:
         if self._error is not None:
             return
         size = sum(changes.size_bytes for changes in groups)
-        self._backlog.extend(groups)
+        self._backlog = groups[::-1]
         self._history.statistics.backlog_bytes += size
         self._counts.log_reads += 1
         self._counts.log_bytes += size

@@ -38,7 +38,11 @@ def test_parts_are_whole_revisions_and_together_the_portion(rows: list[Row], dat
 def test_conflation_keeps_the_last_of_each_key_in_order(groups: list[list[Row]]) -> None:
     world = World()
     portions, left_out = conflate([(world.apply(*rows), None) for rows in groups])
-    kept = [event for portion in portions for event in list_events(Delivery(portion.changes, portion.take(99)[0], 0))]
+    kept = [
+        event
+        for portion in reversed(portions)
+        for event in list_events(Delivery(portion.changes, portion.take(99)[0], 0))
+    ]
     assert [event.version for event in kept] == sorted(event.version for event in kept)
     assert len(kept) + left_out == len(world.history)
     environments = (EventType.ENVIRONMENT_UPDATED,)

@@ -304,3 +304,17 @@ async def test_a_reader_that_never_waits_lets_others_run() -> None:
         await watch.next(1000)
     other.cancel()
     assert turns >= 1
+
+
+async def test_ten_thousand_watches_that_cannot_match_are_not_touched() -> None:
+    world = World()
+    for number in range(2000):
+        world.open(path_prefix=f"/far/{number}")
+        world.open(path_prefix="/town", key_glob=f"k{number}")
+        world.open(path_glob=f"/town/{number}/*")
+        world.open(types=frozenset({EventType.ENTRY_DELETED}), actor=f"agent-{number}")
+        world.open(types=frozenset({EventType.GATE_OPENED}))
+    matching = world.open(path_prefix="/town")
+    world.publish(Row(path="/town", key="a", actor="ann"))
+    assert world.hub.statistics().offers == 1
+    assert await step(matching) is not None
