@@ -45,9 +45,15 @@ class OpCalls:
             DeadlineExceededError: it did not come within the handle's timeout; the op may have had its effect.
             EcumeneError: the op failed.
         """
+        outcome = await issued if self._timeout_s is None else await self._wait(issued)
+        if not isinstance(outcome, kind):
+            raise TypeError(f"the server answered {type(outcome).__name__} instead of {kind.__name__}")
+        return outcome
+
+    async def _wait(self, issued: asyncio.Future[Outcome]) -> Outcome:
         try:
             async with asyncio.timeout(self._timeout_s):
-                outcome = await issued
+                return await issued
         except TimeoutError as error:
             details = ErrorDetails(
                 message=f"no answer for {self._path} within {self._timeout_s} s",
@@ -55,6 +61,3 @@ class OpCalls:
                 executed=Executed.UNKNOWN,
             )
             raise DeadlineExceededError(details) from error
-        if not isinstance(outcome, kind):
-            raise TypeError(f"the server answered {type(outcome).__name__} instead of {kind.__name__}")
-        return outcome

@@ -22,6 +22,10 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 }
 
 
+# Those that never stand with the op itself.
+_IN_COLUMNS = frozenset(_COLUMNS) - {"expect_version"}
+
+
 class Rows:
     """Ops of one frame, in order. Columns of options come into being when the first op needs them."""
 
@@ -42,10 +46,15 @@ class Rows:
         Raises:
             InvalidValueError: no kind can hold the value.
         """
-        if type(value) is float and not options:
+        if type(value) is float and _IN_COLUMNS.issuperset(options):
             # The commonest row by far: a report of a number.
-            self._frame.ops.add(path=self._place(path), key=key, set_double=value)
-            return len(self._frame.ops) - 1
+            ops = self._frame.ops
+            index = len(ops)
+            ops.add(path=self._place(path), key=key, set_double=value)
+            for name, option in options.items():
+                if option:
+                    self._put(name, index, option)
+            return index
         kind, wire = convert_value(value)
         op = session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire})
         apply_conditions(op, options)
@@ -82,8 +91,11 @@ class Rows:
         return place
 
     def _put(self, name: str, index: int, value: Any) -> None:
-        column = self._columns.setdefault(name, [])
-        column.extend([_COLUMNS[name][1]] * (index - len(column)))
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = []
+        if len(column) < index:
+            column.extend([_COLUMNS[name][1]] * (index - len(column)))
         column.append(value)
 
 

@@ -118,6 +118,8 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         self.answering = True
         self.syncing = True
         self.is_silent = False
+        self.outcomes: list[operations_pb2.OpOutcome] = []
+        """Outcomes of the next ops, whatever they ask."""
         self.watch_refusal: Any = None
         self.hello_refusal: tuple[grpc.StatusCode, str] | None = None
         self.answers: dict[tuple[str, int], session_pb2.FrameAnswer] = {}
@@ -173,7 +175,12 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
     def execute_op(self, op: session_pb2.Op, answer: session_pb2.FrameAnswer) -> None:
         """Set, get, or refuse: a key "bad" fails with PRECONDITION_FAILED, an absent one with ENTRY_NOT_FOUND."""
         index, version = answer.count, 0
-        if op.WhichOneof("action") == "query":
+        if self.outcomes:
+            outcome = self.outcomes.pop(0)
+            outcome.index = index
+            answer.outcomes.append(outcome)
+            answer.without_revision.append(index)
+        elif op.WhichOneof("action") == "query":
             outcome = operations_pb2.OpOutcome(index=index)
             if op.key in self.entries:
                 entry = values_pb2.Entry(path="/", key=op.key, kind=1, version=self.entries[op.key])  # type: ignore[arg-type]

@@ -1,0 +1,97 @@
+"""Unary calls: repeated only where a repetition does no harm, and their errors decoded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import ecumene
+import grpc
+import pytest
+from ecumene import ClientSettings, Worlds
+from env_api.v1 import world_service_pb2, world_service_pb2_grpc
+
+QUICK = ClientSettings(backoff_first_ms=1, backoff_ms_max=5)
+
+
+class FlakyWorlds(world_service_pb2_grpc.WorldServiceServicer):
+    """Does what is asked, and loses the first `losses` answers."""
+
+    def __init__(self) -> None:
+        self.losses = 0
+        self.calls: list[str] = []
+        self.names: set[str] = set()
+        self.address = ""
+
+    async def lose(self, context: Any) -> None:
+        if self.losses:
+            self.losses -= 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "answer lost")
+
+    async def CreateWorld(self, request: Any, context: Any) -> world_service_pb2.CreateWorldResponse:
+        self.calls.append("create")
+        if request.name in self.names and not request.if_absent:
+            await context.abort(grpc.StatusCode.ALREADY_EXISTS, "there already")
+        self.names.add(request.name)
+        await self.lose(context)
+        return world_service_pb2.CreateWorldResponse(world=world_service_pb2.World(name=request.name, revision=1))
+
+    async def ListWorlds(self, _: Any, context: Any) -> world_service_pb2.ListWorldsResponse:
+        await self.lose(context)
+        worlds = [world_service_pb2.World(name=name) for name in sorted(self.names)]
+        return world_service_pb2.ListWorldsResponse(worlds=worlds)
+
+    async def DeleteWorld(self, request: Any, context: Any) -> world_service_pb2.DeleteWorldResponse:
+        self.calls.append("delete")
+        self.names.discard(request.name)
+        await self.lose(context)
+        return world_service_pb2.DeleteWorldResponse()
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[FlakyWorlds]:
+    service = FlakyWorlds()
+    server = grpc.aio.server()
+    world_service_pb2_grpc.add_WorldServiceServicer_to_server(service, server)
+    service.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    yield service
+    await server.stop(0)
+
+
+async def test_worlds_are_created_listed_and_deleted(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK) as worlds:
+        assert (await worlds.create("b")).name == "b"
+        await worlds.create("a", if_absent=True)
+        assert [world.name for world in await worlds.list()] == ["a", "b"]
+        await worlds.delete("a")
+        assert service.names == {"b"}
+        with pytest.raises(ecumene.AlreadyExistsError):
+            await worlds.create("b")
+
+
+async def test_what_can_be_repeated_without_harm_is(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK) as worlds:
+        service.losses = 2
+        assert (await worlds.create("a", if_absent=True)).name == "a"
+        assert service.calls == ["create"] * 3
+        service.losses = 2
+        assert [world.name for world in await worlds.list()] == ["a"]
+
+
+async def test_what_cannot_be_repeated_is_sent_once(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK) as worlds:
+        service.losses = 1
+        with pytest.raises(ecumene.UnavailableError, match="answer lost"):
+            await worlds.create("a")
+        service.losses = 1
+        with pytest.raises(ecumene.UnavailableError):
+            await worlds.delete("a")
+        assert service.calls == ["create", "delete"]
+
+
+async def test_a_server_that_stays_away_is_an_error_with_the_cause(service: FlakyWorlds) -> None:
+    service.losses = 1_000_000
+    async with Worlds(service.address, QUICK, timeout_s=0.1) as worlds:
+        with pytest.raises(ecumene.ConnectionFailedError, match="answer lost"):
+            await worlds.list()
