@@ -137,7 +137,7 @@ def _encode_values(values: list[Value | Nothing], record: Any) -> None:
         _encode_column(kind, values, record)
         return
     record.value_kinds.extend([KIND_OF[type(value)] for value in values])
-    integers = [value for value in values if type(value) is int or type(value) is bool]
+    integers = [int(value) for value in values if type(value) is int or type(value) is bool]
     if integers:
         record.ints.extend(_pack(integers, 0))
     blobs = [value.text if type(value) is Json else value for value in values if type(value) in (bytes, Json)]
@@ -152,8 +152,10 @@ def _encode_column(kind: int, column: list[Any], record: Any) -> None:
     """A column of values that are all of one kind."""
     if kind == _DOUBLE:
         record.doubles.extend(_pack_doubles(column))
-    elif kind in (_INT, _BOOL):
+    elif kind == _INT:
         record.ints.extend(_pack(column, 0))
+    elif kind == _BOOL:
+        record.ints.extend(_pack(list(map(int, column)), 0))  # protobuf takes no bool for an int
     elif kind == _STRING:
         record.strings.extend(_pack(column, ""))
     elif kind == _BYTES:
