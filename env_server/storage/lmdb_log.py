@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class LmdbCommitLog:
         self._next_environment_number = head.next_environment_number
         self._writer: Writer | None = None
         self._closed = False
+        self._streams: list[Generator[Any, None, None]] = []
         self._reading = threading.Condition()
         self._readers = 0
 
@@ -58,12 +59,12 @@ class LmdbCommitLog:
             dropped = frozenset(layout.NUMBER.unpack(key)[0] for key, _ in cursor)
         return Loaded(
             head=self._head,
-            environments=self._stream(rows.decode_environments, layout.ENVIRONMENTS),
-            entries=_without(dropped, self._stream(rows.decode_entries, layout.ENTRIES)),
-            items=_without(dropped, self._stream(rows.decode_items, layout.ITEMS)),
-            producers=self._stream(rows.decode_producers, layout.PRODUCERS),
-            sessions=self._stream(rows.decode_sessions, layout.SESSIONS),
-            records=self._replay(),
+            environments=self._open_stream(self._read_table(rows.decode_environments, layout.ENVIRONMENTS)),
+            entries=_without(dropped, self._open_stream(self._read_table(rows.decode_entries, layout.ENTRIES))),
+            items=_without(dropped, self._open_stream(self._read_table(rows.decode_items, layout.ITEMS))),
+            producers=self._open_stream(self._read_table(rows.decode_producers, layout.PRODUCERS)),
+            sessions=self._open_stream(self._read_table(rows.decode_sessions, layout.SESSIONS)),
+            records=self._open_stream(self._replay()),
         )
 
     def start(
@@ -141,13 +142,19 @@ class LmdbCommitLog:
         with self._reading:
             while self._readers:
                 self._reading.wait()
+        for stream in self._streams:  # one that was not read to its end still holds a transaction
+            stream.close()
         self._tables.close()
 
-    def _stream(self, decode: Callable[[Iterator[Pair]], Iterator[Any]], table: str) -> Iterator[Any]:
+    def _open_stream(self, stream: Generator[Any, None, None]) -> Iterator[Any]:
+        self._streams.append(stream)
+        return stream
+
+    def _read_table(self, decode: Callable[[Iterator[Pair]], Iterator[Any]], table: str) -> Generator[Any, None, None]:
         with told_where(self._tables.directory), self._tables.env.begin() as transaction:
             yield from decode(iter(transaction.cursor(self._tables[table])))
 
-    def _replay(self) -> Iterator[Changes]:
+    def _replay(self) -> Generator[Changes, None, None]:
         with told_where(self._tables.directory), self._tables.env.begin() as transaction:
             cursor = transaction.cursor(self._tables[layout.LOG])
             # From the end, where the records to replay are: their number is known, their revision is not.
