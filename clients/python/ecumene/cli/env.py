@@ -11,6 +11,7 @@ import typer
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.failures import UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell
+from ecumene.client.actions import Conditions
 from ecumene.client.event_batch import Event
 from ecumene.client.model import Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
 from ecumene.client.world import World
@@ -66,13 +67,13 @@ def set_entry(
         raise UsageError("--kind and --config belong to an environment, not to an entry")
     if key and value is None:
         raise UsageError(f"what shall {key} be?", hint=f"ecumene env set {path} {key} VALUE")
-    conditions = {} if expect_version is None else {"expect_version": expect_version}
+    conditions: Conditions = {} if expect_version is None else {"expect_version": expect_version}
 
     async def write(opened: World) -> Written:
         environment = opened.environment(path)
         if not key:
             return await environment.register(kind=kind, config=settings, if_absent=True)
-        return await environment.set(key, parse_value(value or ""), **conditions)  # type: ignore[typeddict-item]
+        return await environment.set(key, parse_value(value or ""), **conditions)
 
     show_written(run_in_world(server, world, write), as_json)
 

@@ -1,0 +1,35 @@
+"""`ecumene run`: execute the experiment that a spec describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecumene.cli.connecting import JsonOption
+from ecumene.cli.running import execute
+from ecumene.sim import RunOptions, load_spec
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(help="The spec, a YAML file.", metavar="SPEC.yaml")],
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Use this server instead of one of the run's own.", envvar="ECUMENE_SERVER", metavar="ADDRESS"
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of the runtime (by size).", min=1)] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the spec's.", min=0)] = None,
+    out: Annotated[Path | None, typer.Option(help="Instead of the spec's recording.directory.", metavar="DIR")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Execute the experiment that a spec describes."""
+    loaded = load_spec(spec)
+    if seed is not None:
+        loaded = loaded.model_copy(update={"seed": seed})
+    if out is not None:
+        recording = loaded.recording.model_copy(update={"directory": out})
+        loaded = loaded.model_copy(update={"recording": recording})
+    execute(loaded, RunOptions(server=server, workers=workers), as_json=as_json)

@@ -1,0 +1,48 @@
+"""What a run came to, as its caller gets it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ecumene.client.records import TABLES, RunManifest, list_parts
+from ecumene.sim.conductor import RoundResult
+from ecumene.sim.reporting import GuessReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """One run that played all its rounds.
+
+    Attributes:
+        directory: holds its manifest, records, summary and plot.
+        manifest: as it stands there.
+        rounds: as the world told them.
+        report: as the records tell them.
+    """
+
+    directory: Path
+    manifest: RunManifest
+    rounds: tuple[RoundResult, ...]
+    report: GuessReport
+
+    def to_document(self) -> dict[str, Any]:
+        """The report as plain JSON, and beside it what the world told and what was recorded."""
+        told = [dataclasses.asdict(result) | {"missing": result.missing} for result in self.rounds]
+        return self.report.to_document() | {
+            "directory": str(self.directory),
+            "plot": str(self.report.plot),
+            "told": told,
+            "recorded": dict(self.manifest.counts),
+        }
+
+
+def count_rows(directory: Path) -> dict[str, int]:
+    """Table → recorded rows, from the footers of the parts. Raises OSError."""
+    return {
+        table.name: sum(pq.read_metadata(part).num_rows for part in list_parts(directory, table)) for table in TABLES
+    }
