@@ -1,0 +1,151 @@
+"""The server process: settings, worlds, gRPC; start, drain, stop.
+
+Prints one JSON line when it is ready. Exit codes: 0 stopped as asked, 1 could not start, 2 bad usage, 74 the storage
+failed (nothing was answered that is not on the disk; start again, which verifies it).
+"""
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import uuid
+from typing import NoReturn
+
+import grpc
+from pydantic import ValidationError
+from pydantic_settings import CliApp, SettingsError
+
+from env_server.behaviours import registry
+from env_server.model.limits import MIB, Limits
+from env_server.rpc import service
+from env_server.rpc.options import SERVER_OPTIONS
+from env_server.settings import ServerSettings
+from env_server.storage.errors import StorageError
+from env_server.worlds import Worlds
+
+log = logging.getLogger(__name__)
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_STORAGE = 74  # EX_IOERR
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why, in one line."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a server until SIGTERM or SIGINT. Returns the exit code."""
+    try:
+        settings = CliApp.run(ServerSettings, cli_args=sys.argv[1:] if argv is None else argv)
+    except (ValidationError, SettingsError) as error:
+        sys.stderr.write(f"error: {_first_problem(error)}\n")
+        return EXIT_USAGE
+    if settings.print_config:
+        sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
+        return 0
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory(settings)) as runner:
+            runner.run(serve(settings))
+    except (StartError, StorageError, registry.BehaviourError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return EXIT_FAILED
+    return 0
+
+
+async def serve(settings: ServerSettings) -> None:
+    """Starts, serves until told to stop, drains and stops.
+
+    Raises:
+        StartError, StorageError, BehaviourError: before anything was served.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    worlds = Worlds(
+        settings.data_dir, _limits(settings), registry.load(settings.behaviour), _die, lambda: uuid.uuid4().hex
+    )
+    try:
+        worlds.open_all()
+    except OSError as error:
+        raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    services = service.build(server, worlds)
+    port = _bind(server, settings)
+    await server.start()
+    await services.begin()
+    _spare_the_collector()
+    _tell_ready(settings.host, port)
+    await stop.wait()
+    log.info("stopping")
+    worlds.draining = True
+    await services.drain("the server is about to stop", settings.drain_s)
+    await server.stop(settings.drain_s)
+    await worlds.stop()
+    log.info("stopped")
+
+
+def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    try:
+        port = server.add_insecure_port(f"{host}:{settings.port}")
+    except RuntimeError:
+        port = 0
+    if not port:
+        raise StartError(f"cannot listen on {host}:{settings.port}: is another server running there?")
+    return port
+
+
+def _tell_ready(host: str, port: int) -> None:
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    sys.stdout.write(json.dumps({"ready": True, "address": address, "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+
+def _spare_the_collector() -> None:
+    """Entries live in millions and form no cycles: look at new objects twice, at the old ones never."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1_000_000_000)
+
+
+def _limits(settings: ServerSettings) -> Limits:
+    return Limits(
+        concurrency_max=settings.concurrency_max,
+        queue_ops_max=settings.queue_ops_max,
+        map_bytes=settings.map_mib * MIB,
+        log_bytes_max=settings.log_mib * MIB,
+    )
+
+
+def _die(error: BaseException) -> NoReturn:
+    """A commit failed. LMDB may let later ones succeed although this one is gone, so nothing may go on."""
+    log.critical("the storage failed, nothing further was answered: %s", error)
+    logging.shutdown()
+    os._exit(EXIT_STORAGE)
+
+
+def _loop_factory(settings: ServerSettings) -> "type[asyncio.AbstractEventLoop] | None":
+    if settings.loop == "asyncio":
+        return None
+    import uvloop  # not on every platform, and only wanted here
+
+    return uvloop.new_event_loop  # type: ignore[return-value]
+
+
+def _first_problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{'--' + where.replace('_', '-') + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}"
+    return str(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
