@@ -1,17 +1,16 @@
 """Health and reflection: the two services that tools ask for."""
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1._async import HealthServicer
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 
 class Health:
-    """grpc.health.v1 for the server as a whole ("") and for each of its services. Not serving at first."""
+    """grpc.health.v1 for the server as a whole ("") and for each of its services. Set it before the server starts."""
 
     def __init__(self, server: grpc.aio.Server, services: tuple[str, ...]) -> None:
         self._names = ("", *services)
-        self._servicer = HealthServicer()
+        self._servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     async def set_serving(self, serving: bool) -> None:

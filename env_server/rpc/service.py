@@ -38,7 +38,7 @@ class Service:
         self.streams = streams
 
     async def begin(self) -> None:
-        """Call when the server accepts calls: health turns to serving."""
+        """Call right before the server starts: whoever reaches its port may use it."""
         await self._health.set_serving(True)
 
     async def drain(self, reason: str, grace_s: float) -> None:

@@ -179,6 +179,12 @@ class FakeWorlds:
         del self.worlds[name]
 
 
+async def wait_until(condition: Callable[[], object]) -> None:
+    """Returns once the condition holds; the test's own timeout bounds it."""
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
 class Served(NamedTuple):
     """A running server and a channel to it."""
 
@@ -197,8 +203,8 @@ async def serve(world: FakeWorld | None = None) -> AsyncIterator[Served]:
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = build(server, worlds, new_incident=lambda: "incident-1")  # type: ignore[arg-type]
     port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
     await service.begin()
+    await server.start()
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:

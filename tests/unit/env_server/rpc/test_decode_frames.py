@@ -9,7 +9,8 @@ from env_api.v1 import operations_pb2, session_pb2
 from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, Get, Precondition, Query, Test, Transact
+from env_server.model.operations import Code, Get, Precondition, Query, Transact
+from env_server.model.operations import Test as Condition
 from env_server.model.values import Json
 from env_server.rpc.decode_frames import decode_frame
 
@@ -77,7 +78,8 @@ def test_every_action_of_the_contract_is_read() -> None:
     for field in Op.DESCRIPTOR.oneofs_by_name["action"].fields:
         op = Op(key="k")
         if field.message_type is None:
-            setattr(op, field.name, {field.TYPE_BYTES: b"{}", field.TYPE_STRING: "x"}.get(field.type, True))
+            samples = {field.TYPE_BYTES: b"{}", field.TYPE_STRING: "x", field.TYPE_BOOL: True}
+            setattr(op, field.name, samples.get(field.type, 1))
         else:
             getattr(op, field.name).SetInParent()
         frame = decode(ops=[op])
@@ -223,7 +225,7 @@ def test_preconditions_stand_beside_their_op() -> None:
             Op(key="c", set_double=1, preconditions=[operations_pb2.Precondition(lease_owner=4)]),
         ]
     )
-    assert frame.preconditions == {1: (Precondition(Test.VERSION, 4), Precondition(Test.ABSENT, key="z"))}
+    assert frame.preconditions == {1: (Precondition(Condition.VERSION, 4), Precondition(Condition.ABSENT, key="z"))}
     assert isinstance(refusal(frame, 2), NotSupported)
 
 

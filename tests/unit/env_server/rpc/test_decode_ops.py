@@ -23,10 +23,10 @@ from env_server.model.operations import (
     ReadStream,
     RegisterEntry,
     RegisterEnvironment,
-    Test,
     Transact,
     Write,
 )
+from env_server.model.operations import Test as Condition
 from env_server.model.values import NOTHING, Json
 from env_server.rpc.decode_ops import (
     decode_delete,
@@ -115,18 +115,18 @@ def test_transact() -> None:
         writes=[pb.Write(path="/a", delete={}, preconditions=[pb.Precondition(exists=True)])],
     )
     expected = Transact(
-        (Precondition(Test.VALUE, 1, "/a", "k"),),
-        (Write("/a", "", Code.DELETE_ENVIRONMENT, Delete(), (Precondition(Test.EXISTS),)),),
+        (Precondition(Condition.VALUE, 1, "/a", "k"),),
+        (Write("/a", "", Code.DELETE_ENVIRONMENT, Delete(), (Precondition(Condition.EXISTS),)),),
     )
     assert decode_transact(message, "", LIMITS) == (Code.TRANSACT, expected)
 
 
 def test_every_precondition_is_read_or_refused() -> None:
     expected = {
-        "exists": Precondition(Test.EXISTS),
-        "absent": Precondition(Test.ABSENT),
-        "version": Precondition(Test.VERSION, 1),
-        "gate_generation": Precondition(Test.GATE_GENERATION, 1),
+        "exists": Precondition(Condition.EXISTS),
+        "absent": Precondition(Condition.ABSENT),
+        "version": Precondition(Condition.VERSION, 1),
+        "gate_generation": Precondition(Condition.GATE_GENERATION, 1),
     }
     for field in pb.Precondition.DESCRIPTOR.oneofs_by_name["test"].fields:
         if field.name in expected:
