@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not `from ecumene import`: that would ask this function for the module.
     client = importlib.import_module("ecumene.client")
-    if name not in client.__all__:
+    if name not in (*client.__all__, "__all__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(client, name)
 
