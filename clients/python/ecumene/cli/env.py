@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Annotated, Any
 
 import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
+from ecumene.cli.env_output import describe_environment, show_entry, show_event, show_written
 from ecumene.cli.failures import UsageError
-from ecumene.cli.tables import print_json, print_table, show_cell
+from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
-from ecumene.client.event_batch import Event
-from ecumene.client.model import Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
+from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
 from ecumene.client.world import World
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,17 +33,22 @@ def get(
 ) -> None:
     """Show an entry, or an environment."""
 
-    async def read(opened: World) -> Entry | EnvironmentInfo:
+    async def read(opened: World) -> Entry | tuple[EnvironmentInfo, Aggregates]:
         environment = opened.environment(path)
-        return await environment.get(key, inherit=inherit) if key else await environment.describe()
+        if key:
+            return await environment.get(key, inherit=inherit)
+        return await environment.describe(), await environment.aggregates()
 
     found = run_in_world(server, world, read)
+    if isinstance(found, Entry):
+        show_entry(found, as_json)
+        return
+    described, aggregates = found
     if as_json:
-        print_json(dataclasses.asdict(found))
-    elif isinstance(found, Entry):
-        print(show_cell(found.value) if not isinstance(found.value, float) else repr(found.value))
+        values = {name: to_document(value) for name, value in aggregates.values.items()}
+        print_json(to_document(described) | {"aggregate_values": values})
     else:
-        print_table(("what", "value"), describe_environment(found))
+        print_table(("what", "value"), describe_environment(described, aggregates))
 
 
 @app.command("set")
@@ -97,8 +101,8 @@ def ls(
     if as_json:
         print_json(
             {
-                "environments": [dataclasses.asdict(child) for child in children],
-                "entries": [dataclasses.asdict(entry) for entry in entries],
+                "environments": [to_document(child) for child in children],
+                "entries": [to_document(entry) for entry in entries],
             }
         )
         return
@@ -178,7 +182,7 @@ def invoke(
         named[name] = parse_value(text)  # type: ignore[assignment]
     done = run_in_world(server, world, lambda opened: opened.environment(path).run(operation, named))
     if as_json:
-        print_json(dataclasses.asdict(done))
+        print_json(to_document(done))
     else:
         print(json.dumps(done.result, indent=2, ensure_ascii=False))
 
@@ -191,62 +195,6 @@ async def take(found: Any, limit: int) -> list[Any]:
         if len(taken) == limit:
             break
     return taken
-
-
-def describe_environment(found: EnvironmentInfo) -> list[tuple[str, str]]:
-    """An environment as lines of two."""
-    lines: list[tuple[str, str]] = [
-        ("path", found.path),
-        ("kind", found.kind or "basic"),
-        ("version", str(found.version)),
-        ("entries", f"{found.entry_count:,}"),
-        ("children", f"{found.child_count:,}"),
-    ]
-    lines += [(f"label {name}", text) for name, text in found.labels.items()]
-    if found.config:
-        lines.append(("config", show_cell(found.config)))
-    lines += [
-        (f"aggregate {declared.name}", f"{declared.function.name.lower()} of {declared.scope.name.lower()}")
-        for declared in found.aggregates
-    ]
-    for state in found.gates:
-        how = f"opened ({state.cause.name.lower()})" if state.opened else "collecting"
-        lines.append((f"gate {state.gate.name}", f"generation {state.generation}, {how}, {state.reported:,} reported"))
-    return lines
-
-
-def show_written(done: Written, as_json: bool) -> None:
-    """Print what a write did."""
-    if as_json:
-        print_json(dataclasses.asdict(done))
-    elif not done.changed:
-        print("nothing to do: it is so already")
-    else:
-        print(f"revision {done.revision:,}" + (f", version {done.version:,}" if done.version else ""))
-
-
-def show_event(event: Event, as_json: bool) -> None:
-    """Print an event on one line."""
-    kind = event.type.name.lower()
-    if as_json:
-        print_json(
-            {
-                "revision": event.revision,
-                "type": kind,
-                "path": event.path,
-                "key": event.key,
-                "value": event.value,
-                "version": event.version,
-                "producer": event.producer,
-                "producer_seq": event.producer_seq,
-                "actor": event.actor,
-                "cause": event.cause,
-                "wall_time_ns": event.wall_time_ns,
-            }
-        )
-        return
-    shown = "" if event.value is None else show_cell(event.value)
-    print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
 
 
 def parse_value(text: str) -> Value:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import enum
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -34,6 +37,11 @@ def print_json(document: object) -> None:
     print(json.dumps(document, ensure_ascii=False, default=_encode), flush=True)
 
 
+def to_document(found: Any) -> dict[str, Any]:
+    """A dataclass as plain JSON; members of enumerations by their names in lower case."""
+    return dataclasses.asdict(found, dict_factory=_name_members)
+
+
 def show_cell(cell: object) -> str:
     """A cell as text: floats with six significant digits, documents as JSON, nothing as a dash."""
     if cell is None:
@@ -58,6 +66,10 @@ def _measure(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
     """A width that cuts no cell."""
     cells = [list(columns), *([show_cell(cell) for cell in row] for row in rows)]
     return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True))
+
+
+def _name_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value.name.lower() if isinstance(value, enum.Enum) else value for name, value in pairs}
 
 
 def _encode(value: object) -> object:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
 import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, run_with_server
-from ecumene.cli.tables import print_json, print_table
+from ecumene.cli.tables import print_json, print_table, to_document
 from ecumene.client.model import WorldInfo
 from ecumene.client.worlds import Worlds
 
@@ -33,7 +32,7 @@ def create(
     """Create an empty world."""
     created = run_with_server(server, lambda worlds: worlds.create(name, if_absent=if_absent))
     if as_json:
-        print_json(dataclasses.asdict(created))
+        print_json(to_document(created))
     else:
         print(f"{created.name} is at revision {created.revision:,} (history {created.history})")
 
@@ -59,7 +58,7 @@ def delete(
 def show_worlds(worlds: list[WorldInfo], as_json: bool) -> None:
     """Print worlds as a table or as JSON."""
     if as_json:
-        print_json([dataclasses.asdict(world) for world in worlds])
+        print_json([to_document(world) for world in worlds])
         return
     print_table(
         ("world", "revision", "environments", "entries", "MiB", "history"),

@@ -1,0 +1,76 @@
+"""What `ecumene env` prints of environments, entries, writes and events."""
+
+from __future__ import annotations
+
+import json
+
+from ecumene.cli.tables import print_json, show_cell, to_document
+from ecumene.client.event_batch import Event
+from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, Written
+
+
+def show_entry(found: Entry, as_json: bool) -> None:
+    """Print an entry: its value alone, with all digits, or everything as JSON."""
+    if as_json:
+        print_json(to_document(found))
+    else:
+        print(found.value if isinstance(found.value, str) else json.dumps(found.value, default=show_cell))
+
+
+def describe_environment(found: EnvironmentInfo, aggregates: Aggregates) -> list[tuple[str, str]]:
+    """An environment as lines of two."""
+    lines: list[tuple[str, str]] = [
+        ("path", found.path),
+        ("kind", found.kind or "basic"),
+        ("version", str(found.version)),
+        ("entries", f"{found.entry_count:,}"),
+        ("children", f"{found.child_count:,}"),
+    ]
+    lines += [(f"label {name}", text) for name, text in found.labels.items()]
+    if found.config:
+        lines.append(("config", show_cell(found.config)))
+    lines += [
+        (
+            f"{value.function.name.lower()} {name}",
+            f"{show_cell(value.value)} ({value.numbers:,} numbers of {value.entries:,} entries)",
+        )
+        for name, value in aggregates.values.items()
+    ]
+    for state in found.gates:
+        how = f"opened ({state.cause.name.lower()})" if state.opened else "collecting"
+        lines.append((f"gate {state.gate.name}", f"generation {state.generation}, {how}, {state.reported:,} reported"))
+    return lines
+
+
+def show_written(done: Written, as_json: bool) -> None:
+    """Print what a write did."""
+    if as_json:
+        print_json(to_document(done))
+    elif not done.changed:
+        print("nothing to do: it is so already")
+    else:
+        print(f"revision {done.revision:,}" + (f", version {done.version:,}" if done.version else ""))
+
+
+def show_event(event: Event, as_json: bool) -> None:
+    """Print an event on one line."""
+    kind = event.type.name.lower()
+    if as_json:
+        print_json(
+            {
+                "revision": event.revision,
+                "type": kind,
+                "path": event.path,
+                "key": event.key,
+                "value": event.value,
+                "version": event.version,
+                "producer": event.producer,
+                "producer_seq": event.producer_seq,
+                "actor": event.actor,
+                "cause": event.cause,
+                "wall_time_ns": event.wall_time_ns,
+            }
+        )
+        return
+    shown = "" if event.value is None else show_cell(event.value)
+    print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)

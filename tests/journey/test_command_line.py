@@ -1,0 +1,112 @@
+"""The shell's way through a world: worlds, environments, entries, events and a game, one command after the other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ecumene.cli import app
+
+from tests.journey.conftest import RunningServer
+
+
+@pytest.fixture
+def ecumene(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Any]:
+    """Runs a command line with --json against the server; returns what it printed."""
+    monkeypatch.setenv("ECUMENE_SERVER", server.address)
+
+    def run(*arguments: str, code: int = 0) -> Any:
+        assert app.main([*arguments, "--json"]) == code
+        printed = capsys.readouterr()
+        return printed.err if code else [json.loads(line) for line in printed.out.splitlines()][-1]
+
+    return run
+
+
+def test_worlds_are_created_listed_and_deleted(ecumene: Callable[..., Any]) -> None:
+    assert ecumene("world", "create", "town")["entries"] == 0
+    assert "exists" in ecumene("world", "create", "town", code=1)
+    assert ecumene("world", "create", "town", "--if-absent")["name"] == "town"
+    assert [world["name"] for world in ecumene("world", "list")] == ["main", "town"]
+    assert ecumene("world", "delete", "town", "--yes") == {"deleted": "town"}
+    assert [world["name"] for world in ecumene("world", "list")] == ["main"]
+
+
+def test_entries_are_set_read_listed_and_removed(ecumene: Callable[..., Any]) -> None:
+    ecumene("env", "set", "/town")
+    assert ecumene("env", "set", "/town")["changed"] is False
+    first = ecumene("env", "set", "/town", "mood", "calm")
+    second = ecumene("env", "set", "/town", "people", '{"adults": 3}', "--expect-version", "0")
+    assert first["revision"] < second["revision"]
+    assert ecumene("env", "get", "/town", "mood")["value"] == "calm"
+    people = ecumene("env", "get", "/town", "people")
+    assert (people["kind"], people["version"], people["modify_revision"]) == ("value", 1, second["revision"])
+    listed = ecumene("env", "ls", "/town")
+    assert [(entry["key"], entry["value"]) for entry in listed["entries"]] == [
+        ("mood", "calm"),
+        ("people", {"adults": 3}),
+    ]
+    assert [child["path"] for child in ecumene("env", "ls")["environments"]] == ["/town"]
+    ecumene("env", "rm", "/town", "mood")
+    assert "mood" in ecumene("env", "get", "/town", "mood", code=1)
+    assert "version" in ecumene("env", "set", "/town", "people", "1", "--expect-version", "9", code=1)
+
+
+def test_a_round_of_the_game_is_played_by_hand(ecumene: Callable[..., Any]) -> None:
+    ecumene("env", "set", "/game", "--kind", "guess_game", "--config", '{"ratio": 0.5}')
+    opened = ecumene("env", "invoke", "/game", "open_round", "participants=2")["result"]
+    for agent, number in (("a", "20"), ("b", "40")):
+        ecumene("env", "set", opened["reports"], agent, number)
+    assert ecumene("env", "get", opened["reports"])["aggregate_values"]["mean"]["value"] == 30
+    closed = ecumene("env", "invoke", "/game", "close_round", f"generation={opened['generation']}")["result"]
+    assert (closed["mean"], closed["winning_number"], closed["winner"]) == (30, 15, "a")
+    event = ecumene("env", "watch", "/game", "--type", "gate_opened", "--from-revision", "1", "--count", "1")
+    assert (event["path"], event["value"]["generation"]) == ("/game/reports", 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["env", "set", "/town", "mood"],
+        ["env", "set", "/town", "--config", "[1]"],
+        ["env", "invoke", "/game", "open_round", "participants"],
+        ["env", "watch", "--type", "nonsense"],
+        ["env", "ls", "--limit", "0"],
+    ],
+)
+def test_wrong_usage_is_code_2_and_at_most_two_lines(ecumene: Callable[..., Any], arguments: list[str]) -> None:
+    assert len(ecumene(*arguments, code=2).splitlines()) <= 2
+
+
+def test_no_server_is_two_lines_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ecumene.cli.connecting.CONNECT_TIMEOUT_S", 0.2)
+    assert app.main(["env", "ls", "--server", "127.0.0.1:1"]) == 1
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 2
+    assert "cannot reach 127.0.0.1:1" in shown[0]
+    assert "ecumene serve" in shown[1]
+
+
+def test_ctrl_c_ends_a_watch_with_code_130(server: RunningServer) -> None:
+    command = [sys.executable, "-m", "ecumene.cli", "env", "watch", "--server", server.address, "--json"]
+    watching = subprocess.Popen(
+        [*command, "--from-revision", "1", "--type", "entry_set"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout is not None
+    assert app.main(["env", "set", "/", "mood", "calm", "--server", server.address]) == 0
+    assert json.loads(watching.stdout.readline())["value"] == "calm"
+    watching.send_signal(2)
+    _, errors = watching.communicate(timeout=30)
+    assert watching.returncode == 130
+    assert len(errors.splitlines()) <= 1
