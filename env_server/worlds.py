@@ -93,7 +93,11 @@ class Worlds:
                 f"{len(self._worlds)} worlds are open, as many as may be",
                 metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
             )
-        return self._open(name)
+        world = self._open(name)
+        durable = asyncio.get_running_loop().create_future()
+        world.when_durable(lambda: durable.set_result(None))
+        await durable
+        return world
 
     def list(self) -> list[World]:
         """All worlds by name."""

@@ -50,7 +50,8 @@ class Limits:
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB
-    ring_bytes_max: int = 64 * MIB
+    ring_bytes_max: int = 16 * MIB
+    """As encoded; decoded, as the ring holds them, groups take about eight times as much memory."""
     message_bytes_max: int = 3_900_000
     """Largest message sent; foreign clients receive 4 MiB by default."""
     heartbeat_ms: int = 5_000

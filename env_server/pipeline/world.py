@@ -15,7 +15,7 @@ from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues
 from env_server.key_queues.slots import Slots
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, EventType
 from env_server.model.errors import Exhausted, NotFound, OutOfRange, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Listed
 from env_server.model.limits import Limits
@@ -83,6 +83,8 @@ class World:
         )
         self._waiting_frames: dict[tuple[str, int], FrameRun] = {}
         self._gate_timers: dict[int, Handle] = {}
+        if not recovered.record_number:
+            self._create_root()
         self._arm_gates()
 
     @property
@@ -132,6 +134,10 @@ class World:
             self.limits.map_bytes,
         )
 
+    def when_durable(self, call: Callable[[], None]) -> None:
+        """Calls once everything applied by now is on the disk and answered; at once when it is."""
+        self._commits.when_idle(call)
+
     def stop(self, stopped: Callable[[], None]) -> None:
         """Once everything applied is durable and answered: completes the state tables, then calls `stopped`."""
 
@@ -146,6 +152,15 @@ class World:
     def delete(self) -> None:
         """Ends every watch; the world takes no more calls."""
         self.watches.close_all(NotFound(Reason.WORLD_NOT_FOUND, world=self.name))
+
+    def _create_root(self) -> None:
+        """Revision 1 of every world is its root; so revision 0 always means "none"."""
+        root = self._tree.nodes.root
+        root.created = root.modified = 1
+        self._tree.unsaved.environment(root)
+        self._tree.environment_row(root, EventType.ENVIRONMENT_REGISTERED)
+        self._tree.advance()
+        self._commits.touch()
 
     def _new_run(self, frame: Frame, deliver: Deliver, kept: Answer | None = None) -> FrameRun:
         return FrameRun(frame, deliver, self._tree, self._commits, self._producers, self._sessions, self.clock, kept)
