@@ -47,13 +47,14 @@ class Sessions:
             OutOfRange: SEQUENCE_PASSED when the client has acknowledged the frame.
         """
         session = self.use(client_id)
-        if seq <= session.acknowledged:
+        kept = session.answers.get(seq)
+        if kept is None and seq <= session.acknowledged:
             raise OutOfRange(
                 Reason.SEQUENCE_PASSED,
                 f"frame {seq} was acknowledged",
                 metadata={"seq": str(seq), "last_seq": str(session.last_seq)},
             )
-        return session.answers.get(seq)
+        return kept
 
     def keep(self, client_id: str, answer: Answer) -> Answer:
         """Keeps an answer without its reads; returns what is kept."""
@@ -61,10 +62,11 @@ class Sessions:
         kept = strip_reads(answer)
         session.answers[answer.seq] = kept
         session.last_seq = max(session.last_seq, answer.seq)
-        while len(session.answers) > self._limits.session_frames_kept_max:
-            oldest = min(session.answers)
+        if len(session.answers) > self._limits.session_frames_kept_max:
+            # Frames with ops that wait stay: nobody could have acknowledged them.
+            oldest = min((number for number, one in session.answers.items() if not one.pending), default=0)
             session.acknowledged = max(session.acknowledged, oldest)
-            del session.answers[oldest]
+            session.answers.pop(oldest, None)
         self._unsaved.add(client_id)
         return kept
 

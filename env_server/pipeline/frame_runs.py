@@ -172,6 +172,8 @@ class FrameRun:
         answer.pending = sorted(self._tickets)
         answer.revision = self._tree.revision
         self._attribute()
+        if self.frame.return_versions:
+            answer.versions = self._versions()
         if self._owned and any(code != Code.QUERY for code in self.frame.codes):
             self._keep_answer(answer)
         self._send(answer)
@@ -302,7 +304,20 @@ class FrameRun:
             idle = set(self.answer.without_revision).union(self._tickets)
             effects = [index for index in range(len(self.frame.keys)) if index not in idle]
         first = self._first_revision
-        return [effects[revision - first] for revision in self._tree.changes.revisions[-rows:]]
+        revisions = self._tree.changes.revisions
+        return [effects[revisions[row] - first] for row in range(len(revisions) - rows, len(revisions))]
+
+    def _versions(self) -> list[int]:
+        """The version after each op's write, which its first row tells; 0 for ops without one."""
+        changes = self._tree.changes
+        versions = [0] * len(self.frame.keys)
+        rows = len(changes) - self._row
+        for op, version in zip(reversed(self._owners(rows)), reversed(changes.versions), strict=False):
+            versions[op] = version
+        for listed in self.answer.outcomes:
+            if isinstance(listed.outcome, Written):
+                versions[listed.index] = listed.outcome.version
+        return versions
 
     def _fill_in_frame_identity(self, rows: int) -> None:
         changes = self._tree.changes

@@ -94,6 +94,7 @@ def encode_columns(changes: Changes, rows: Sequence[int] | None = None) -> bytes
         count=count,
         first_revision=revisions[0],
         revisions=_collapse_revisions(revisions),
+        indexes=_collapse(_index_rows(changes, rows), 0),
         paths=places,
         path=_collapse(path, 0),
         types=_collapse(get(changes.types), 0),
@@ -202,6 +203,15 @@ def _collapse_revisions(revisions: list[int]) -> list[int] | None:
     if revisions[-1] - first == count - 1 and revisions == list(range(first, first + count)):
         return None
     return _collapse(revisions, None)
+
+
+def _index_rows(changes: Changes, rows: Sequence[int] | None) -> list[int]:
+    """Each row's place within its revision; initial rows, which are no changes, have 0."""
+    revisions = changes.revisions
+    if changes.types[0] == _INITIAL or revisions[-1] - revisions[0] == len(revisions) - 1:
+        return [0]  # one row a revision, as in most groups
+    picked = range(len(revisions)) if rows is None else rows
+    return [row - bisect_left(revisions, revisions[row]) for row in picked]
 
 
 def _encode_values(message: events_pb2.EventFrame, values: list[Any]) -> None:

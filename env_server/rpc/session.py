@@ -161,15 +161,11 @@ class SessionStream:
     async def _read(self, context: Context) -> None:
         try:
             while True:
-                if self._in_flight >= self._frames_max:
-                    self._frame_room.clear()
-                    await self._frame_room.wait()
-                    continue
                 await self._outbox.wait_until_calm()
                 data = await context.read()
                 if data is grpc.aio.EOF:
                     break
-                self._take(data)
+                await self._take(data)
         except (grpc.aio.UsageError, grpc.aio.InternalError):  # the call has ended while we read
             _log.debug("session %s: the call has ended", self.client_id)
         finally:
@@ -177,12 +173,18 @@ class SessionStream:
             if self._in_flight <= 0:
                 self._outbox.end()
 
-    def _take(self, data: bytes) -> None:
-        """One message of the client; whatever is wrong with it is said in band, and the stream goes on."""
+    async def _take(self, data: bytes) -> None:
+        """One message of the client; whatever is wrong with it is said in band, and the stream goes on.
+
+        Returns at once, but for a frame beyond those that may be unanswered: that one waits, and all behind it.
+        """
         try:
             message = parse(session_pb2.SessionRequest, data)
             kind = message.WhichOneof("request")
             if kind == "frame":
+                while self._in_flight >= self._frames_max:
+                    self._frame_room.clear()
+                    await self._frame_room.wait()
                 self._take_frame(message.frame, len(data))
             elif kind == "acknowledge":
                 self._world.acknowledge(self.client_id, message.acknowledge.seq)

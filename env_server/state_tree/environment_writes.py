@@ -46,6 +46,7 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
 def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     """Changes an environment's declarations; begins a generation of its gate, or opens it."""
     changed = _updated(tree, node, asked)
+    generation = 0
     if changed is not None:
         check_declaration(tree, changed)
         tree.redeclare(node, changed)
@@ -54,6 +55,7 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if asked.begin is not None:
         gate = _gate(node, asked.begin.gate)
         tree.begin_generation(node, gate, asked.begin.count_target, asked.begin.deadline_ms)
+        generation = gate.generation + 1
     if asked.open is not None:
         gate = _gate(node, asked.open.gate)
         if not gate.collecting or gate.generation != asked.open.generation:
@@ -61,7 +63,7 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         tree.open_gate(node, gate, GateCause.OPERATION)
     if changed is None and asked.begin is None and asked.open is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "environment", "must change something")
-    return Written(tree.revision + 1, node.version)
+    return Written(tree.revision + 1, node.version, sequence=generation)
 
 
 def expire_gate(tree: Tree, node: Node, generation: int) -> bool:

@@ -108,5 +108,5 @@ def check_retained(from_revision: int, first_revision: int, revision: int) -> No
         raise OutOfRange(
             Reason.REVISION_COMPACTED,
             f"revision {from_revision} is not in the log any more: it begins with {first_revision}",
-            metadata={"asked": str(from_revision), "first": str(first_revision), "last": str(revision)},
+            metadata={"asked": str(from_revision), "compacted": str(first_revision)},
         )

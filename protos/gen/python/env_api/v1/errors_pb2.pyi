@@ -66,7 +66,9 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """A behaviour refused; the message is its own, metadata "code" its own code."""
     ERROR_REASON_HISTORY_MISMATCH: _ErrorReason.ValueType  # 88
     ERROR_REASON_REVISION_COMPACTED: _ErrorReason.ValueType  # 100
-    """OUT_OF_RANGE. Metadata: what is retained or allowed."""
+    """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
+    still retained); list again and watch from there.
+    """
     ERROR_REASON_REVISION_IN_FUTURE: _ErrorReason.ValueType  # 101
     ERROR_REASON_PAGE_EXPIRED: _ErrorReason.ValueType  # 102
     ERROR_REASON_SEQUENCE_PASSED: _ErrorReason.ValueType  # 103
@@ -140,7 +142,9 @@ ERROR_REASON_OPERATION_REFUSED: ErrorReason.ValueType  # 87
 """A behaviour refused; the message is its own, metadata "code" its own code."""
 ERROR_REASON_HISTORY_MISMATCH: ErrorReason.ValueType  # 88
 ERROR_REASON_REVISION_COMPACTED: ErrorReason.ValueType  # 100
-"""OUT_OF_RANGE. Metadata: what is retained or allowed."""
+"""OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
+still retained); list again and watch from there.
+"""
 ERROR_REASON_REVISION_IN_FUTURE: ErrorReason.ValueType  # 101
 ERROR_REASON_PAGE_EXPIRED: ErrorReason.ValueType  # 102
 ERROR_REASON_SEQUENCE_PASSED: ErrorReason.ValueType  # 103

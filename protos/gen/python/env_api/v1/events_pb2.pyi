@@ -256,6 +256,7 @@ class EventFrame(google.protobuf.message.Message):
     SIM_TIMES_NS_FIELD_NUMBER: builtins.int
     CHANGED_FIELDS_FIELD_NUMBER: builtins.int
     SYNCED_REVISION_FIELD_NUMBER: builtins.int
+    INDEXES_FIELD_NUMBER: builtins.int
     CONFLATED_FIELD_NUMBER: builtins.int
     watch_id: builtins.int
     count: builtins.int
@@ -316,6 +317,12 @@ class EventFrame(google.protobuf.message.Message):
     def sim_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property
     def changed_fields(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ChangedFields]: ...
+    @property
+    def indexes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Place of each row within its revision, from 0, counted over all changes of the revision, also those that the filter
+        leaves out.
+        """
+
     def __init__(
         self,
         *,
@@ -343,9 +350,10 @@ class EventFrame(google.protobuf.message.Message):
         sim_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
         changed_fields: collections.abc.Iterable[Global___ChangedFields] | None = ...,
         synced_revision: builtins.int = ...,
+        indexes: collections.abc.Iterable[builtins.int] | None = ...,
         conflated: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "blobs", b"blobs", "causes", b"causes", "changed_fields", b"changed_fields", "conflated", b"conflated", "count", b"count", "doubles", b"doubles", "first_revision", b"first_revision", "ints", b"ints", "keys", b"keys", "path", b"path", "paths", b"paths", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revisions", b"revisions", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "synced_revision", b"synced_revision", "through_revision", b"through_revision", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_times_ns", b"wall_times_ns", "watch_id", b"watch_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "blobs", b"blobs", "causes", b"causes", "changed_fields", b"changed_fields", "conflated", b"conflated", "count", b"count", "doubles", b"doubles", "first_revision", b"first_revision", "indexes", b"indexes", "ints", b"ints", "keys", b"keys", "path", b"path", "paths", b"paths", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revisions", b"revisions", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "synced_revision", b"synced_revision", "through_revision", b"through_revision", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_times_ns", b"wall_times_ns", "watch_id", b"watch_id"]) -> None: ...
 
 Global___EventFrame: typing_extensions.TypeAlias = EventFrame
 

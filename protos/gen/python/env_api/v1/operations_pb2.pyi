@@ -681,7 +681,7 @@ class Written(google.protobuf.message.Message):
     version: builtins.int
     """The entry's (or environment's) version after it; 0 after a deletion."""
     sequence: builtins.int
-    """The sequence number of an appended item."""
+    """The sequence number of an appended item; the generation that a gate began."""
     changed: builtins.bool
     """False when if_absent or if_present made it a success without an effect; then revision is the one seen."""
     @property

@@ -565,7 +565,9 @@ Global___WatchStart: typing_extensions.TypeAlias = WatchStart
 
 @typing.final
 class WatchCredit(google.protobuf.message.Message):
-    """Adds to what may be sent. A frame may exceed the rest of the credit by its own size, never by a second frame."""
+    """Adds to what may be sent. An event frame costs its events and the bytes of its whole SessionResponse; a progress mark
+    (count 0) is free. A frame may exceed the rest of the credit by its own size, never by a second frame.
+    """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
