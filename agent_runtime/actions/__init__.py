@@ -1,0 +1,1 @@
+"""From decisions to the world: validation, packing into frames, and what the world made of them."""

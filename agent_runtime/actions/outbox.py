@@ -1,0 +1,173 @@
+"""The way out: one op a turn, equal ops of many agents packed into frames.
+
+    turn ──► send ──► block of (path, kind, generation, seq) ──► full, or linger over ──► frame ──► outcome
+                └───► transaction, when a turn has several actions or one that no block carries
+
+Frames go in the order in which their blocks were begun, and an agent's op never waits in two blocks, so
+that an agent's ops keep their order. Repetition after a broken connection is the SDK's, which sends the
+same frames again under their numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ecumene.client import EcumeneError, FrameResult, Transacted, Value, World
+
+from agent_runtime.actions.settlement import read_answer, settle_block
+from agent_runtime.actions.validation import measure_value
+from agent_runtime.model.actions import Action, Outcome
+from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.settings import WorkerSettings
+
+BLOCK_BYTES_MAX = 1024 * 1024
+_BLOCK_KINDS = {float: "double", int: "int", str: "string", dict: "json", list: "json", tuple: "json"}
+
+
+class _BlockKey(NamedTuple):
+    path: str
+    kind: str
+    adds: bool
+    generation: int
+    seq: int
+
+
+class _Block:
+    """Equal ops that wait to go together."""
+
+    __slots__ = ("bytes", "futures", "key", "keys", "producers", "timer", "values")
+
+    def __init__(self, key: _BlockKey) -> None:
+        self.key = key
+        self.keys: list[str] = []
+        self.values: list[Value] = []
+        self.producers: list[str] = []
+        self.futures: list[asyncio.Future[Outcome]] = []
+        self.bytes = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Outbox:
+    """Sends ops of one worker. At most `ops_waiting_max` single ops are unanswered; then `send` waits."""
+
+    def __init__(self, world: World, tasks: OwnedTasks, settings: WorkerSettings) -> None:
+        self._world = world
+        self._tasks = tasks
+        self._ops_max = settings.block_ops_max
+        self._linger_s = settings.linger_ms / 1000
+        self._room = asyncio.Semaphore(settings.ops_waiting_max)
+        self._blocks: dict[_BlockKey, _Block] = {}
+        self._waiting: dict[str, _Block] = {}
+        self._loop = asyncio.get_running_loop()
+        self.frames = 0
+        self.ops = 0
+
+    async def send(self, producer: str, seq: int, actions: Sequence[Action]) -> Outcome:
+        """All effects of one turn as one op; returns what became of it, failures too.
+
+        Cancelling the wait takes nothing back: what was packed is sent.
+        """
+        async with self._room:
+            kind = _BLOCK_KINDS.get(type(actions[0].value))
+            if len(actions) == 1 and kind and actions[0].change != "append":
+                return await self._pack(producer, seq, actions[0], kind)
+            return await self._transact(producer, seq, actions)
+
+    async def submit(
+        self, path: str, generation: int, seq: int, keys: Sequence[str], values: Sequence[Value]
+    ) -> asyncio.Future[FrameResult]:
+        """A frame of its own: sets one value a key; the keys are the producers. Waits while the world has its fill.
+
+        Raises EcumeneError if the session ended.
+        """
+        self.frames += 1
+        self.ops += len(keys)
+        return await self._world.frames.submit_block(
+            path, keys, values, producers=keys, seqs=seq, gate_generation=generation
+        )
+
+    def flush(self) -> None:
+        """Send what lingers."""
+        for block in list(self._blocks.values()):
+            self._dispatch(block)
+
+    def _pack(self, producer: str, seq: int, action: Action, kind: str) -> asyncio.Future[Outcome]:
+        key = _BlockKey(action.path, kind, action.change == "increment", action.gate_generation, seq)
+        block = self._blocks.get(key)
+        earlier = self._waiting.get(producer)
+        if earlier is not None and earlier is not block:
+            self._dispatch(earlier)
+        if block is None:
+            block = self._blocks[key] = _Block(key)
+            block.timer = self._loop.call_later(self._linger_s, self._dispatch, block)
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        block.keys.append(action.key)
+        block.values.append(action.value)
+        block.producers.append(producer)
+        block.futures.append(future)
+        self._waiting[producer] = block
+        if kind in ("string", "json"):
+            block.bytes += measure_value(action.value) or 0
+        if len(block.keys) >= self._ops_max or block.bytes >= BLOCK_BYTES_MAX:
+            self._dispatch(block)
+        return future
+
+    def _dispatch(self, block: _Block) -> None:
+        if self._blocks.pop(block.key, None) is None:
+            return
+        if block.timer is not None:
+            block.timer.cancel()
+        for producer in block.producers:
+            self._waiting.pop(producer, None)
+        self.frames += 1
+        self.ops += len(block.keys)
+        self._tasks.start(self._carry(block), "outbox block")
+
+    async def _carry(self, block: _Block) -> None:
+        key = block.key
+        try:
+            answer = await self._world.frames.submit_block(
+                key.path,
+                block.keys,
+                block.values,
+                producers=block.producers,
+                seqs=key.seq,
+                gate_generation=key.generation,
+                add=key.adds,
+            )
+            settled = settle_block(await answer)
+        except EcumeneError as error:
+            refused = Outcome(error=error)
+            _resolve(block.futures, [refused] * len(block.futures))
+            return
+        _resolve(block.futures, [settled.outcome(index) for index in range(len(block.futures))])
+
+    async def _transact(self, producer: str, seq: int, actions: Sequence[Action]) -> Outcome:
+        # What waits in a block must not be overtaken by what the same agent sends now.
+        earlier = self._waiting.get(producer)
+        if earlier is not None:
+            self._dispatch(earlier)
+            await asyncio.gather(*earlier.futures)
+        transaction = self._world.transaction()
+        for action in actions:
+            if action.change == "append":
+                transaction.append(action.path, action.key, action.value, gate_generation=action.gate_generation)
+            elif action.change == "increment":
+                amount: int | float = action.value  # type: ignore[assignment]
+                transaction.increment(action.path, action.key, amount, gate_generation=action.gate_generation)
+            else:
+                transaction.set(action.path, action.key, action.value, gate_generation=action.gate_generation)
+        self.ops += 1
+        try:
+            done: Transacted = await transaction.commit(producer=producer, seq=seq)
+        except EcumeneError as error:
+            return Outcome(error=error)
+        return read_answer(done)
+
+
+def _resolve(futures: list[asyncio.Future[Outcome]], outcomes: list[Outcome]) -> None:
+    for future, outcome in zip(futures, outcomes, strict=True):
+        if not future.done():
+            future.set_result(outcome)

@@ -1,0 +1,93 @@
+"""What a frame's answer means for each of its ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from ecumene.client import (
+    EcumeneError,
+    EntryNotFoundError,
+    EnvironmentNotFoundError,
+    FrameResult,
+    GateClosedError,
+    SequencePassedError,
+    Value,
+    World,
+    Written,
+)
+from ecumene.client.records import TurnStatus
+
+from agent_runtime.model.actions import Outcome
+
+LATE = "late: the gate had closed"
+ADOPTED = "adopted: an earlier answer to this event stands"
+PASSED = "passed: a later event was answered already"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer of a frame of writes.
+
+    `revisions[i]` is the revision that op i took; for the ops in `others` it means nothing: they failed,
+    met an earlier outcome of their producer, or were not told their revision.
+    """
+
+    revisions: npt.NDArray[np.int64]
+    others: dict[int, Outcome]
+
+    def outcome(self, index: int) -> Outcome:
+        """The outcome of one op."""
+        return self.others.get(index) or Outcome(int(self.revisions[index]))
+
+
+def settle_block(result: FrameResult) -> Settled:
+    """Read a frame's answer; costs nothing per op when all were done now."""
+    count = result.count
+    first, last = result.peek(0), result.peek(count - 1)
+    # If both took a revision now and they lie as far apart as the ops do, so did all in between.
+    if _is_plain(first) and _is_plain(last) and last.revision - first.revision == count - 1:  # type: ignore[union-attr]
+        begin = first.revision  # type: ignore[union-attr]
+        return Settled(np.arange(begin, begin + count, dtype=np.int64), {})
+    revisions = np.zeros(count, dtype=np.int64)
+    others = {}
+    for index in range(count):
+        answer = result.peek(index)
+        if isinstance(answer, Written) and _is_plain(answer):
+            revisions[index] = answer.revision
+        else:
+            others[index] = read_answer(answer)
+    return Settled(revisions, others)
+
+
+def read_answer(answer: object) -> Outcome:
+    """The outcome of one op from what the SDK says of it."""
+    if isinstance(answer, EcumeneError):
+        return Outcome(error=answer)
+    revision = getattr(answer, "revision", 0) or None
+    return Outcome(revision, bool(getattr(answer, "duplicate", False)))
+
+
+def judge_failure(error: EcumeneError) -> tuple[TurnStatus, str]:
+    """Status and reason of a turn whose op the world refused."""
+    if isinstance(error, GateClosedError):
+        return TurnStatus.TIMEOUT, LATE
+    if isinstance(error, SequencePassedError):
+        return TurnStatus.CANCELLED, PASSED
+    return TurnStatus.ERROR, f"{error.reason or type(error).__name__}: {error}"[:200]
+
+
+async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, Value]:
+    """Status and value that an earlier turn of the same event left: its report, or its failure's."""
+    try:
+        value = (await world.environment(path).get(key)).value
+    except (EntryNotFoundError, EnvironmentNotFoundError):
+        return TurnStatus.OK, None
+    status = value.get("status") if isinstance(value, dict) else None
+    known = isinstance(status, str) and status in set(TurnStatus)
+    return (TurnStatus(str(status)) if known else TurnStatus.OK), value
+
+
+def _is_plain(answer: object) -> bool:
+    return isinstance(answer, Written) and answer.revision > 0 and answer.changed and not answer.duplicate

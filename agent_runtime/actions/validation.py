@@ -1,0 +1,125 @@
+"""Refuses what the world could never take, before anything is sent.
+
+It has to be before: the world keeps the outcome of an agent's op under the agent's id and the event's
+revision, a failure too. A second try for the same event would be given the first one's failure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ecumene.client import EnvironmentNotFoundError, World
+
+from agent_runtime.model.actions import TURN_ACTIONS_MAX, Action
+from agent_runtime.model.errors import ActionRefusedError
+
+NAME_BYTES_MAX = 128
+PATH_BYTES_MAX = 400
+PATH_DEPTH_MAX = 16
+VALUE_BYTES_MAX = 1024 * 1024
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+PLACES_KNOWN_MAX = 10_000
+
+
+def check_action(action: Action) -> None:
+    """Raises ActionRefusedError if an action can never succeed as it is."""
+    problem = find_path_problem(action.path) or find_key_problem(action.key) or find_value_problem(action)
+    if problem:
+        raise ActionRefusedError(action.name, problem)
+
+
+def check_turn(actions: Sequence[Action]) -> None:
+    """Raises ActionRefusedError if a turn wants more than one op can hold."""
+    if len(actions) > TURN_ACTIONS_MAX:
+        raise ActionRefusedError(actions[TURN_ACTIONS_MAX].name, f"a turn has at most {TURN_ACTIONS_MAX} actions")
+
+
+@lru_cache(maxsize=1024)
+def find_path_problem(path: str) -> str:
+    """What is wrong with a path; "" if nothing."""
+    if not path.startswith("/"):
+        return f"path {path[:80]!r} does not begin with '/'"
+    segments = path[1:].split("/") if path != "/" else []
+    if len(segments) > PATH_DEPTH_MAX:
+        return f"the path is deeper than {PATH_DEPTH_MAX}"
+    if len(path.encode(errors="replace")) > PATH_BYTES_MAX:
+        return f"the path is longer than {PATH_BYTES_MAX} bytes"
+    return next(filter(None, map(find_key_problem, segments)), "")
+
+
+def find_key_problem(key: str) -> str:
+    """What is wrong with the name of an entry or a segment of a path; "" if nothing."""
+    if not key:
+        return "a name is empty"
+    if key.isascii():
+        if len(key) > NAME_BYTES_MAX:
+            return f"name {key[:40]!r}… is longer than {NAME_BYTES_MAX} bytes"
+        return "" if key.isprintable() and "/" not in key else f"name {key[:80]!r} holds '/' or control characters"
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        return f"name {key[:80]!r} is no text"
+    if size > NAME_BYTES_MAX:
+        return f"name {key[:40]!r}… is longer than {NAME_BYTES_MAX} bytes"
+    if "/" in key or any(unicodedata.category(sign) == "Cc" for sign in key):
+        return f"name {key[:80]!r} holds '/' or control characters"
+    return "" if unicodedata.is_normalized("NFC", key) else f"name {key[:80]!r} is not in normal form C"
+
+
+def find_value_problem(action: Action) -> str:
+    """What is wrong with an action's value; "" if nothing."""
+    value = action.value
+    if type(value) is float:
+        return "" if math.isfinite(value) else f"{value} is not finite"
+    if action.change == "increment" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return f"an increment is a number, not {type(value).__name__}"
+    if isinstance(value, int):
+        return "" if INT_MIN <= value <= INT_MAX else f"{value} does not fit 64 bits"
+    size = measure_value(value)
+    if size is None:
+        return f"{type(value).__name__} has no form in a world"
+    return f"the value is larger than {VALUE_BYTES_MAX} bytes" if size > VALUE_BYTES_MAX else ""
+
+
+def measure_value(value: object) -> int | None:
+    """Bytes of a value on the wire, rounded up; None if it is no value."""
+    if value is None or isinstance(value, bool | int | float):
+        return 10
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    try:
+        if isinstance(value, str):
+            return len(value.encode())
+        if isinstance(value, dict | list | tuple):
+            return len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return None
+
+
+class KnownPlaces:
+    """Which environments exist, as far as this worker has asked. Asks the world once for each."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: set[str] = set()
+
+    def knows(self, path: str) -> bool:
+        """Whether an environment was there when it was asked for."""
+        return path in self._known
+
+    async def check(self, action: str, path: str) -> None:
+        """Raises ActionRefusedError if there is no environment at `path`. What is absent is asked for again."""
+        if path in self._known:
+            return
+        try:
+            await self._world.environment(path).describe()
+        except EnvironmentNotFoundError as error:
+            raise ActionRefusedError(action, f"there is no environment {path}") from error
+        if len(self._known) >= PLACES_KNOWN_MAX:
+            self._known.clear()
+        self._known.add(path)

@@ -1,0 +1,83 @@
+"""What an agent is to a runtime: a class with one method.
+
+    class Miner(Agent):
+        async def on_event(self, event, turn):
+            answer = await turn.llm.ask([Message("user", "Dig?")], answer_type=Decision)
+            turn.act("dig", "/mine", self.id, answer.value.depth)
+
+The class is installed on the node and named in the launch description. One object an agent is made when
+it is first woken. Rule-based agents that all decide alike are cheaper as `RuleAgents`: one object for the
+whole group, and no object an agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime.agents.memory import Memory
+
+if TYPE_CHECKING:
+    from ecumene.client import Event
+
+    from agent_runtime.turns.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """What the agents of a group share. `seed`: everything random must follow from it, agent and turn."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    seed: int
+
+
+class Agent:
+    """One agent. Subclasses implement `on_event`; objects are made in the worker, one an agent woken."""
+
+    def __init__(self, agent_id: str, profile: Mapping[str, Any], group: GroupInfo) -> None:
+        """`profile` holds the attributes of the agent's row. Raise nothing but for a broken profile:
+        what is wrong with the parameters of a group, `check_group` says before anyone is woken."""
+        self.id = agent_id
+        self.profile = profile
+        self.group = group
+        self.memory = Memory()
+
+    @classmethod
+    def check_group(cls, group: GroupInfo) -> None:
+        """Raises ValueError, in one line, if no agent can live with these parameters."""
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        """One turn: read, ask, decide, `turn.act`. Nothing is sent before it returns, then all at once.
+
+        `event` is the first of `turn.events`. Whatever is raised ends this turn alone: a ModelError with
+        its own status, anything else as `error`.
+        """
+        raise NotImplementedError
+
+    def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
+        """Act without a model after a turn failed, and return True: the turn then ends as `fallback`.
+
+        What the turn had decided before is forgotten. False: there is no fallback, the failure stands.
+        """
+        return False
+
+
+class RuleAgents:
+    """A group of agents whose numbers follow from a rule; decided many at a time.
+
+    Each has its own turn, with its own record, status and producer, all the same; it reports one number
+    to whatever the waking event asks reports for.
+    """
+
+    def __init__(self, group: GroupInfo) -> None:
+        """Raises ValueError, in one line, if no agent can live with these parameters."""
+        self.group = group
+
+    def decide_many(self, agent_ids: Sequence[str], event: Event) -> Sequence[float]:
+        """The number of each agent, in their order. A number must not depend on who else is asked.
+
+        When it raises, each agent is asked alone, so that only those fail who must.
+        """
+        raise NotImplementedError

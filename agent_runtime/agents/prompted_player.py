@@ -1,0 +1,85 @@
+"""The prompted player of the guess game as an agent: one question a round, one number reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime.agents.agent import Agent, GroupInfo
+from agent_runtime.agents.guess_game import read_round
+from agent_runtime.agents.ready import GuessGame, PromptedPlayer, PromptTemplate, load_template, make_rule_player
+
+if TYPE_CHECKING:
+    from ecumene.client import Event
+
+    from agent_runtime.turns.turn import Turn
+
+PROMPT_DEFAULT = "guess-p1"
+PERSONA = "persona"
+_PARAMETERS = frozenset({"prompt", "fallback"})
+
+
+class PromptedGuesser(Agent):
+    """Asks its model for a number in [0, 100] and reports it.
+
+    Parameters: `prompt`, an installed template's name or a template (default `guess-p1`); `fallback`, a
+    rule player that decides when the model does not, such as `{"player": "random"}` (default: none).
+    The persona is the profile's `persona`, or else all its attributes as text.
+    """
+
+    @classmethod
+    def check_group(cls, group: GroupInfo) -> None:
+        if unknown := group.parameters.keys() - _PARAMETERS:
+            raise ValueError(f"prompted-player does not take {', '.join(sorted(unknown))}")
+        load_template(group.parameters.get("prompt", PROMPT_DEFAULT))
+        _make_fallback(group, GuessGame(2 / 3))
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        opened = read_round(event)
+        player = PromptedPlayer(_read_template(self.group), opened.game)
+        persona = describe_persona(self.profile)
+        answer = await turn.llm.ask(
+            lambda: player.build_messages(persona, opened.number, opened.last_winner),
+            answer_type=player.answer_type,
+        )
+        assert isinstance(answer.value, player.answer_type)
+        for flag in player.find_flags(answer.value):
+            turn.flag(flag)
+        turn.report(answer.value.number)
+
+    def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
+        opened = read_round(event)
+        rule = _make_fallback(self.group, opened.game)
+        if rule is None:
+            return False
+        turn.report(rule.choose(self.id, opened.number, opened.last_winner))
+        return True
+
+
+def describe_persona(profile: Mapping[str, Any]) -> str:
+    """A persona as text: as it was written, or attribute by attribute."""
+    if persona := profile.get(PERSONA):
+        return str(persona)
+    known = ((name, value) for name, value in profile.items() if value is not None and name != PERSONA)
+    return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
+
+
+def _read_template(group: GroupInfo) -> PromptTemplate:
+    source = group.parameters.get("prompt", PROMPT_DEFAULT)
+    return _load_named(source) if isinstance(source, str) else load_template(source)
+
+
+@lru_cache(maxsize=32)
+def _load_named(name: str) -> PromptTemplate:
+    return load_template(name)
+
+
+def _make_fallback(group: GroupInfo, game: GuessGame) -> Any:
+    fallback = group.parameters.get("fallback")
+    if fallback is None:
+        return None
+    if not isinstance(fallback, Mapping) or "player" not in fallback:
+        raise ValueError('fallback names a rule player: {"player": "random"}')
+    rest = {name: value for name, value in fallback.items() if name != "player"}
+    return make_rule_player(str(fallback["player"]), rest, game, group.seed)

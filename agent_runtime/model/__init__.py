@@ -1,0 +1,1 @@
+"""The words of a runtime: notices, actions, records of turns, and what can go wrong."""

@@ -1,0 +1,42 @@
+"""What agents decide, and what becomes of it in the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ecumene.client import EcumeneError, Value
+
+Change = Literal["set", "append", "increment"]
+
+REPORT = "report"
+NO_ANSWER = "no_answer"
+TURN_ACTIONS_MAX = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One change of the world that an agent decided on.
+
+    `name` says what it means to the agent. `gate_generation` of 0 is no condition.
+    """
+
+    name: str
+    path: str
+    key: str
+    value: Value
+    change: Change = "set"
+    gate_generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the world answered to the one op of a turn.
+
+    `revision` is that of its commit, also of an earlier commit that a duplicate met; None when it had no
+    effect, or when the world did not say.
+    """
+
+    revision: int | None = None
+    duplicate: bool = False
+    error: EcumeneError | None = None

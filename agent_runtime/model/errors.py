@@ -1,0 +1,53 @@
+"""What can go wrong in a runtime.
+
+    AgentRuntimeError
+    ├── LaunchError            the launch description cannot be run; says where and what
+    ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
+    ├── BudgetExceededError    the tokens of a model are spent; no further question is asked
+    └── WorkerEndedError       a worker process ended without being asked to
+
+What a model call can raise stands in `agent_runtime.llm.errors`, what the world can answer in `ecumene.client`.
+"""
+
+from __future__ import annotations
+
+
+class AgentRuntimeError(Exception):
+    """Root of what a runtime raises on purpose; `str()` is one line."""
+
+
+class LaunchError(AgentRuntimeError):
+    """A launch description that cannot be run; `where` is a place in it, such as `groups.miners.agent`."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        self.where = where
+        self.problem = " ".join(problem.split())
+        super().__init__(f"{where}: {self.problem}" if where else self.problem)
+
+
+class ActionRefusedError(AgentRuntimeError):
+    """An action that the world cannot take. Nothing of the turn has been sent; the agent may decide again."""
+
+    def __init__(self, action: str, problem: str) -> None:
+        self.action = action
+        self.problem = problem
+        super().__init__(f"action {action!r}: {problem}")
+
+
+class BudgetExceededError(AgentRuntimeError):
+    """The tokens that a model may spend are spent."""
+
+    def __init__(self, model: str, tokens_spent: int, tokens_max: int) -> None:
+        self.model = model
+        self.tokens_spent = tokens_spent
+        self.tokens_max = tokens_max
+        super().__init__(f"{model}: {tokens_spent} of {tokens_max} tokens are spent")
+
+
+class WorkerEndedError(AgentRuntimeError):
+    """A worker ended by itself; `problem` is the reason that it gave, or how its process ended."""
+
+    def __init__(self, worker: int, problem: str) -> None:
+        self.worker = worker
+        self.problem = " ".join(problem.split())
+        super().__init__(f"worker {worker}: {self.problem}")

@@ -1,0 +1,1 @@
+"""Turns: one activation of an agent each, from the notice to the outcome and its record."""

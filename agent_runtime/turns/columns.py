@@ -1,0 +1,227 @@
+"""Turns of rule agents, many at a time: the same stages as single turns, in columns.
+
+notice ─► mailboxes ─► thinking ─► decide_many ─► validation ─► one frame ─► outcomes ─► records
+              ▲                                                                │
+              └──────────────────── whoever has another notice ◄───────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from ecumene.client import EcumeneError, FrameResult
+
+from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, settle_block
+from agent_runtime.agents.agent import RuleAgents
+from agent_runtime.agents.cohort import Cohort, Rows
+from agent_runtime.listeners.rules import EVERYONE
+from agent_runtime.llm.latency import FixedLatency
+from agent_runtime.model.actions import REPORT, Outcome
+from agent_runtime.model.notices import Ask, Notice
+from agent_runtime.turns.deciding import all_numbers, decide
+from agent_runtime.turns.desk import Desk
+from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, make_no_answer
+from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.mailboxes import Admission, Mailboxes
+from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms
+
+# Rows that start in one step of the loop: an array operation costs little, a draw an agent some microseconds.
+START_ROWS = 65_536
+START_ROWS_DRAWN = 4_096
+
+
+class ColumnTurns:
+    """All turns of one group of RuleAgents in one worker."""
+
+    def __init__(self, desk: Desk, cohort: Cohort, agents: RuleAgents, pack_rows: int, linger_s: float) -> None:
+        self._desk = desk
+        self._cohort = cohort
+        self._agents = agents
+        self._pack_rows = pack_rows
+        self._linger_s = linger_s
+        self._latency = desk.spec.thinking.distribution()
+        self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
+        self._starts: deque[tuple[Notice, Rows]] = deque()
+        self._thinking = ThinkingRows()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._is_stopping = False
+
+    async def deliver(self, notice: Notice, whom: str) -> None:
+        """Take a notice; waits while too many have not been started."""
+        if whom == EVERYONE:
+            starts, refused = self._mailboxes.admit_all(notice)
+            await self._refuse(notice, refused)
+            self._queue(notice, starts)
+        elif (row := self._cohort.find_row(whom)) is not None:
+            alone = np.array([row], dtype=np.int32)
+            admission = self._mailboxes.admit_one(row, notice)
+            if admission is Admission.REFUSED:
+                await self._refuse(notice, alone)
+            elif admission is Admission.STARTS:
+                self._queue(notice, alone)
+        if len(self._starts) >= self._desk.notices_waiting_max:
+            self._room.clear()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Start and answer turns until cancelled."""
+        while True:
+            self._start_some()
+            for thinkers in self._thinking.take_due(self._desk.clock.now_s()):
+                for pack in thinkers.pieces(self._pack_rows):
+                    await self._answer(pack)
+            if self._starts:
+                await asyncio.sleep(0)
+            else:
+                await self._sleep()
+
+    async def stop(self) -> None:
+        """End what thinks as cancelled, unsent, so that it can be taken up again; `run` must have ended."""
+        self._is_stopping = True
+        for thinkers in self._thinking.take_all():
+            await self._close(thinkers, STOPPED)
+
+    async def _sleep(self) -> None:
+        """Until something starts or somebody is done; at most one waking a linger, so that frames fill."""
+        self._wake.clear()
+        timer = None
+        if (due_s := self._thinking.next_due_s) != NEVER:
+            delay_s = max(self._linger_s, due_s - self._desk.clock.now_s())
+            timer = asyncio.get_running_loop().call_later(delay_s, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _queue(self, notice: Notice, rows: Rows) -> None:
+        if len(rows) and not self._is_stopping:
+            self._starts.append((notice, rows))
+            self._wake.set()
+
+    def _start_some(self) -> None:
+        """Let at most one step's rows begin to think."""
+        if not self._starts:
+            return
+        latency = self._latency
+        rows_max = START_ROWS if isinstance(latency, FixedLatency) else START_ROWS_DRAWN
+        notice, rows = self._starts.popleft()
+        if len(rows) > rows_max:
+            self._starts.appendleft((notice, rows[rows_max:]))
+            rows = rows[:rows_max]
+        if len(self._starts) < self._desk.notices_waiting_max:
+            self._room.set()
+        turns = self._mailboxes.turns[rows]
+        delays_ms: Any
+        if isinstance(latency, FixedLatency):
+            delays_ms = float(latency.ms)
+        else:
+            ids = self._cohort.select_ids(rows).to_pylist()
+            delays_ms = draw_delays_ms(latency, self._desk.group.seed, ids, turns.tolist())
+        self._thinking.add(notice, self._desk.clock.now_s(), rows, turns, delays_ms)
+
+    async def _answer(self, pack: Thinkers) -> None:
+        """Decide for agents that have thought, and send what they decided."""
+        keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
+        values, failures = await decide(self._desk, self._agents, keys, pack.notice)
+        if not failures:
+            await self._send(pack, keys, values, OK)
+            return
+        by_end: dict[TurnEnd, list[int]] = {}
+        for place in range(len(keys)):
+            by_end.setdefault(failures.get(place, OK), []).append(place)
+        for end, places in by_end.items():
+            told = [values[place] for place in places] if end is OK else [make_no_answer(end)] * len(places)
+            await self._send(pack.select(places), [keys[place] for place in places], told, end)
+
+    async def _send(self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd) -> None:
+        """Put one frame on its way; what comes of it is another task's, so that frames overlap."""
+        ask = pack.notice.ask
+        if ask is None:
+            await self._close_and_release(pack, end)
+            return
+        try:
+            outbox, revision = self._desk.outbox, pack.notice.revision
+            answer = await outbox.submit(ask.path, ask.generation, revision, keys, values)
+        except EcumeneError as error:
+            await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
+            return
+        self._desk.tasks.start(self._settle(pack, keys, values, end, ask, answer), "column settle")
+
+    async def _settle(
+        self,
+        pack: Thinkers,
+        keys: list[str],
+        values: list[Any],
+        end: TurnEnd,
+        ask: Ask,
+        answer: asyncio.Future[FrameResult],
+    ) -> None:
+        """Record what became of a frame, and free its agents for their next notice."""
+        try:
+            settled = settle_block(await answer)
+        except EcumeneError as error:
+            await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
+            return
+        if not settled.others:
+            await self._close(pack, end, values, settled.revisions)
+        else:
+            await self._close_apart(pack, keys, values, end, ask, settled)
+        self._release(pack.rows)
+
+    async def _close_apart(
+        self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd, ask: Ask, settled: Settled
+    ) -> None:
+        """Record a frame of which some ops failed, or met the outcome of an earlier turn."""
+        plain = [place for place in range(len(keys)) if place not in settled.others]
+        await self._close(pack.select(plain), end, [values[place] for place in plain], settled.revisions[plain])
+        for place, outcome in settled.others.items():
+            ended, value = await self._judge(ask, keys[place], values[place], end, outcome)
+            known = None if outcome.revision is None else np.array([outcome.revision])
+            await self._close(pack.select([place]), ended, [value], known)
+
+    async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
+        """How a turn ended whose op was not simply done, and the value that stands for it."""
+        if outcome.error is not None:
+            failed = TurnEnd(*judge_failure(outcome.error))
+            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
+        if outcome.duplicate:
+            status, stored = await read_adopted(self._desk.world, ask.path, key)
+            return TurnEnd(status, ADOPTED), stored
+        return end, value
+
+    async def _refuse(self, notice: Notice, rows: Rows) -> None:
+        if len(rows):
+            now_s = self._desk.clock.now_s()
+            turns = self._mailboxes.turns[rows]
+            await self._close(Thinkers(notice, now_s, rows, turns, np.zeros(len(rows))), MAILBOX_FULL)
+
+    async def _close_and_release(self, pack: Thinkers, end: TurnEnd) -> None:
+        await self._close(pack, end)
+        self._release(pack.rows)
+
+    async def _close(
+        self, pack: Thinkers, end: TurnEnd, values: Sequence[Any] | None = None, revisions: Any = None
+    ) -> None:
+        """Record turns that ended alike; a report of numbers is recorded as their action."""
+        acted = values is not None and len(values) > 0 and all_numbers(values[:1])
+        await self._desk.ledger.close_many(
+            pack.notice,
+            self._cohort.select_ids(pack.rows),
+            pack.turns,
+            pack.started_s,
+            end,
+            action=REPORT if acted else None,
+            values=values if acted else None,
+            revisions=revisions,
+        )
+
+    def _release(self, rows: Rows) -> None:
+        for notice, chosen in self._mailboxes.release_many(rows):
+            self._queue(notice, chosen)

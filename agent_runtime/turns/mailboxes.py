@@ -1,0 +1,144 @@
+"""What waits for busy agents: bounded, in order, and nothing an agent while nothing waits.
+
+    turns   number of the last turn of each row
+    busy    whether a turn of the row runs (or is about to)
+    waiting how many notices wait for it
+
+A notice for everyone that meets busy agents is kept once, with the rows that it waits for; a notice for one
+agent is kept with that agent. Numbers put the two kinds in one order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from agent_runtime.agents.cohort import Rows
+from agent_runtime.model.notices import Notice
+
+NO_ROWS = np.zeros(0, dtype=np.int32)
+
+
+class Admission(Enum):
+    """What became of a notice for one agent."""
+
+    STARTS = "starts"
+    WAITS = "waits"
+    REFUSED = "refused"
+    KNOWN = "known"
+
+
+@dataclass(slots=True)
+class _Wave:
+    """A notice for everyone, and who has not had it yet."""
+
+    number: int
+    notice: Notice
+    rows: npt.NDArray[np.bool_]
+    left: int
+
+
+class Mailboxes:
+    """Mailboxes of the agents of one group in one worker. Notices must come in the order of revisions.
+
+    At most `depth_max` notices wait for an agent; what comes beyond is refused, and still counts as one
+    of its turns, so that its number is free for the record.
+    """
+
+    def __init__(self, agents: int, depth_max: int) -> None:
+        self.turns = np.zeros(agents, dtype=np.int32)
+        self.busy = np.zeros(agents, dtype=np.bool_)
+        self.waiting = np.zeros(agents, dtype=np.uint16)
+        self._noticed = np.zeros(agents, dtype=np.int64)
+        self._depth_max = depth_max
+        self._waves: list[_Wave] = []
+        self._letters: dict[int, deque[tuple[int, Notice]]] = {}
+        self._numbers = itertools.count()
+
+    def admit_all(self, notice: Notice) -> tuple[Rows, Rows]:
+        """Gives a notice to everyone who has not had one of its revision.
+
+        Returns the rows whose turn starts now, which count as busy from now on, and those refused.
+        """
+        fresh = self._noticed < notice.revision
+        self._noticed[fresh] = notice.revision
+        starts = _rows(fresh & ~self.busy)
+        self.busy[starts] = True
+        self.turns[starts] += 1
+        late = fresh
+        late[starts] = False
+        if not late.any():
+            return starts, NO_ROWS
+        refused = _rows(late & (self.waiting >= self._depth_max))
+        self.turns[refused] += 1
+        late[refused] = False
+        self.waiting[late] += 1
+        self._waves.append(_Wave(next(self._numbers), notice, late, int(late.sum())))
+        return starts, refused
+
+    def admit_one(self, row: int, notice: Notice) -> Admission:
+        """Gives a notice to one agent."""
+        if self._noticed[row] >= notice.revision:
+            return Admission.KNOWN
+        self._noticed[row] = notice.revision
+        if not self.busy[row]:
+            self.busy[row] = True
+            self.turns[row] += 1
+            return Admission.STARTS
+        if self.waiting[row] >= self._depth_max:
+            self.turns[row] += 1
+            return Admission.REFUSED
+        self.waiting[row] += 1
+        self._letters.setdefault(row, deque()).append((next(self._numbers), notice))
+        return Admission.WAITS
+
+    def release_one(self, row: int) -> Notice | None:
+        """A turn has ended: the agent's next notice, if one waits; its turn has then begun."""
+        if not self.waiting[row]:
+            self.busy[row] = False
+            return None
+        notice = self._take_next(row)
+        self.turns[row] += 1
+        return notice
+
+    def release_many(self, rows: Rows) -> list[tuple[Notice, Rows]]:
+        """Turns have ended: who of the agents goes on with what; those turns have begun, the others are free."""
+        expectant = rows[self.waiting[rows] > 0]
+        self.busy[rows] = False
+        if not len(expectant):
+            return []
+        self.busy[expectant] = True
+        self.turns[expectant] += 1
+        begun: dict[int, tuple[Notice, list[int]]] = {}
+        for row in expectant.tolist():
+            notice = self._take_next(row)
+            begun.setdefault(notice.revision, (notice, []))[1].append(row)
+        return [(notice, np.array(chosen, dtype=np.int32)) for notice, chosen in begun.values()]
+
+    def _take_next(self, row: int) -> Notice:
+        self.waiting[row] -= 1
+        letters = self._letters.get(row)
+        first_letter = letters[0][0] if letters else None
+        for place, wave in enumerate(self._waves):
+            if first_letter is not None and wave.number > first_letter:
+                break
+            if wave.rows[row]:
+                wave.rows[row] = False
+                wave.left -= 1
+                if not wave.left:
+                    del self._waves[place]
+                return wave.notice
+        assert letters is not None
+        notice = letters.popleft()[1]
+        if not letters:
+            del self._letters[row]
+        return notice
+
+
+def _rows(mask: npt.NDArray[np.bool_]) -> Rows:
+    return np.flatnonzero(mask).astype(np.int32)

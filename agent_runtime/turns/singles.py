@@ -1,0 +1,112 @@
+"""Turns of agents that are objects: one task a turn that runs, nothing but a row for the others.
+
+notice ─► mailboxes ─► room for a turn ─► on_event ─► fall back? ─► validation ─► one op ─► record
+              ▲                                                                              │
+              └──────────────────────── the agent's next notice ◄────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from agent_runtime.agents.agent import Agent
+from agent_runtime.agents.cohort import Cohort, Rows
+from agent_runtime.listeners.rules import EVERYONE
+from agent_runtime.model.notices import Notice
+from agent_runtime.turns.desk import Desk
+from agent_runtime.turns.ends import MAILBOX_FULL
+from agent_runtime.turns.mailboxes import Admission, Mailboxes
+from agent_runtime.turns.turn import Turn
+from agent_runtime.turns.turn_edge import TurnEdge
+
+SWEEP_S = 0.25
+STARTS_A_STEP = 256
+
+
+class SingleTurns:
+    """All turns of one group of Agents in one worker. At most `turns_in_flight_max` run at a time."""
+
+    def __init__(self, desk: Desk, cohort: Cohort, agent_class: type[Agent]) -> None:
+        self._desk = desk
+        self._cohort = cohort
+        self._edge = TurnEdge(desk, agent_class)
+        self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
+        self._starts: asyncio.Queue[tuple[Notice, Rows]] = asyncio.Queue(desk.notices_waiting_max)
+        self._room = asyncio.Semaphore(desk.spec.turns_in_flight_max)
+        # In the order of their starts: the first to time out stand in front.
+        self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
+        self._agents: dict[int, Agent] = {}
+        self._is_stopping = False
+
+    async def deliver(self, notice: Notice, whom: str) -> None:
+        """Take a notice; waits while too many have not been started."""
+        if whom == EVERYONE:
+            starts, refused = self._mailboxes.admit_all(notice)
+            for row in refused.tolist():
+                await self._edge.close_unstarted(self._make_turn(row, notice), MAILBOX_FULL)
+            if len(starts):
+                await self._starts.put((notice, starts))
+        elif (row := self._cohort.find_row(whom)) is not None:
+            admission = self._mailboxes.admit_one(row, notice)
+            if admission is Admission.REFUSED:
+                await self._edge.close_unstarted(self._make_turn(row, notice), MAILBOX_FULL)
+            elif admission is Admission.STARTS:
+                await self._starts.put((notice, np.array([row], dtype=np.int32)))
+
+    async def run(self) -> None:
+        """Start turns, as room allows, until cancelled."""
+        while True:
+            notice, rows = await self._starts.get()
+            for count, row in enumerate(rows.tolist(), 1):
+                await self._room.acquire()
+                self._desk.tasks.start(self._live(row, notice), f"turn {self._desk.spec.name} {row}")
+                if count % STARTS_A_STEP == 0:
+                    await asyncio.sleep(0)
+
+    async def sweep(self) -> None:
+        """End turns that think for longer than the group allows, until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            too_old_s = self._desk.clock.now_s() - self._desk.spec.turn_timeout_s
+            for task, turn in self._running.values():
+                if turn.started_s > too_old_s:
+                    break
+                if not turn.is_committing and not turn.is_timed_out:
+                    turn.is_timed_out = True
+                    task.cancel()
+
+    async def stop(self) -> None:
+        """Cancel what thinks; what commits goes on. `run` must have ended."""
+        self._is_stopping = True
+        for task, turn in self._running.values():
+            if not turn.is_committing and not turn.is_timed_out:
+                turn.is_stopped = True
+                task.cancel()
+
+    async def _live(self, row: int, notice: Notice) -> None:
+        """The turns of one agent, one at a time, until nothing waits for it."""
+        task = asyncio.current_task()
+        assert task is not None
+        following: Notice | None = notice
+        try:
+            while following is not None and not self._is_stopping:
+                turn = self._make_turn(row, following)
+                self._running[row] = (task, turn)
+                try:
+                    await self._edge.take_turn(turn, self._agents.get(row), lambda: self._make_agent(row))
+                finally:
+                    del self._running[row]
+                following = self._mailboxes.release_one(row)
+        finally:
+            self._room.release()
+
+    def _make_turn(self, row: int, notice: Notice) -> Turn:
+        number = int(self._mailboxes.turns[row])
+        return Turn(self._desk, self._cohort.read_id(row), number, notice)
+
+    def _make_agent(self, row: int) -> Agent:
+        agent = self._edge.agent_class(self._cohort.read_id(row), self._cohort.read_profile(row), self._desk.group)
+        self._agents[row] = agent
+        return agent

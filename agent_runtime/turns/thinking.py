@@ -1,0 +1,98 @@
+"""Simulated thinking time of many rows: no timer, task or future an agent, only sorted deadlines."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agent_runtime.agents.cohort import Rows
+from agent_runtime.llm.draws import Draw
+from agent_runtime.llm.latency import LATENCY_STREAM, LatencyDistribution
+from agent_runtime.model.notices import Notice
+
+NEVER = float("inf")
+
+
+@dataclass(slots=True)
+class Thinkers:
+    """Turns that began together about one notice: their rows, their numbers, and when each is done."""
+
+    notice: Notice
+    started_s: float
+    rows: Rows
+    turns: npt.NDArray[np.int32]
+    due_s: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, places: slice | list[int]) -> Thinkers:
+        """Some of them."""
+        return Thinkers(self.notice, self.started_s, self.rows[places], self.turns[places], self.due_s[places])
+
+    def pieces(self, size: int) -> Iterator[Thinkers]:
+        """All of them, at most `size` at a time."""
+        return (self.select(slice(start, start + size)) for start in range(0, len(self), size))
+
+
+class ThinkingRows:
+    """All rows of a group that think, by deadline. Nobody is done early."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Thinkers]] = []
+        self._numbers = itertools.count()
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next row is done; NEVER if none thinks."""
+        return self._heap[0][0] if self._heap else NEVER
+
+    def add(
+        self,
+        notice: Notice,
+        started_s: float,
+        rows: Rows,
+        turns: npt.NDArray[np.int32],
+        delays_ms: float | npt.NDArray[np.float64],
+    ) -> None:
+        """Let rows think, all equally long or each its own time."""
+        if isinstance(delays_ms, float):
+            due_s = np.full(len(rows), started_s + delays_ms / 1000)
+        else:
+            order: Any = np.argsort(delays_ms, kind="stable")
+            rows, turns, due_s = rows[order], turns[order], started_s + delays_ms[order] / 1000
+        self._push(Thinkers(notice, started_s, rows, turns, due_s))
+
+    def take_due(self, now_s: float) -> list[Thinkers]:
+        """Whoever is done by now, and no longer thinks."""
+        taken = []
+        while self.next_due_s <= now_s:
+            thinkers = heapq.heappop(self._heap)[2]
+            count = int(np.searchsorted(thinkers.due_s, now_s, side="right"))
+            taken.append(thinkers.select(slice(0, count)))
+            self._push(thinkers.select(slice(count, None)))
+        return taken
+
+    def take_all(self) -> list[Thinkers]:
+        """Everyone, done or not."""
+        taken = [thinkers for _, _, thinkers in self._heap]
+        self._heap.clear()
+        return taken
+
+    def _push(self, thinkers: Thinkers) -> None:
+        if len(thinkers):
+            heapq.heappush(self._heap, (float(thinkers.due_s[0]), next(self._numbers), thinkers))
+
+
+def draw_delays_ms(
+    distribution: LatencyDistribution, seed: int, agent_ids: Sequence[str], turns: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Thinking times of agents at their turns, equal to those of a scripted model of the same seed."""
+    draws = (Draw(seed, agent, turn, 0, LATENCY_STREAM) for agent, turn in zip(agent_ids, turns, strict=True))
+    return np.fromiter((distribution.sample_ms(draw) for draw in draws), np.float64, len(agent_ids))
