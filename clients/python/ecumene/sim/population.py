@@ -1,0 +1,145 @@
+"""From a population's spec to its agents: the same agents on any number of workers.
+
+An agent's group follows from (seed, place in the population) alone, never from the order of calls, so
+that any worker can build any stretch of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ecumene.sim.population_spec import PARAMETERS, GroupSpec, PopulationSpec
+
+ID_DIGITS_MIN = 6
+
+PROFILE_SCHEMA = pa.schema(
+    [
+        pa.field("agent", pa.string(), nullable=False),
+        pa.field("group", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("class", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("parameters", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("persona", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Population:
+    """The agents of a run.
+
+    Attributes:
+        groups: the groups, as in the spec.
+        codes: for each agent, the place of its group in `groups`.
+    """
+
+    groups: tuple[GroupSpec, ...]
+    codes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Group -> number of its agents."""
+        found = np.bincount(self.codes, minlength=len(self.groups))
+        return {group.name: int(count) for group, count in zip(self.groups, found, strict=True)}
+
+    def name_agents(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """The ids of a stretch: `agent-000001` is the first; longer numbers only beyond 999,999 agents."""
+        digits = max(ID_DIGITS_MIN, len(str(len(self))))
+        first, last = start + 1, (len(self) if stop is None else min(stop, len(self))) + 1
+        return [f"agent-{number:0{digits}d}" for number in range(first, last)]
+
+    def build_profiles(self, start: int = 0, stop: int | None = None) -> pa.RecordBatch:
+        """The profiles of a stretch, in PROFILE_SCHEMA; parameters are one JSON object with all defaults."""
+        codes = pa.array(self.codes[start:stop], pa.int32())
+        columns = [
+            [group.name for group in self.groups],
+            [group.agent for group in self.groups],
+            [dump_parameters(group) for group in self.groups],
+            [group.persona for group in self.groups],
+        ]
+        agents = pa.array(self.name_agents(start, stop), pa.string())
+        coded = [pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string())) for values in columns]
+        return pa.RecordBatch.from_arrays([agents, *coded], schema=PROFILE_SCHEMA)
+
+    def dump_chunks(self, chunk_rows: int = 65_536) -> Iterator[bytes]:
+        """All profiles as Arrow IPC streams of at most `chunk_rows` agents, each readable alone."""
+        for start in range(0, len(self), chunk_rows):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, PROFILE_SCHEMA) as writer:
+                writer.write_batch(self.build_profiles(start, start + chunk_rows))
+            yield sink.getvalue().to_pybytes()
+
+    def hash(self) -> str:
+        """A hash of all ids, groups, classes, parameters and personas: equal populations, equal hash."""
+        described = [[g.name, g.agent, dump_parameters(g), g.persona] for g in self.groups]
+        digest = blake2b(json.dumps([len(self), described]).encode(), digest_size=16)
+        digest.update(np.ascontiguousarray(self.codes, dtype="<i4").tobytes())
+        return digest.hexdigest()
+
+
+def build_population(spec: PopulationSpec, seed: int) -> Population:
+    """The population of a spec and a seed. Groups are mixed: any stretch of it resembles the whole."""
+    counts = [group.count for group in spec.groups if group.count is not None]
+    if not counts:
+        assert spec.size is not None
+        shares = normalise([group.share or Fraction(0) for group in spec.groups])
+        if spec.sampling == "random":
+            return Population(spec.groups, draw_codes(shares, spec.size, seed))
+        counts = apportion(shares, spec.size)
+    ordered = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    return Population(spec.groups, ordered[np.argsort(mix(seed, len(ordered)), kind="stable")])
+
+
+def normalise(shares: Sequence[Fraction]) -> list[Fraction]:
+    """Shares divided by their sum, exactly."""
+    total = sum(shares, Fraction(0))
+    return [share / total for share in shares]
+
+
+def apportion(shares: Sequence[Fraction], size: int) -> list[int]:
+    """Whole numbers that sum to `size`, each within one of its share; ties go to the earlier one.
+
+    Largest remainders (Hamilton's method). A share of zero gets nothing.
+    """
+    exact = [share * size for share in shares]
+    counts = [int(quota) for quota in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda place: counts[place] - exact[place])
+    for place in by_remainder[: size - sum(counts)]:
+        counts[place] += 1
+    return counts
+
+
+def draw_codes(shares: Sequence[Fraction], size: int, seed: int) -> np.ndarray:
+    """A group for each agent, drawn independently by share; one of share zero is never drawn."""
+    drawn = np.array([place for place, share in enumerate(shares) if share > 0], dtype=np.int32)
+    bounds = np.cumsum([float(shares[place]) for place in drawn])[:-1]
+    uniform = (mix(seed, size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return drawn[np.searchsorted(bounds, uniform, side="right")]
+
+
+def mix(seed: int, size: int) -> np.ndarray:
+    """`size` random 64-bit numbers, all different; number i depends on (seed, i) alone.
+
+    SplitMix64 (Steele, Lea, Flood 2014) from a hash of the seed.
+    """
+    start = int.from_bytes(blake2b(f"population/{seed}".encode(), digest_size=8).digest(), "little")
+    state = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def dump_parameters(group: GroupSpec) -> str:
+    """A group's parameters as one JSON object, defaults filled in."""
+    checked: Any = PARAMETERS[group.agent].model_validate(group.parameters)
+    return json.dumps(checked.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)

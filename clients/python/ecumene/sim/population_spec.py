@@ -1,0 +1,151 @@
+"""Who plays: groups of agents with their rules and sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from ecumene.sim.spec_numbers import ExactShare
+
+POPULATION_MAX = 100_000_000
+
+
+class Section(BaseModel):
+    """A part of a spec: immutable, and a field that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoParameters(Section):
+    """For `equilibrium` and `random`."""
+
+
+class LevelKParameters(Section):
+    """For `level-k`: the steps of best response."""
+
+    level: Annotated[int, Field(ge=0, le=1_000)]
+
+
+class NoisyLevelKParameters(LevelKParameters):
+    """For `noisy-level-k`: and the standard deviation of the noise, in the units of the numbers."""
+
+    deviation: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class PromptedParameters(Section):
+    """For `prompted`.
+
+    Attributes:
+        prompt: the name of an installed template, or a template.
+        temperature: None = that of the spec's model.
+        fallback: the number of a turn whose model gives none; None = such a turn reports nothing.
+    """
+
+    prompt: str | dict[str, Any] = "guess-p2"
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    fallback: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
+
+
+PARAMETERS: dict[str, type[Section]] = {
+    "level-k": LevelKParameters,
+    "noisy-level-k": NoisyLevelKParameters,
+    "equilibrium": NoParameters,
+    "random": NoParameters,
+    "prompted": PromptedParameters,
+}
+
+
+class GroupSpec(Section):
+    """Agents of one kind.
+
+    Attributes:
+        name: of the group, in records and reports.
+        agent: the class of its agents.
+        count: how many, or
+        share: which share of the population, a number or a fraction such as "1/3".
+        parameters: of the class.
+        persona: who a prompted agent is; empty = nobody in particular.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    agent: Literal["level-k", "noisy-level-k", "equilibrium", "random", "prompted"]
+    count: Annotated[int, Field(ge=0, le=POPULATION_MAX)] | None = None
+    share: Annotated[ExactShare, Field(ge=0, le=1)] | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    persona: str = ""
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if (self.count is None) == (self.share is None):
+            raise ValueError("give either count or share")
+        return self
+
+    @model_validator(mode="after")
+    def _check_parameters(self) -> Self:
+        try:
+            PARAMETERS[self.agent].model_validate(self.parameters)
+        except ValidationError as error:
+            raise ValidationError.from_exception_data("GroupSpec", _place_under_parameters(error)) from error
+        return self
+
+
+class PopulationSpec(Section):
+    """The population.
+
+    Attributes:
+        groups: its groups; all with counts, or all with shares that sum to one.
+        size: number of agents; needed with shares, with counts it is their sum.
+        sampling: with shares, `quota` gives each group exactly its share, to the nearest whole agents;
+            `random` draws each agent's group.
+        normalise: divide shares by their sum instead of refusing a sum that is not one.
+    """
+
+    groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]
+    size: Annotated[int, Field(ge=1, le=POPULATION_MAX)] | None = None
+    sampling: Literal["quota", "random"] = "quota"
+    normalise: bool = False
+
+    @model_validator(mode="after")
+    def _check_groups(self) -> Self:
+        if not self.groups:
+            raise ValueError("there are no groups")
+        names = [group.name for group in self.groups]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"groups share the name {', '.join(twice)}")
+        counts = [group.count for group in self.groups if group.count is not None]
+        if not counts:
+            return self._check_shares()
+        if len(counts) < len(self.groups):
+            raise ValueError("give all groups a count, or all a share")
+        if sum(counts) < 1 or self.size not in (None, sum(counts)):
+            raise ValueError(f"the counts sum to {sum(counts)}, the size is {self.size or 'at least 1'}")
+        return self
+
+    def _check_shares(self) -> Self:
+        total = sum((group.share or Fraction(0) for group in self.groups), Fraction(0))
+        if self.size is None:
+            raise ValueError("shares need a size")
+        if total == 0:
+            raise ValueError("all shares are 0")
+        if total != 1 and not self.normalise:
+            raise ValueError(f"the shares sum to {float(total):.10g}, not to 1 (normalise: true divides by the sum)")
+        return self
+
+
+def _place_under_parameters(error: ValidationError) -> list[InitErrorDetails]:
+    """The errors of parameters, with their place; an unknown one is told the known ones by its message."""
+    return [
+        InitErrorDetails(
+            type=PydanticCustomError("parameter", "{problem}", {"problem": _describe(found)}),
+            loc=("parameters", *found["loc"]),
+            input=found["input"],
+        )
+        for found in error.errors(include_url=False)
+    ]
+
+
+def _describe(found: Any) -> str:
+    return {"missing": "is missing", "extra_forbidden": "unknown parameter"}.get(found["type"], found["msg"])

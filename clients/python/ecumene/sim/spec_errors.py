@@ -1,0 +1,86 @@
+"""What is wrong with a spec, by field."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from ecumene.client.errors import EcumeneError
+
+_SHOWN_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SpecProblem:
+    """One problem: the path of the field, such as `population.groups[2].share`, and what is wrong."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class SpecError(EcumeneError):
+    """A spec that cannot be run. `problems` holds all that is wrong, the message the first."""
+
+    exit_code = 2
+
+    def __init__(self, source: str, problems: Sequence[SpecProblem]) -> None:
+        super().__init__(f"{source}: {problems[0]}")
+        self.source = source
+        self.problems = tuple(problems)
+
+    @property
+    def hint(self) -> str:
+        """The other problems, for a terminal; empty if there is one."""
+        others = [f"also {problem}" for problem in self.problems[1:_SHOWN_MAX]]
+        left_out = len(self.problems) - _SHOWN_MAX
+        return "\n  ".join([*others, *([f"and {left_out} more"] if left_out > 0 else [])])
+
+
+def list_problems(error: ValidationError, model: type[BaseModel]) -> list[SpecProblem]:
+    """The problems that pydantic found, with exact paths and, for unknown fields, the nearest known one."""
+    return [
+        SpecProblem(format_path(found["loc"]), describe(found, model))
+        for found in error.errors(include_url=False, include_context=False)
+    ]
+
+
+def format_path(steps: Sequence[int | str]) -> str:
+    """A path as people write it: `groups[2].share`."""
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return path.removeprefix(".")
+
+
+def describe(found: Any, model: type[BaseModel]) -> str:
+    """One line on one problem."""
+    if found["type"] == "extra_forbidden":
+        known = list_fields(model, found["loc"][:-1])
+        near = difflib.get_close_matches(str(found["loc"][-1]), known, n=1)
+        return f"unknown field; did you mean {near[0]}?" if near else f"unknown field; there are {', '.join(known)}"
+    if found["type"] == "missing":
+        return "is missing"
+    message = str(found["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def list_fields(model: type[BaseModel], steps: Sequence[int | str]) -> list[str]:
+    """The fields of the model that a path leads to."""
+    for step in steps:
+        if isinstance(step, str) and step in model.model_fields:
+            model = find_model(model.model_fields[step].annotation) or model
+    return sorted(model.model_fields)
+
+
+def find_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside an annotation such as `tuple[GroupSpec, ...]`, or None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := find_model(part))), None)

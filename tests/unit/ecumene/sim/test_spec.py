@@ -1,0 +1,141 @@
+"""A spec says all that is wrong with it, by exact field, and comes back from its document."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ecumene.client.errors import EcumeneError
+from ecumene.sim.spec import RunSpec, load_spec, parse_spec
+from ecumene.sim.spec_errors import SpecError
+
+EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "guess_average.yaml"
+DOCUMENT: dict[str, Any] = {
+    "name": "mine",
+    "population": {
+        "size": 10,
+        "groups": [
+            {"name": "a", "agent": "level-k", "share": 0.4, "parameters": {"level": 1}},
+            {"name": "b", "agent": "random", "share": 0.6},
+        ],
+    },
+}
+
+
+def change(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
+    """The document with one field set."""
+    document = copy.deepcopy(DOCUMENT)
+    place: Any = document
+    for step in path[:-1]:
+        place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
+    place[path[-1]] = value
+    return document
+
+
+def list_lines(document: Any) -> list[str]:
+    """The problems of a document that is refused."""
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document)
+    assert str(caught.value) == f"spec: {caught.value.problems[0]}"
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_the_example_loads_and_comes_back_from_its_document() -> None:
+    spec = load_spec(EXAMPLE)
+    assert (spec.game.ratio, spec.game.rounds, spec.population.size) == (2 / 3, 5, 1000)
+    assert parse_spec(spec.to_document()) == spec
+
+
+@pytest.mark.parametrize("ratio", ["2/3", " 2 / 3 ", 2 / 3, "0.5", 1])
+def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
+    parsed = parse_spec(change(("game", "ratio"), ratio)).game.ratio
+    assert parsed in (2 / 3, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "line"),
+    [
+        (("name",), "Mine", "name: string should match pattern '^[a-z0-9-]{1,40}$'"),
+        (("nmae",), "x", "nmae: unknown field; did you mean name?"),
+        (("game", "raito"), 1, "game.raito: unknown field; did you mean ratio?"),
+        (("game", "ratio"), "2/0", "game.ratio: '2/0' is no number and no fraction such as \"2/3\""),
+        (("game", "ratio"), 0, "game.ratio: input should be greater than 0"),
+        (("game", "ratio"), float("inf"), "game.ratio: must be a finite number"),
+        (("game", "ratio"), "1e999", "game.ratio: too large"),
+        (("game", "ratio"), True, 'game.ratio: write a number, or a fraction such as "2/3"'),
+        (("game", "rounds"), 0, "game.rounds: input should be greater than or equal to 1"),
+        (("model",), {"provider": "openai"}, "model: endpoint is for provider openai, and needed there"),
+        (("model",), {"provider": "local", "latency_ms": 5}, "model: latency_ms is for provider scripted"),
+        (("population", "size"), None, "population: shares need a size"),
+        (("population", "groups"), [], "population: there are no groups"),
+        (("population", "groups", 1, "name"), "a", "population: groups share the name a"),
+        (("population", "groups", 1, "shar"), 1, "population.groups[1].shar: unknown field; did you mean share?"),
+        (
+            ("population", "groups", 0, "parameters", "level"),
+            -1,
+            "population.groups[0].parameters.level: Input should be greater than or equal to 0",
+        ),
+        (
+            ("population", "groups", 1, "parameters"),
+            {"level": 1},
+            "population.groups[1].parameters.level: unknown parameter",
+        ),
+        (("population", "groups", 0, "parameters"), {}, "population.groups[0].parameters.level: is missing"),
+        (("population", "groups", 1, "count"), 3, "population.groups[1]: give either count or share"),
+    ],
+)
+def test_a_problem_names_its_field(path: tuple[str | int, ...], value: Any, line: str) -> None:
+    assert [found.lower() for found in list_lines(change(path, value))] == [line.lower()]
+
+
+@pytest.mark.parametrize("shares", [(0.6, 0.6), (0.5, 0.4), ("1/3", 0.666)])
+def test_shares_that_do_not_sum_to_one_are_refused_unless_normalised(shares: tuple[Any, Any]) -> None:
+    document = change(("population", "groups", 0, "share"), shares[0])
+    document["population"]["groups"][1]["share"] = shares[1]
+    (line,) = list_lines(document)
+    assert line.startswith("population: the shares sum to ")
+    document["population"]["normalise"] = True
+    assert parse_spec(document).population.normalise
+
+
+def test_shares_are_exact() -> None:
+    document = copy.deepcopy(DOCUMENT)
+    document["population"]["groups"] = [{"name": f"g{n}", "agent": "random", "share": 0.1} for n in range(10)]
+    assert isinstance(parse_spec(document), RunSpec)
+    document["population"]["groups"] = [{"name": f"g{n}", "agent": "random", "share": "1/3"} for n in range(3)]
+    assert isinstance(parse_spec(document), RunSpec)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    document = change(("game", "rounds"), 0)
+    document["name"] = ""
+    del document["population"]["groups"][0]["agent"]
+    lines = list_lines(document)
+    assert [line.partition(":")[0] for line in lines] == ["name", "population.groups[0].agent", "game.rounds"]
+    with pytest.raises(EcumeneError) as caught:
+        parse_spec(document)
+    assert "game.rounds" in caught.value.hint  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "No such file"),
+        ("- a", "not a mapping"),
+        ("", "not a mapping"),
+        ("name: [", "line 1: "),
+        ("name: a\nname: b", "line 2: the key 'name' stands twice"),
+        ("name: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("name: x\npopulation: &a [*a]", "population: "),
+        (b"\xff\xfe\x00", "decode"),
+    ],
+)
+def test_a_file_that_is_no_spec_says_so(tmp_path: Path, text: str | bytes | None, problem: str) -> None:
+    path = tmp_path / "spec.yaml"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SpecError, match=problem) as caught:
+        load_spec(path)
+    assert str(path) in str(caught.value)
