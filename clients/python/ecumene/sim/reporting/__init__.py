@@ -1,0 +1,25 @@
+"""From recorded parts to a table, a plot and a summary of the guess game."""
+
+from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_guess_recording
+from ecumene.sim.reporting.plot import draw_rounds
+from ecumene.sim.reporting.references import Reference, list_references
+from ecumene.sim.reporting.report import PLOT_NAME, SUMMARY_NAME, GuessReport, report_guess_run
+from ecumene.sim.reporting.rounds import RoundRow, summarise_rounds
+from ecumene.sim.reporting.terminal import build_round_table, render_report
+
+__all__ = [
+    "PLOT_NAME",
+    "SUMMARY_NAME",
+    "GuessRecording",
+    "GuessReport",
+    "Reference",
+    "ReportError",
+    "RoundRow",
+    "build_round_table",
+    "draw_rounds",
+    "list_references",
+    "read_guess_recording",
+    "render_report",
+    "report_guess_run",
+    "summarise_rounds",
+]

@@ -1,0 +1,127 @@
+"""Reads what a guess game left: who had a turn in which round, how it ended, which number counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ecumene.client.errors import EcumeneError
+from ecumene.client.records import ACTIONS, TURNS, Table, list_parts
+
+REPORT_ACTION = "report"
+
+
+class ReportError(EcumeneError):
+    """A recording from which no report can be made."""
+
+
+@dataclass(frozen=True)
+class GuessRecording:
+    """The turns and numbers of a guess game, in columns.
+
+    Attributes:
+        agents: ids; the columns `turn_agents` and `number_agents` hold places in it.
+        statuses, flags: names; the columns `turn_statuses` and `turn_flags` hold places in them. Flags
+            noticed together are one name, comma-separated; the empty one is nothing noticed.
+        turn_rounds, turn_agents, turn_statuses, turn_flags: one element a turn.
+        turn_latency_ms, turn_tokens: likewise; tokens sent and received.
+        number_rounds, number_agents, numbers: one element for each number that took effect.
+        models: the models that were asked; empty if only rules played.
+    """
+
+    agents: list[str]
+    statuses: list[str]
+    flags: list[str]
+    turn_rounds: np.ndarray
+    turn_agents: np.ndarray
+    turn_statuses: np.ndarray
+    turn_latency_ms: np.ndarray
+    turn_tokens: np.ndarray
+    turn_flags: np.ndarray
+    number_rounds: np.ndarray
+    number_agents: np.ndarray
+    numbers: np.ndarray
+    models: list[str]
+
+
+def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> GuessRecording:
+    """Read the turns in rounds, and the committed actions of a name, from a run's directory.
+
+    A row that stands twice (a crash between write and commit) counts once. Raises ReportError if there
+    are no turns, OSError or pyarrow.ArrowInvalid if a part cannot be read.
+    """
+    columns = ["agent", "turn", "round", "status", "latency_ms", "prompt_tokens", "completion_tokens"]
+    turns = read_parts(directory, TURNS, [*columns, "model", "flags"])
+    turns = turns.filter(pc.field("round").is_valid())
+    if len(turns) == 0:
+        raise ReportError(f"{directory}: no turns of any round are recorded here")
+    actions = read_parts(
+        directory,
+        ACTIONS,
+        ["agent", "turn", "seq", "round", "action", "value_double", "value_int", "commit_revision"],
+    )
+    counted = (pc.field("action") == action) & pc.field("commit_revision").is_valid() & pc.field("round").is_valid()
+    actions = actions.filter(counted)
+    actions = actions.append_column(
+        "number", pc.coalesce(actions["value_double"], actions["value_int"].cast(pa.float64()))
+    ).filter(pc.field("number").is_valid())
+    ids = pa.chunked_array([*turns["agent"].chunks, *actions["agent"].chunks], pa.string()).combine_chunks()
+    agents, codes = encode(ids)
+    turn_codes, action_codes = codes[: len(turns)], codes[len(turns) :]
+    turn_rows = keep_last(turn_codes, to_numpy(turns["turn"]))
+    action_rows = keep_last(action_codes, to_numpy(actions["turn"]) * 1_000 + to_numpy(actions["seq"]))
+    statuses, status_codes = encode(turns["status"].cast(pa.string()).combine_chunks())
+    flags, flag_codes = encode(turns["flags"].cast(pa.string()).fill_null("").combine_chunks())
+    tokens = to_numpy(turns["prompt_tokens"]).astype(np.int64) + to_numpy(turns["completion_tokens"])
+    return GuessRecording(
+        agents=agents,
+        statuses=statuses,
+        flags=flags,
+        turn_rounds=to_numpy(turns["round"])[turn_rows],
+        turn_agents=turn_codes[turn_rows],
+        turn_statuses=status_codes[turn_rows],
+        turn_latency_ms=to_numpy(turns["latency_ms"])[turn_rows],
+        turn_tokens=tokens[turn_rows],
+        turn_flags=flag_codes[turn_rows],
+        number_rounds=to_numpy(actions["round"])[action_rows],
+        number_agents=action_codes[action_rows],
+        numbers=to_numpy(actions["number"])[action_rows],
+        models=sorted(model for model in turns["model"].cast(pa.string()).unique().to_pylist() if model),
+    )
+
+
+def read_parts(directory: Path, table: Table, columns: list[str]) -> pa.Table:
+    """All closed parts of a table, some columns, in the order of their names."""
+    schema = pa.schema([table.schema.field(name) for name in columns])
+    parts = [pq.read_table(part, columns=columns).cast(schema) for part in list_parts(directory, table)]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def encode(column: pa.Array) -> tuple[list[str], np.ndarray]:
+    """The distinct texts of a column without nulls, and the place of each row's among them."""
+    encoded = column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def keep_last(agents: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The places of the last row of each (agent, number), in order."""
+    if len(agents) == 0:
+        return np.empty(0, dtype=np.int64)
+    keys = agents.astype(np.int64) * (int(numbers.max()) + 1) + numbers
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.arange(len(keys))
+    # Stable: the last of equal keys is the one that stood last.
+    order = np.argsort(keys, kind="stable")
+    differs = np.diff(keys[order]) != 0
+    return np.sort(order[np.append(differs, True)])
+
+
+def to_numpy(column: pa.ChunkedArray) -> np.ndarray:
+    """A column without nulls as one array."""
+    return column.to_numpy()

@@ -1,0 +1,153 @@
+"""The report of a guess game's run: figures, comparison, plot, summary, in one call."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecumene.client.records import RunManifest, read_manifest
+from ecumene.sim.population import Population, build_population
+from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
+from ecumene.sim.reporting.plot import draw_rounds
+from ecumene.sim.reporting.references import Reference, list_references
+from ecumene.sim.reporting.rounds import RoundRow, count_names, summarise_rounds
+from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
+
+SUMMARY_NAME = "summary.json"
+PLOT_NAME = "rounds.png"
+RULES_NOTE = "Rule agents: this checks arithmetic and pipeline; it reproduces nobody's behaviour."
+
+
+@dataclass(frozen=True)
+class GuessReport:
+    """What a run of the guess game gave.
+
+    Attributes:
+        manifest: of the run.
+        game: what was played.
+        agents, groups: the size of the population, and of its groups.
+        rows: one a round.
+        references: what the rows are compared with.
+        statuses: status -> turns of the whole run.
+        tokens: sent and received in the whole run.
+        latency_ms: percentile (`p50`, `p99`) -> of turns.
+        models: the models that were asked; empty if only rules played.
+        note: what must be said with the figures; empty if nothing.
+        plot: where the picture is.
+    """
+
+    manifest: RunManifest
+    game: GameSpec
+    agents: int
+    groups: Mapping[str, int]
+    rows: list[RoundRow]
+    references: list[Reference]
+    statuses: Mapping[str, int]
+    tokens: int
+    latency_ms: Mapping[str, float]
+    models: list[str]
+    note: str
+    plot: Path
+
+    def to_document(self) -> dict[str, Any]:
+        """The report as plain JSON: what `--json` prints and `summary.json` holds."""
+        rows = [
+            {**dataclasses.asdict(row), "failed": row.failed, "turnless": max(0, self.agents - row.turns)}
+            for row in self.rows
+        ]
+        return {
+            "run": self.manifest.run,
+            "state": self.manifest.state,
+            "seed": self.manifest.seed,
+            "world": self.manifest.world,
+            "history": self.manifest.history,
+            "game": self.game.model_dump(mode="json"),
+            "population": {"agents": self.agents, "groups": dict(self.groups)},
+            "models": self.models,
+            "note": self.note,
+            "rounds": rows,
+            "turns": dict(self.statuses),
+            "tokens": self.tokens,
+            "latency_ms": dict(self.latency_ms),
+            "references": [dataclasses.asdict(reference) for reference in self.references],
+            "plot": self.plot.name,
+        }
+
+
+def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReport:
+    """Read a run's directory, write `summary.json` and `rounds.png` into it, and return the report.
+
+    Works on a run that was killed as on one that ended. `told` gives the winning numbers that the world
+    told, by round. Raises ManifestError, SpecError, ReportError, OSError.
+    """
+    manifest = read_manifest(directory)
+    spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
+    population = build_population(spec.population, spec.seed)
+    recording = read_guess_recording(directory)
+    rows = summarise_rounds(recording, ratio=spec.game.ratio, offset=spec.game.offset, told=told)
+    report = GuessReport(
+        manifest=manifest,
+        game=spec.game,
+        agents=len(population),
+        groups=population.counts,
+        rows=rows,
+        references=list_references(ratio=spec.game.ratio, offset=spec.game.offset, rounds=spec.game.rounds),
+        statuses=count_names(recording.statuses, recording.turn_statuses),
+        tokens=int(recording.turn_tokens.sum()),
+        latency_ms={f"p{share}": float(np.percentile(recording.turn_latency_ms, share)) for share in (50, 99)},
+        models=recording.models,
+        note=write_note(spec),
+        plot=directory / PLOT_NAME,
+    )
+    draw_report(report, recording, population)
+    text = json.dumps(report.to_document(), indent=2, ensure_ascii=False, allow_nan=False)
+    (directory / SUMMARY_NAME).write_text(text + "\n", encoding="utf-8")
+    return report
+
+
+def draw_report(report: GuessReport, recording: GuessRecording, population: Population) -> None:
+    """Draw the picture of a report."""
+    names = [group.name for group in population.groups]
+    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
+    order = [name for name, count in population.counts.items() if count]
+    parts = [
+        f"population {report.agents:,}",
+        f"seed {report.manifest.seed}",
+        ", ".join(report.models) or "rule agents, not a reproduction",
+        f"run {report.manifest.run}",
+    ]
+    draw_rounds(
+        report.plot,
+        recording,
+        report.rows,
+        title=f"Guess the average: nearest to {describe_target(report.game)} wins",
+        subtitle="  ·  ".join(parts),
+        target_label=describe_target(report.game),
+        references=report.references,
+        groups=groups,
+        group_order=order,
+    )
+
+
+def describe_target(game: GameSpec) -> str:
+    """The target as a formula, such as `2/3 × mean`."""
+    fraction = Fraction(game.ratio).limit_denominator(100)
+    share = str(fraction) if abs(float(fraction) - game.ratio) < 1e-9 else f"{game.ratio:g}"
+    shift = f" {'+' if game.offset > 0 else '−'} {abs(game.offset):g}" if game.offset else ""
+    return f"{share} × mean{shift}"
+
+
+def write_note(spec: RunSpec) -> str:
+    """What must be said with the figures of a spec."""
+    if all(group.agent != "prompted" for group in spec.population.groups):
+        return RULES_NOTE
+    if spec.model.provider == "scripted":
+        return "Scripted answers: no model was asked; this checks the pipeline and reproduces nobody's behaviour."
+    return ""

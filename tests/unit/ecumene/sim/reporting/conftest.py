@@ -1,0 +1,65 @@
+"""A recorded guess game, written by hand so that every figure is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from ecumene.client.records import ACTIONS, TURNS, RunState, Table, close_part, list_parts, name_part
+from ecumene.sim.manifests import begin_manifest, end_manifest
+from ecumene.sim.spec import parse_spec
+
+# One turn: (agent, round, status, number or None, committed).
+Turn = tuple[str, int, str, float | None, bool]
+RecordRun = Callable[..., Path]
+
+
+@pytest.fixture
+def record_run(tmp_path: Path) -> RecordRun:
+    """Records a run of given turns; returns its directory. A second call adds parts."""
+
+    def record(turns: Sequence[Turn], *, agent: str = "random", agents: int = 4, **game: Any) -> Path:
+        directory = tmp_path / "run"
+        document = {
+            "name": "hand-made",
+            "seed": 11,
+            "population": {"groups": [{"name": "all", "agent": agent, "count": agents}]},
+            "game": {"rounds": 2, **game},
+        }
+        instant = datetime(2025, 1, 1, tzinfo=UTC)
+        begin_manifest(directory, parse_spec(document), run="hand-made-1", world="w", history="h", started_at=instant)
+        write_rows(directory, TURNS, [make_turn(*turn) for turn in turns])
+        write_rows(directory, ACTIONS, [make_action(*turn) for turn in turns if turn[3] is not None])
+        end_manifest(directory, RunState.DONE, ended_at=instant)
+        return directory
+
+    return record
+
+
+def make_turn(agent: str, round_number: int, status: str, number: float | None, committed: bool) -> dict[str, Any]:
+    """A row of TURNS."""
+    zeros = dict.fromkeys(("observation_revision", "wall_time_ns", "attempts"), 0)
+    tokens = {"prompt_tokens": 10, "completion_tokens": 1, "latency_ms": 2.0 * round_number}
+    flags = "wrong_product" if status == "fallback" else None
+    row = {"run": "r", "agent": agent, "turn": round_number, "round": round_number, "status": status, "flags": flags}
+    return {**row, **zeros, **tokens}
+
+
+def make_action(agent: str, round_number: int, status: str, number: float | None, committed: bool) -> dict[str, Any]:
+    """A row of ACTIONS."""
+    named = {"run": "r", "agent": agent, "turn": round_number, "round": round_number, "seq": 0, "action": "report"}
+    value = {"value_kind": "double", "value_double": number, "commit_revision": 5 if committed else None}
+    return {**named, **value, "path": "/game", "key": agent}
+
+
+def write_rows(directory: Path, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Close one part."""
+    staging, folder = directory / "staging", directory / table.name
+    for made in (staging, folder):
+        made.mkdir(parents=True, exist_ok=True)
+    number = max(list_parts(directory, table).values(), default=0) + 1
+    close_part(pa.Table.from_pylist(rows, schema=table.schema), folder / name_part("w", number), staging)
