@@ -57,6 +57,11 @@ class EventBatch:
         return _spread(frame.revisions, frame.count, 0)
 
     @cached_property
+    def indexes(self) -> list[int]:
+        """Place of each event within its revision, from 0."""
+        return _spread(self._frame.indexes, self._frame.count, 0)
+
+    @cached_property
     def types(self) -> list[int]:
         """Type of each event, as a number of EventType."""
         return _spread(self._frame.types, self._frame.count, 0)
@@ -148,6 +153,14 @@ class Event:
     def revision(self) -> int:
         """The change's place in the one order of all changes of the world."""
         return self._batch.revisions[self._row]
+
+    @property
+    def id(self) -> str:
+        """"world/revision.index", unique for ever within a history: what a `cause` names. "" in the initial state."""
+        batch, row = self._batch, self._row
+        if batch.types[row] == EventType.INITIAL:
+            return ""
+        return f"{batch.world}/{batch.revisions[row]}.{batch.indexes[row]}"
 
     @property
     def type(self) -> EventType:
