@@ -30,7 +30,9 @@ async def start_service(
     environment: Mapping[str, str] | None = None,
     start_timeout_s: float = START_TIMEOUT_S,
 ) -> ServiceProcess:
-    """Start a service and wait until it says on stdout, in one line of JSON, that it is ready.
+    """Start a service and wait until it says on stdout that it is ready.
+
+    It does so in one line, a JSON object with `"ready": true` or `"state": "ready"`, kept as `ready`.
 
     Its stderr is appended to `log_path`, or kept until the service is gone. `environment` is added to this
     process's. The service leads a process group of its own, so that Ctrl-C reaches only the caller, who stops it
@@ -195,7 +197,8 @@ def _parse_readiness(line: bytes) -> dict[str, Any]:
         document = json.loads(line)
     except ValueError:
         return {}
-    return document if isinstance(document, dict) and document.get("ready") is True else {}
+    is_ready = isinstance(document, dict) and (document.get("ready") is True or document.get("state") == "ready")
+    return document if is_ready else {}
 
 
 def _read_last_line(log: IO[bytes], start: int) -> str:
