@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from ecumene.client.records import ACTIONS, TURNS, RunState, Table, close_part, list_parts, name_part
-from ecumene.sim.manifests import begin_manifest, end_manifest
+from ecumene.client.records import (
+    ACTIONS,
+    TURNS,
+    RunManifest,
+    RunState,
+    Table,
+    close_part,
+    list_parts,
+    name_part,
+    write_manifest,
+)
 from ecumene.sim.spec import parse_spec
 
 # One turn: (agent, round, status, number or None, committed).
@@ -30,11 +38,20 @@ def record_run(tmp_path: Path) -> RecordRun:
             "population": {"groups": [{"name": "all", "agent": agent, "count": agents}]},
             "game": {"rounds": 2, **game},
         }
-        instant = datetime(2025, 1, 1, tzinfo=UTC)
-        begin_manifest(directory, parse_spec(document), run="hand-made-1", world="w", history="h", started_at=instant)
+        manifest = RunManifest(
+            run="hand-made-1",
+            state=RunState.DONE,
+            seed=11,
+            spec=parse_spec(document).to_document(),
+            versions={},
+            world="w",
+            history="h",
+            started_at="2025-01-01T00:00:00.000Z",
+        )
+        directory.mkdir(exist_ok=True)
+        write_manifest(directory, manifest)
         write_rows(directory, TURNS, [make_turn(*turn) for turn in turns])
         write_rows(directory, ACTIONS, [make_action(*turn) for turn in turns if turn[3] is not None])
-        end_manifest(directory, RunState.DONE, ended_at=instant)
         return directory
 
     return record
