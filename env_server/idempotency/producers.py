@@ -4,15 +4,12 @@ The commonest outcome, a plain write, is kept as three numbers: a million produc
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from env_server.model.errors import Exhausted, OutOfRange, Reason
 from env_server.model.frames import Outcome, Written
 from env_server.model.limits import Limits
+from env_server.model.ordering import in_slices
 from env_server.model.ports import ProducerMark
-
-#: (seq, revision, version) of a plain write, or (seq, outcome, 0).
-Mark = tuple[int, "int | Outcome", int]
 
 _SLICE = 16_384
 
@@ -23,12 +20,12 @@ class Producers:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         #: Public for the hot path, which reads and writes marks of plain writes itself.
-        self.marks: dict[str, Mark] = {}
-        self.unsaved: set[str] = set()
+        self.marks: dict[str, ProducerMark] = {}
+        self.unsaved: dict[str, None] = {}
         #: Ops that wait or await, by (producer, seq), and what to tell those who asked the same meanwhile.
         self.in_flight: dict[tuple[str, int], list[Callable[[Outcome], None]]] = {}
 
-    def repeated(self, producer: str, seq: int, mark: Mark) -> Outcome:
+    def repeated(self, producer: str, seq: int, mark: ProducerMark) -> Outcome:
         """The first outcome of `seq`, given the producer's mark with a number >= seq.
 
         Raises:
@@ -44,12 +41,15 @@ class Producers:
         return Written(outcome, version) if type(outcome) is int else outcome  # type: ignore[return-value]
 
     def keep(self, producer: str, seq: int, outcome: Outcome) -> None:
-        """Remembers an outcome."""
+        """Remembers an outcome, unless a later number of the producer was used meanwhile."""
+        known = self.marks.get(producer)
+        if known is not None and known[0] > seq:
+            return
         if type(outcome) is Written and outcome.changed and outcome.value is None and not outcome.sequence:
             self.marks[producer] = (seq, outcome.revision, outcome.version)
         else:
             self.marks[producer] = (seq, outcome, 0)
-        self.unsaved.add(producer)
+        self.unsaved[producer] = None
 
     def check_room(self) -> None:
         """Refuses a producer that is not known when there are too many.
@@ -66,23 +66,15 @@ class Producers:
 
     def load(self, producer: str, mark: ProducerMark) -> None:
         """Takes over a mark of the state tables."""
-        self.keep(producer, mark.seq, mark.outcome)
-        self.unsaved.discard(producer)
+        self.marks[producer] = mark
 
     def replay(self, producer: str, seq: int, outcome: Outcome) -> None:
         """Takes over an outcome of the log, unless a later number is known."""
-        mark = self.marks.get(producer)
-        if mark is None or mark[0] <= seq:
-            self.keep(producer, seq, outcome)
+        self.keep(producer, seq, outcome)
 
     def round(self) -> Iterator[dict[str, ProducerMark | None]]:
         """Slices of the marks that the state tables lack."""
-        taken, self.unsaved = self.unsaved, set()
-        source = iter(taken)
-        while names := list(islice(source, _SLICE)):
-            names.sort()
-            chunk: dict[str, ProducerMark | None] = {}
-            for name in names:
-                mark = self.marks[name]
-                chunk[name] = ProducerMark(mark[0], self.repeated(name, mark[0], mark))
-            yield chunk
+        taken, self.unsaved = self.unsaved, {}
+        marks = self.marks
+        for names in in_slices(taken, _SLICE):
+            yield {name: marks[name] for name in names}

@@ -32,11 +32,9 @@ class Clock(Protocol):
         """Runs `call` after the delay."""
 
 
-class ProducerMark(NamedTuple):
-    """The last number of a producer and what came of it."""
-
-    seq: int
-    outcome: Outcome
+#: The last number of a producer and what came of it: (seq, revision, version) of a plain write, by far the commonest
+#: and so no object of its own, or (seq, outcome, 0).
+ProducerMark = tuple[int, Outcome | int, int]
 
 
 class SessionMark(NamedTuple):

@@ -90,7 +90,7 @@ class Execution:
                         tree.advance()
                         if producer:
                             marks[producer] = (seqs[index], tree.revision, node.entries[key][1])  # type: ignore[index]
-                            unsaved_marks.add(producer)
+                            unsaved_marks[producer] = None
                     else:
                         run.wrote(index, written)
                 else:
@@ -105,16 +105,20 @@ class Execution:
         return [by_path.get(path) for path in paths]
 
     def _is_repeated(self, run: FrameRun, index: int, producer: str, seq: int) -> bool:
+        """Whether the op needs no execution: it repeats another one, or its identity is refused."""
         mark = self._producers.marks.get(producer)
         if self._producers.in_flight and run.joins(index):
             return True
-        if mark is None:
-            check_identity(producer, "producer")
-            self._producers.check_room()
+        if mark is not None and mark[0] < seq:
             return False
-        if mark[0] < seq:
-            return False
-        run.repeated(index, self._producers.repeated(producer, seq, mark))
+        try:
+            if mark is None:
+                check_identity(producer, "producer")
+                self._producers.check_room()
+                return False
+            run.repeated(index, self._producers.repeated(producer, seq, mark))
+        except WorldError as error:
+            run.refused(index, error)
         return True
 
     def _other(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:

@@ -41,7 +41,7 @@ def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
     keys(key)
     values(value)
     versions(version)
-    node.unsaved.add(key)
+    node.unsaved[key] = None
     if node.tally is not None:
         tree.tally_change(node, old, new)
     if tree.journal is not None:
@@ -146,7 +146,7 @@ def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
     stream = node.streams.pop(key, None)
     if stream is not None:
         tree.unsaved.stream_dropped(node, key, old.value.first, old.value.next)  # type: ignore[union-attr]
-    node.unsaved.add(key)
+    node.unsaved[key] = None
     tree.row(node, ENTRY_DELETED, key, NOTHING, old.version + 1)
     if node.tally is not None:
         tree.tally_change(node, old, None)
@@ -163,7 +163,7 @@ def _put(tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: 
         new = Entry(state, old.version + 1, old.created, revision, kind)
     node.entries[key] = new
     tree.row(node, event, key, told, new.version)
-    node.unsaved.add(key)
+    node.unsaved[key] = None
     if node.tally is not None:
         tree.tally_change(node, old, new)
     if tree.journal is not None:

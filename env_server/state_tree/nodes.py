@@ -63,8 +63,8 @@ class Node:
         #: Number of the commit group in which `place` is this node's index of the path table.
         self.group = 0
         self.place = 0
-        #: Keys whose entries the state tables lack.
-        self.unsaved: set[str] = set()
+        #: Keys whose entries the state tables lack, in the order of their changes.
+        self.unsaved: dict[str, None] = {}
 
     @property
     def gate(self) -> Gate | None:

@@ -110,7 +110,7 @@ class Replay:
         old = node.entries.get(key)
         if old is not None and (old.modified > revision or (old.modified == revision and old.version >= version)):
             return
-        node.unsaved.add(key)
+        node.unsaved[key] = None
         if type_ == EventType.ENTRY_DELETED:
             node.entries.pop(key, None)
             stream = node.streams.pop(key, None)

@@ -8,18 +8,16 @@ again, so that does no harm. When the last slice is written, everything up to th
 """
 
 from collections.abc import Iterator
-from heapq import merge as merge_sorted
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from env_server.model.entries import STREAM, Entry, StreamItem
+from env_server.model.ordering import in_slices
 from env_server.model.ports import EnvironmentRow, StateChunk
 
 if TYPE_CHECKING:
     from env_server.state_tree.nodes import Node, Nodes
 
 SLICE_KEYS = 8192
-_SORT_KEYS = 16_384
 
 
 class Unsaved:
@@ -61,20 +59,12 @@ class Unsaved:
         ranges, self._ranges = tuple(self._ranges), []
         waiting = [(node, node.unsaved) for node in self._nodes.by_number.values() if node.unsaved]
         for node, _ in waiting:
-            node.unsaved = set()
+            node.unsaved = {}
         rows = {number: self._environment_row(number) for number in environments}
         yield _chunk(environments=rows, ranges=ranges)
         waiting.sort(key=lambda pair: pair[0].number)
         for node, keys in waiting:
-            runs: list[list[str]] = []
-            source = iter(keys)
-            while run := list(islice(source, _SORT_KEYS)):
-                run.sort()
-                runs.append(run)
-                if len(keys) > _SORT_KEYS:
-                    yield _chunk()
-            ordered = merge_sorted(*runs)
-            while batch := list(islice(ordered, SLICE_KEYS)):
+            for batch in in_slices(keys, SLICE_KEYS):
                 yield self._entries_chunk(node, batch)
 
     def _environment_row(self, number: int) -> EnvironmentRow | None:

@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from env_server.model.entries import Entry, StreamEnds, StreamItem
-from env_server.model.frames import Written
 from env_server.model.ports import EnvironmentRow, ProducerMark, SessionMark, StateChunk
 from env_server.model.values import KIND_OF, NOTHING, Json, Kind, Nothing, Value
 from env_server.storage import layout
@@ -36,8 +35,10 @@ _ENVIRONMENT: Final = struct.Struct("<QQQH")
 """Version, created, modified, bytes of the path; path and declaration follow."""
 _MARK: Final = struct.Struct("<BQ")
 """Form of the outcome, seq; the outcome follows."""
-_WRITTEN: Final = struct.Struct("<QQQBB")
-"""Revision, version, sequence, changed, kind of value; the value follows."""
+_PLAIN: Final = struct.Struct("<QQ")
+"""Revision and version of a plain write."""
+_PLAIN_MARK: Final = struct.Struct("<BQQQ")
+"""Both in one."""
 _INT: Final = struct.Struct("<q")
 _DOUBLE: Final = struct.Struct("<d")
 _ENDS: Final = struct.Struct("<QQQ")
@@ -45,7 +46,7 @@ _ENDS: Final = struct.Struct("<QQQ")
 _ENDS_KIND: Final = 255
 """Kind of value of a stream: its ends. Far from the numbers of the contract."""
 _AS_JSON: Final = 0
-_AS_WRITTEN: Final = 1
+_AS_PLAIN: Final = 1
 
 # Plain ints: reading a member of an IntEnum costs more than the comparison.
 _NULL_KIND: Final = int(Kind.NULL)
@@ -138,12 +139,11 @@ def decode_producers(pairs: Iterable[Pair]) -> Iterator[tuple[str, ProducerMark]
     for key, row in pairs:
         body = _open_row(layout.PRODUCERS, key, row)
         form, seq = _MARK.unpack_from(body)
-        if form == _AS_WRITTEN:
-            revision, version, sequence, changed, value_kind = _WRITTEN.unpack_from(body, _MARK.size)
-            value = _unpack_value(value_kind, body[_MARK.size + _WRITTEN.size :])
-            yield key.decode(), ProducerMark(seq, Written(revision, version, value, sequence, changed == 1))
+        if form == _AS_PLAIN:
+            revision, version = _PLAIN.unpack_from(body, _MARK.size)
+            yield key.decode(), (seq, revision, version)
         else:
-            yield key.decode(), ProducerMark(seq, decode_outcome(body[_MARK.size :]))
+            yield key.decode(), (seq, decode_outcome(body[_MARK.size :]), 0)
 
 
 def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
@@ -208,12 +208,10 @@ def _item_body(item: StreamItem) -> bytes:
 
 
 def _mark_body(mark: ProducerMark) -> bytes:
-    outcome = mark.outcome
-    if type(outcome) is Written:
-        revision, version, value, sequence, changed = outcome
-        written = _WRITTEN.pack(revision, version, sequence, changed, KIND_OF[type(value)])
-        return _MARK.pack(_AS_WRITTEN, mark.seq) + written + _pack_value(value)
-    return _MARK.pack(_AS_JSON, mark.seq) + encode_outcome(outcome)
+    seq, outcome, version = mark
+    if type(outcome) is int:
+        return _PLAIN_MARK.pack(_AS_PLAIN, seq, outcome, version)
+    return _MARK.pack(_AS_JSON, seq) + encode_outcome(outcome)  # type: ignore[arg-type]
 
 
 def _session_body(mark: SessionMark) -> bytes:

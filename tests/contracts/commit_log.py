@@ -14,7 +14,7 @@ from env_server.model.environments import Declaration
 from env_server.model.errors import NotFound, OutOfRange, Reason
 from env_server.model.frames import Answer, Listed, Written
 from env_server.model.limits import Limits
-from env_server.model.ports import CommitLog, EnvironmentRow, ProducerMark, SessionMark, StateChunk
+from env_server.model.ports import CommitLog, EnvironmentRow, SessionMark, StateChunk
 from env_server.model.values import NOTHING, Json, Nothing, Value
 
 SECOND_NS = 1_000_000_000
@@ -232,8 +232,9 @@ def make_chunk(applied_through: int | None) -> StateChunk:
             (2, "stream", 6): StreamItem(6, b"six", 8),
         },
         producers={
-            "worker-1": ProducerMark(17, Written(8, 6, sequence=6)),
-            "worker-2": ProducerMark(2, NotFound(Reason.ENTRY_NOT_FOUND, path="/town", key="x")),
+            "worker-0": (4, 7, 2),
+            "worker-1": (17, Written(8, 6, sequence=6), 0),
+            "worker-2": (2, NotFound(Reason.ENTRY_NOT_FOUND, path="/town", key="x"), 0),
         },
         sessions={"client": SessionMark("client", 3, (Answer(2, 5, 10), Answer(3, 1, 11, pending=[0])))},
         entry_ranges_deleted=(),
