@@ -124,7 +124,7 @@ def check_state_returns(stand: Stand, groups: list[Changes]) -> None:
     assert list(loaded.environments) == [chunk.environments[1], chunk.environments[2]]
     assert [row[:2] for row in loaded.entries] == sorted(name for name in chunk.entries if name != (2, "stream"))
     assert list(loaded.items) == [(2, "stream", chunk.items[2, "stream", 6])]
-    assert [name for name, _ in loaded.producers] == ["worker-1"]
+    assert [name for name, _ in loaded.producers] == ["worker-0", "worker-1"]
     assert list(loaded.sessions) == [chunk.sessions["client"]]
     assert list(loaded.records) == groups[applied:]
     assert {(number, key): entry for number, key, entry in log.load().entries}.items() <= chunk.entries.items()
