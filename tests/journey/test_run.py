@@ -124,13 +124,24 @@ async def test_failed_turns_are_counted_and_shown_and_not_in_the_mean(
     assert row.mean == told.mean
 
 
-async def test_a_server_that_is_killed_and_comes_back_changes_nothing(tmp_path: Path, server: RunningServer) -> None:
+@pytest.mark.parametrize("moment", ["while a round is open", "between two rounds"])
+async def test_a_server_that_is_killed_and_comes_back_changes_nothing(
+    tmp_path: Path, server: RunningServer, moment: str
+) -> None:
     class Saboteur(Silent):
-        """Kills the server while a round is open, and starts it again."""
+        """Kills the server at the moment, and starts it again."""
 
         def round_opened(self, round_number: int) -> None:
-            """Now."""
-            if round_number == 2:
+            """Perhaps now."""
+            self.strike(moment == "while a round is open" and round_number == 2)
+
+        def round_closed(self, result: RoundResult) -> None:
+            """Or now."""
+            self.strike(moment == "between two rounds" and result.round == 1)
+
+        def strike(self, is_the_moment: bool) -> None:
+            """Down and up."""
+            if is_the_moment:
                 server.kill()
                 server.start()
 
@@ -141,6 +152,17 @@ async def test_a_server_that_is_killed_and_comes_back_changes_nothing(tmp_path: 
     assert [told.reported for told in outcome.rounds] == [40, 40, 40]
     assert [told.mean for told in outcome.rounds] == pytest.approx([50 * (2 / 3) ** k for k in (1, 2, 3)], abs=1e-9)
     assert outcome.manifest.counts["turns"] == 120
+
+
+async def test_two_runs_may_follow_each_other_in_one_world(tmp_path: Path, server: RunningServer) -> None:
+    groups = [{"name": "all", "agent": "level-k", "count": 10, "parameters": {"level": 1}}]
+    spec = make_spec(tmp_path, groups, world="main")
+    first = await play(spec, server=server.address)
+    second = await play(spec, server=server.address)
+    assert [told.round for told in (*first.rounds, *second.rounds)] == [1, 2, 3, 4]
+    assert {first.manifest.world, second.manifest.world} == {"main"}
+    assert [row.round for row in second.report.rows] == [3, 4]
+    assert first.directory != second.directory
 
 
 async def test_a_runtime_that_dies_fails_the_run_in_one_line_and_keeps_it(tmp_path: Path) -> None:

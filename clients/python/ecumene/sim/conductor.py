@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ecumene.client.environment import Environment
-from ecumene.client.errors import ConnectionFailedError, ResourceExhaustedError, UnavailableError
+from ecumene.client.errors import ConnectionFailedError, EcumeneError, ResourceExhaustedError, UnavailableError
 from ecumene.client.model import EventFilter, EventType, Invoked, Json
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
@@ -70,6 +70,16 @@ class RoundResult:
         return max(0, self.participants - self.reported - self.failed)
 
 
+class GameMismatchError(EcumeneError):
+    """The world has something at the game's path that is not the game to be played."""
+
+    def __init__(self, world: str, kind: str, config: Json) -> None:
+        self.world = world
+        self.kind = kind
+        self.config = config
+        super().__init__(f"world {world} has another game at {GAME_PATH} ({kind}, {config}); take another world")
+
+
 class RoundObserver(Protocol):
     """Is told how the rounds go, in the conductor's loop; must not block."""
 
@@ -107,13 +117,18 @@ class Conductor:
             await self._gate.aclose()
 
     async def register_game(self) -> None:
-        """Create the game's environment, unless it is there.
+        """Create the game's environment, unless the game of the plan is there already.
 
         Raises:
             KindNotFoundError: the server has no such behaviour.
+            GameMismatchError: something else is there.
         """
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
-        await self._game.register(kind=GAME_KIND, config=config, if_absent=True)
+        if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
+            return
+        found = await self._game.describe()
+        if found.kind != GAME_KIND or found.config != config:
+            raise GameMismatchError(self._world.name, found.kind, found.config)
 
     async def play_round(self, round_number: int) -> RoundResult:
         """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.

@@ -16,7 +16,9 @@ class FakeWorld:
     def __init__(self, choose: Callable[[int, int, float | None], float | None]) -> None:
         self.choose = choose
         self.revision = 0
+        self.name = "fake"
         self.registered: dict[str, Any] = {}
+        self.already_there: tuple[str, dict[str, Any]] | None = None
         self.asked: list[tuple[str, dict[str, Any], str, int]] = []
         self.outcomes: dict[tuple[str, int], Invoked] = {}
         self.failures: list[Exception] = []
@@ -82,7 +84,13 @@ class FakeEnvironment:
     async def register(self, *, kind: str, config: Mapping[str, Any], if_absent: bool) -> Written:
         """Note what was asked for."""
         self.world.registered[self.path] = (kind, dict(config), if_absent)
-        return Written(1)
+        return Written(1, changed=self.world.already_there is None)
+
+    async def describe(self) -> SimpleNamespace:
+        """What was there already."""
+        assert self.world.already_there is not None
+        kind, config = self.world.already_there
+        return SimpleNamespace(kind=kind, config=config)
 
     async def run(self, operation: str, args: Mapping[str, Any], *, producer: str, seq: int) -> Invoked:
         """Run once for each (producer, seq)."""

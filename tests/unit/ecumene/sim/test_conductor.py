@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ecumene.client.errors import ConnectionFailedError, InvalidArgumentError, UnavailableError
-from ecumene.sim.conductor import Conductor, GamePlan, RoundResult
+from ecumene.sim.conductor import Conductor, GameMismatchError, GamePlan, RoundResult
 
 from tests.unit.ecumene.sim.fake_game import FakeWorld
 
@@ -108,3 +108,15 @@ async def test_what_waiting_does_not_cure_ends_the_round(error: Exception) -> No
     with pytest.raises(type(error)):
         await play(world, GamePlan(rounds=1, participants=3, ratio=2 / 3))
     assert world.watches_closed == 1
+
+
+async def test_the_same_game_may_be_there_already_and_another_may_not() -> None:
+    world = FakeWorld(level_k(1))
+    plan = GamePlan(rounds=1, participants=2, ratio=0.5, offset=5)
+    world.already_there = ("guess_game", {"ratio": 0.5, "offset": 5})
+    results, _ = await play(world, plan)
+    assert len(results) == 1
+    for other in (("guess_game", {"ratio": 2 / 3, "offset": 5}), ("basic", {})):
+        world.already_there = other
+        with pytest.raises(GameMismatchError, match="world fake has another game at /game"):
+            await play(world, plan)
