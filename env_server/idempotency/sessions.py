@@ -83,7 +83,7 @@ class Sessions:
         session = self.use(mark.client_id)
         session.last_seq = mark.last_seq
         session.answers = {answer.seq: answer for answer in mark.answers}
-        session.acknowledged = min(session.answers, default=mark.last_seq + 1) - 1
+        session.acknowledged = mark.acknowledged
 
     def replay(self, client_id: str, answer: Answer) -> None:
         """Takes over an answer of the log."""
@@ -96,7 +96,9 @@ class Sessions:
         for client_id in taken:
             session = self._sessions.get(client_id)
             marks[client_id] = (
-                None if session is None else SessionMark(client_id, session.last_seq, tuple(session.answers.values()))
+                None
+                if session is None
+                else SessionMark(client_id, session.last_seq, tuple(session.answers.values()), session.acknowledged)
             )
         return marks
 

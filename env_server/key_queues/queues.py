@@ -23,14 +23,16 @@ Key = tuple[int, str | None]
 class Ticket:
     """One op in its queues. Once started it holds its keys until it leaves; `start` is called if it had to wait."""
 
-    __slots__ = ("keys", "order", "start", "started")
+    __slots__ = ("client_id", "keys", "order", "start", "started")
 
-    def __init__(self, keys: Iterable[Key], start: Callable[[], None]) -> None:
+    def __init__(self, keys: Iterable[Key], start: Callable[[], None], client_id: str = "") -> None:
         whole = {number for number, key in keys if key is None}
         self.keys: tuple[Key, ...] = tuple(
             dict.fromkeys((number, None) if number in whole else (number, key) for number, key in keys)
         )
         self.start = start
+        #: Whose op it is; "" = nobody's who could ask again.
+        self.client_id = client_id
         self.started = False
         self.order = 0
 
@@ -120,6 +122,20 @@ class KeyQueues:
         for other in sorted(behind, key=lambda one: one.order):
             if self._try_start(other):
                 self._ready(other.start)
+
+    def try_withdraw(self, ticket: Ticket) -> bool:
+        """Takes the ticket out unless it has started."""
+        if ticket.started:
+            return False
+        self.leave(ticket)
+        return True
+
+    def of_client(self, client_id: str, number: int, key: str) -> bool:
+        """Whether an op of this client holds the key or waits for it."""
+        queues = self.environments.get(number)
+        if queues is None:
+            return False
+        return any(ticket.client_id == client_id for ticket in (*queues.whole, *queues.by_key.get(key, ())))
 
     def statistics(self) -> KeyQueueStatistics:
         """How full the queues are."""

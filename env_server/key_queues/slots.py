@@ -24,6 +24,19 @@ class Slots:
         self._waiting.append((environment, maximum, start))
         return False
 
+    @property
+    def waiting(self) -> int:
+        """Operations that wait for a slot."""
+        return len(self._waiting)
+
+    def try_withdraw(self, start: Callable[[], None]) -> bool:
+        """Lets the operation wait no longer; may decline, when it does not wait."""
+        for position, (_, _, waiting) in enumerate(self._waiting):
+            if waiting == start:
+                del self._waiting[position]
+                return True
+        return False
+
     def give_back(self, environment: int) -> None:
         """Frees a slot and gives it to the first that waits and fits."""
         self._free += 1

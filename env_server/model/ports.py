@@ -43,6 +43,8 @@ class SessionMark(NamedTuple):
     client_id: str
     last_seq: int
     answers: tuple[Answer, ...]
+    acknowledged: int = 0
+    """Frames up to this one are forgotten."""
 
 
 class EnvironmentRow(NamedTuple):

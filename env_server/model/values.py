@@ -100,8 +100,11 @@ def check_value(value: Value, limits: Limits, field: str = "value") -> None:
     Raises:
         InvalidRequest: INVALID_VALUE for NaN, an infinity, an integer beyond 64 bits, a document that is no JSON.
         LimitExceeded: value_bytes_max or json_depth_max.
+        TypeError: it is no Value; subclasses of the kinds are none either.
     """
     kind = type(value)
+    if kind not in KIND_OF:
+        raise TypeError(f"{field}: {kind.__name__} is no kind of value")
     if kind is float:
         if value - value != 0.0:  # type: ignore[operator]
             raise InvalidRequest(Reason.INVALID_VALUE, field, "must be finite")
@@ -115,6 +118,14 @@ def check_value(value: Value, limits: Limits, field: str = "value") -> None:
         _check_size(len(value), limits)  # type: ignore[arg-type]
     elif kind is Json:
         check_document(value, limits, field)  # type: ignore[arg-type]
+
+
+def size_of(value: Value) -> int:
+    """About how many bytes a value takes."""
+    kind = type(value)
+    if kind is Json:
+        return len(value.text)  # type: ignore[union-attr]
+    return len(value) if kind is str or kind is bytes else 8  # type: ignore[arg-type]
 
 
 def check_document(document: Json, limits: Limits, field: str = "value") -> None:

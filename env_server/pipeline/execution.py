@@ -9,7 +9,7 @@ from typing import Any
 
 from env_server.idempotency.producers import Producers
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
-from env_server.model.errors import Exhausted, NotSupported, Reason, WorldError
+from env_server.model.errors import NotSupported, Reason, WorldError
 from env_server.model.frames import Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_identity
@@ -20,7 +20,7 @@ from env_server.pipeline.transactions import apply_writes
 from env_server.pipeline.write_sets import keys_of, keys_of_writes
 from env_server.state_tree import entry_writes, environment_writes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.preconditions import check_preconditions, check_version, gate_closed
+from env_server.state_tree.preconditions import check_conditions, check_version, gate_closed
 from env_server.state_tree.reads import Reader
 from env_server.state_tree.tree import Tree
 
@@ -146,44 +146,35 @@ class Execution:
 
     def _query(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> None:
         """Reads do not wait, except behind the session's own waiting write on that key."""
+
+        def read() -> None:
+            check_conditions(self._tree, run.frame, index, path, key)
+            run.read(index, self._reader.answer(path, key, query))
+
         node = self._tree.nodes.by_path.get(path)
-        if node is not None and run.frame.client_id and self._queues.environments:
-            keys = [(node.number, key)]
-            if run.waits_on(keys) and self._queues.blocked(keys):
-                self._wait(run, index, keys, lambda: run.read(index, self._reader.answer(path, key, query)))
-                return
-        run.read(index, self._reader.answer(path, key, query))
+        client_id = run.frame.client_id
+        if node is not None and client_id and self._queues.of_client(client_id, node.number, key):
+            self._wait(run, index, [(node.number, key)], read)
+        else:
+            read()
 
     def _wait(self, run: FrameRun, index: int, keys: list[Key], effect: Callable[[], None]) -> None:
         """Puts the op into its queues; when its turn comes it has its effect and lets the next one on."""
-        if self._queues.waiting >= self._limits.queue_ops_max:
-            raise Exhausted(
-                Reason.QUEUE_FULL,
-                f"{self._queues.waiting} ops wait already",
-                metadata={"limit": "queue_ops_max", "max": str(self._limits.queue_ops_max)},
-                retry_delay_ms=self._limits.retry_delay_ms,
-            )
+        self._invoking.check_room()
 
         def start() -> None:
             with run.late(index):
                 effect()
             self._queues.leave(ticket)
 
-        ticket = Ticket(keys, start)
-        run.waits(index, ticket, self._queues)
+        ticket = Ticket(keys, start, run.frame.client_id)
+        run.waits(index, lambda: self._queues.try_withdraw(ticket))
         self._queues.enter(ticket)
 
     def _write(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:
         """A write with all its conditions, at the moment at which it has its effect."""
-        frame, tree = run.frame, self._tree
-        if frame.preconditions is not None and index in frame.preconditions:
-            check_preconditions(tree, path, key, frame.preconditions[index])
-        if frame.gate_generations is not None and frame.gate_generations[index]:
-            node = tree.nodes.find(path)
-            if frame.gate_generations[index] != node.open_generation:
-                raise gate_closed(node, frame.gate_generations[index])
-        if frame.expect_versions is not None and frame.expect_versions[index]:
-            check_version(tree, tree.nodes.find(path), key, frame.expect_versions[index])
+        tree = self._tree
+        check_conditions(tree, run.frame, index, path, key)
         match code:
             case Code.TRANSACT:
                 run.transacted(index, self._transact(argument))
@@ -191,13 +182,15 @@ class Execution:
                 self._invoking.check_kind(argument.declaration.kind)
                 run.wrote(index, environment_writes.register(tree, path, argument))
             case Code.UPDATE_ENVIRONMENT:
-                run.wrote(index, environment_writes.update(tree, tree.nodes.find(path), argument))
+                with tree.all_or_nothing():
+                    written = environment_writes.update(tree, tree.nodes.find(path), argument)
+                run.wrote(index, written)
             case Code.DELETE_ENVIRONMENT:
                 run.wrote(index, environment_writes.delete(tree, path, argument))
             case _:
                 node = tree.nodes.find(path)
-                written = self._writes[code](tree, node, key, argument)
-                run.wrote(index, written or Written(tree.revision + 1, node.entries[key].version))
+                done = self._writes[code](tree, node, key, argument)
+                run.wrote(index, done or Written(tree.revision + 1, node.entries[key].version))
 
     def _transact(self, asked: Transact) -> Transacted:
         if asked.otherwise:

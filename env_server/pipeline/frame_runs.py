@@ -1,12 +1,12 @@
 """A frame on its way through execution: its answer as it grows, and the ops of it that wait."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.model.changes import KeptAnswer, KeptOutcome
 from env_server.model.errors import DeadlineExceeded, Executed, Exhausted, InternalError, Unavailable, WorldError
 from env_server.model.frames import Answer, Frame, Invoked, Listed, Outcome, Read, Transacted, Written
@@ -51,10 +51,13 @@ class FrameRun:
         sessions: Sessions,
         clock: Clock,
         kept: Answer | None = None,
+        again: set[int] | None = None,
     ) -> None:
-        """`kept` is what an earlier try of the frame has done; only the rest is to be executed."""
+        """`kept` is what an earlier try of the frame has done; only `again`, the rest, is to be executed."""
         self.frame = frame
-        self.answer = Answer(frame.seq, len(frame.keys), tree.revision) if kept is None else _copy(kept)
+        self.answer = (
+            Answer(frame.seq, len(frame.keys), tree.revision) if kept is None else _without(kept, again or set())
+        )
         #: Ops that took a revision now, when the answer's ranks are those of an earlier try; else None.
         self._effects: list[int] | None = None if kept is None else []
         self._first_revision = tree.revision + 1
@@ -65,7 +68,8 @@ class FrameRun:
         self._sessions = sessions
         self._clock = clock
         self._row = len(tree.changes)
-        self._tickets: dict[int, tuple[Ticket, KeyQueues] | None] = {}
+        #: Ops that wait or await, and what takes one out that has not begun.
+        self._tickets: dict[int, Callable[[], bool]] = {}
         self._deadline: Handle | None = None
         self._ended: Callable[[], object] | None = None
         #: The op that ends after the first part was sent, while it does.
@@ -107,14 +111,19 @@ class FrameRun:
         if self.frame.codes[index] != Code.QUERY and not transient:
             self._keep(index, error)
 
+    def refused(self, index: int, error: WorldError) -> None:
+        """An op whose identity is at fault had no effect; nothing is kept under such an identity."""
+        self.answer.without_revision.append(index)
+        self.answer.outcomes.append(Listed(index, error))
+
     def repeated(self, index: int, outcome: Outcome) -> None:
         """An op had its effect before; this is its first outcome."""
         self.answer.without_revision.append(index)
         self.answer.outcomes.append(Listed(index, outcome, duplicate=True))
 
-    def waits(self, index: int, ticket: Ticket, queues: KeyQueues) -> None:
-        """An op waits in its queues, or awaits; it will end within `late`."""
-        self._tickets[index] = (ticket, queues)
+    def waits(self, index: int, try_withdraw: Callable[[], bool]) -> None:
+        """An op waits in its queues, or awaits; it will end within `late`. `try_withdraw` may decline once it began."""
+        self._tickets[index] = try_withdraw
         identity = self._identity(index)
         if identity[0]:
             self._producers.in_flight[identity] = []
@@ -129,17 +138,9 @@ class FrameRun:
             with self.late(index):
                 self.repeated(index, outcome)
 
-        self._tickets[index] = None
+        self._tickets[index] = lambda: False
         joined.append(ended)
         return True
-
-    def waits_on(self, keys: list[Key]) -> bool:
-        """Whether an earlier op of this frame waits on one of the keys."""
-        return any(
-            held is not None and (key in held[0].keys or (key[0], None) in held[0].keys)
-            for held in self._tickets.values()
-            for key in keys
-        )
 
     @contextmanager
     def late(self, index: int) -> Iterator[None]:
@@ -184,7 +185,7 @@ class FrameRun:
     def join(self, deliver: Deliver) -> None:
         """The same frame was sent again while ops of it wait: answers go there from now on."""
         self._deliver = deliver
-        self._send(replace(self.answer, part=0))
+        self._send(replace(_copy(self.answer), part=0))
 
     def when_ended(self, call: Callable[[], object]) -> None:
         """Calls once when no op of the frame waits any more."""
@@ -222,7 +223,8 @@ class FrameRun:
             self._ended()
 
     def _send(self, answer: Answer) -> None:
-        self._commits.answer(self._deliver, replace(answer) if answer.pending or answer.part else answer)
+        # A copy when the answer still grows: what ends meanwhile may be durable later than this part.
+        self._commits.answer(self._deliver, _copy(answer) if answer.pending or answer.part else answer)
         self._commits.touch()
 
     def _keep(self, index: int, outcome: Outcome) -> None:
@@ -231,17 +233,21 @@ class FrameRun:
         if not producer:
             return
         self._producers.keep(producer, seq, outcome)
-        rows_tell = isinstance(outcome, Written) and self._producers.marks[producer][1] == outcome.revision
-        if not rows_tell:
+        if not (isinstance(outcome, Written) and self._rows_tell(outcome)):
             self._tree.changes.outcomes.append(KeptOutcome(producer, seq, outcome))
 
+    def _rows_tell(self, written: Written) -> bool:
+        """Whether the op's first row, read again from the log, gives the same outcome."""
+        if not written.changed or written.value is not None or written.sequence:
+            return False
+        changes = self._tree.changes
+        first = bisect_left(changes.revisions, written.revision)
+        return changes.versions[first] == written.version
+
     def _keep_answer(self, answer: Answer) -> None:
-        kept = self._sessions.keep(self.frame.client_id, answer)
-        # A copy when the answer still grows: the record is encoded only when its group is sealed.
-        stable = replace(kept, outcomes=list(kept.outcomes), without_revision=list(kept.without_revision))
-        self._tree.changes.answers.append(
-            KeptAnswer(self.frame.client_id, answer.seq, stable if answer.pending or answer.part else kept)
-        )
+        # A copy when the answer still grows: the record and the tables are encoded later.
+        kept = self._sessions.keep(self.frame.client_id, _copy(answer) if answer.pending or answer.part else answer)
+        self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, answer.seq, kept))
 
     def _took(self, index: int, changed: bool) -> None:
         """Notes whether an op took a revision, so that ranks in the answer stay true."""
@@ -328,14 +334,23 @@ class FrameRun:
 
     def _give_up(self) -> None:
         """The caller's deadline: ops that have not started leave their queues."""
-        for index, held in list(self._tickets.items()):
-            if held is not None and not held[0].started:
-                ticket, queues = held
+        for index, try_withdraw in list(self._tickets.items()):
+            if try_withdraw():
                 with self.late(index):
-                    queues.leave(ticket)
                     raise DeadlineExceeded("the deadline passed while the op waited for its turn", Executed.NO)
 
 
-def _copy(kept: Answer) -> Answer:
-    """A kept answer to go on with: nothing of it is pending now."""
-    return replace(kept, part=0, pending=[], outcomes=list(kept.outcomes), without_revision=list(kept.without_revision))
+def _copy(answer: Answer) -> Answer:
+    """A copy that no longer grows with the original."""
+    return replace(answer, outcomes=list(answer.outcomes), without_revision=list(answer.without_revision))
+
+
+def _without(kept: Answer, again: set[int]) -> Answer:
+    """A kept answer to go on with: nothing of it is pending now, and nothing is said of the ops to be run again."""
+    return replace(
+        kept,
+        part=0,
+        pending=[],
+        outcomes=[listed for listed in kept.outcomes if listed.index not in again],
+        without_revision=[index for index in kept.without_revision if index not in again],
+    )

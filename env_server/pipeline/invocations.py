@@ -92,13 +92,13 @@ class Invocation:
             self._end(self._returned(returned.value))
         except WorldError as error:
             self._end(error)
-        except Exception as error:  # the edge of foreign code: its defects become INTERNAL, with the text in our log
+        except Exception as error:  # noqa: BLE001 - the edge of foreign code: its defects become INTERNAL
             self._end(self._defect(error))
         else:
             if isinstance(instruction, Sleep):
                 self._clock.call_later(instruction.seconds, self._step)
             else:
-                coroutine.close()
+                self._close(coroutine)
                 self._end(self._defect(TypeError("an operation may await only its context")))
 
     def _returned(self, value: Any) -> Outcome:
@@ -109,14 +109,21 @@ class Invocation:
             return Invoked(0, result, changed)
         except WorldError as error:
             return error
-        except (TypeError, ValueError) as error:  # the result is no JSON
+        except Exception as error:  # noqa: BLE001 - the result is no JSON, or a staged value no value
             return self._defect(error)
 
     def _time_out(self) -> None:
         coroutine, self._coroutine = self._coroutine, None
         if coroutine is not None:
-            coroutine.close()
+            self._close(coroutine)
             self._ended(DeadlineExceeded(f"operation {self._operation.name} took too long", Executed.NO))
+
+    def _close(self, coroutine: Coroutine[Sleep, None, Any]) -> None:
+        """Unwinds it; what its cleaning up does wrong must not keep its keys from being freed."""
+        try:
+            coroutine.close()
+        except Exception as error:  # noqa: BLE001 - foreign code
+            self._defect(error)
 
     def _end(self, outcome: Outcome) -> None:
         self._coroutine = None
@@ -125,9 +132,14 @@ class Invocation:
         self._ended(outcome)
 
     def _defect(self, error: Exception) -> InternalError:
-        incident = secrets.token_hex(8)
-        log.error("incident %s: operation %s", incident, self._operation.name, exc_info=error)
-        return InternalError(incident)
+        return defect_of(self._operation, error)
+
+
+def defect_of(operation: Operation, error: Exception) -> InternalError:
+    """What the caller of an operation with a defect sees; the rest is in our log."""
+    incident = secrets.token_hex(8)
+    log.error("incident %s: operation %s", incident, operation.name, exc_info=error)
+    return InternalError(incident)
 
 
 def held_keys(targets: list[Target], companions: tuple[Write, ...]) -> list[tuple[str, str | None]]:

@@ -8,18 +8,19 @@ from env_server.behaviours.context import Context
 from env_server.behaviours.registry import Behaviours
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
-from env_server.model.errors import Exhausted, Reason, WorldError
+from env_server.model.errors import Exhausted, NotFound, Reason, WorldError
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.limits import Limits
 from env_server.model.names import check_count
-from env_server.model.operations import Invoke, Write
+from env_server.model.operations import Code, Invoke, Write
 from env_server.model.ports import Clock
+from env_server.model.values import check_value, size_of
 from env_server.pipeline.frame_runs import FrameRun
-from env_server.pipeline.invocations import Invocation, TreeView
+from env_server.pipeline.invocations import Invocation, TreeView, defect_of
 from env_server.pipeline.transactions import apply_writes
 from env_server.pipeline.write_sets import keys_of_writes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.preconditions import check_preconditions
+from env_server.state_tree.preconditions import check_conditions
 from env_server.state_tree.tree import Tree
 
 
@@ -61,23 +62,50 @@ class Invoking:
         operation = self._behaviours.find(kind, asked.operation)
         check_count(len(asked.companions), "companions_max", self._limits)
         arguments = operation.parse(asked.arguments)
-        targets = operation.targets(path, arguments)
+        try:
+            targets = operation.targets(path, arguments)
+        except Exception as error:  # noqa: BLE001 - the edge of foreign code, as in Invocation
+            raise defect_of(operation, error) from None
         keys = [*self._keys(targets), *keys_of_writes(self._tree, asked.companions)]
-        if self._queues.waiting >= self._limits.queue_ops_max:
+        self.check_room()
+        call = _Call(self, run, index, node, operation, arguments, targets, asked.companions, keys)
+        run.waits(index, call.try_withdraw)
+        if self._queues.enter(call.ticket):
+            call.has_keys()
+
+    def check_room(self) -> None:
+        """Refuses an op that would have to wait while too many do, behind held keys or for a slot.
+
+        Raises:
+            Exhausted: QUEUE_FULL.
+        """
+        waiting = self._queues.waiting + self._slots.waiting
+        if waiting >= self._limits.queue_ops_max:
             raise Exhausted(
                 Reason.QUEUE_FULL,
-                f"{self._queues.waiting} ops wait already",
+                f"{waiting} ops wait already",
                 metadata={"limit": "queue_ops_max", "max": str(self._limits.queue_ops_max)},
                 retry_delay_ms=self._limits.retry_delay_ms,
             )
-        call = _Call(self, run, index, node, operation, arguments, targets, asked.companions, keys)
-        run.waits(index, call.ticket, self._queues)
-        if self._queues.enter(call.ticket):
-            call.has_keys()
 
     def _keys(self, targets: list[Target]) -> list[Key]:
         by_path = self._tree.nodes.by_path
         return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]
+
+
+def check_staged(writes: tuple[Write, ...], limits: Limits) -> None:
+    """Accepts values that may be stored: a behaviour is no better than a client.
+
+    Raises:
+        InvalidRequest, LimitExceeded.
+        TypeError: a value of a kind that entries do not have: a defect of the behaviour.
+    """
+    size = 0
+    for write in writes:
+        if write.code in (Code.SET, Code.APPEND, Code.ADD, Code.EMIT):
+            check_value(write.argument, limits, write.key)  # type: ignore[arg-type]
+            size += size_of(write.argument)  # type: ignore[arg-type]
+    check_count(size, "transaction_bytes_max", limits)
 
 
 class _Call:
@@ -104,18 +132,27 @@ class _Call:
         self._targets = targets
         self._companions = companions
         self._has_slot = False
-        self.ticket = Ticket(keys, self.has_keys)
+        self.ticket = Ticket(keys, self.has_keys, run.frame.client_id)
+
+    def try_withdraw(self) -> bool:
+        """Gives up waiting for keys or for a slot; declines once the operation has begun."""
+        owner = self._owner
+        if owner._slots.try_withdraw(self.has_slot):
+            owner._queues.leave(self.ticket)
+            return True
+        return owner._queues.try_withdraw(self.ticket)
 
     def has_keys(self) -> None:
         """Its keys are free: checks the call's conditions, then takes a slot."""
         owner = self._owner
-        frame = self._run.frame
-        if frame.preconditions is not None and self._index in frame.preconditions:
-            try:
-                check_preconditions(owner._tree, self._node.path, "", frame.preconditions[self._index])
-            except WorldError as error:
-                self.ended(error)
-                return
+        node = self._node
+        try:
+            if owner._tree.nodes.by_number.get(node.number) is not node:  # deleted by what it waited for
+                raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=node.path)
+            check_conditions(owner._tree, self._run.frame, self._index, node.path, "")
+        except WorldError as error:
+            self.ended(error)
+            return
         maximum = owner._behaviours.concurrency_max(self._node.declaration.kind)
         if owner._slots.take(self._node.number, maximum, self.has_slot):
             self.has_slot()
@@ -135,6 +172,7 @@ class _Call:
         check_count(len(writes), "transaction_ops_max", owner._limits)
         if not writes:
             return False
+        check_staged(writes, owner._limits)
         return apply_writes(owner._tree, owner.check_kind, (), writes)[1]
 
     def ended(self, outcome: Outcome) -> None:

@@ -23,20 +23,15 @@ def apply_writes(
         WorldError: a precondition or a write failed; the message names the write. The state is as before.
     """
     check_preconditions(tree, "", "", preconditions)
-    row = tree.mark()
     written: list[Written] = []
     try:
-        for write in writes:
-            check_preconditions(tree, write.path, write.key, write.preconditions)
-            written.append(_apply(tree, check_kind, write))
+        with tree.all_or_nothing():
+            for write in writes:
+                check_preconditions(tree, write.path, write.key, write.preconditions)
+                written.append(_apply(tree, check_kind, write))
     except WorldError as error:
-        tree.roll_back(row)
         error.metadata = {**error.metadata, "write": str(len(written))}
         raise
-    except BaseException:
-        tree.roll_back(row)
-        raise
-    tree.keep()
     return tuple(written), any(one.changed for one in written)
 
 

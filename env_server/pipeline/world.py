@@ -75,8 +75,8 @@ class World:
         )
         self._ready: deque[Callable[[], None]] = deque()
         self._draining = self._executing = False
-        queues = KeyQueues(self._ready.append)
-        slots = Slots(limits.concurrency_max, self._ready.append)
+        queues = KeyQueues(self._make_ready)
+        slots = Slots(limits.concurrency_max, self._make_ready)
         invoking = Invoking(tree, behaviours, queues, slots, clock, limits, self._drain)
         self._execution = Execution(
             tree, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
@@ -162,8 +162,12 @@ class World:
         self._tree.advance()
         self._commits.touch()
 
-    def _new_run(self, frame: Frame, deliver: Deliver, kept: Answer | None = None) -> FrameRun:
-        return FrameRun(frame, deliver, self._tree, self._commits, self._producers, self._sessions, self.clock, kept)
+    def _new_run(
+        self, frame: Frame, deliver: Deliver, kept: Answer | None = None, again: set[int] | None = None
+    ) -> FrameRun:
+        return FrameRun(
+            frame, deliver, self._tree, self._commits, self._producers, self._sessions, self.clock, kept, again
+        )
 
     def _run(self, run: FrameRun, only: set[int] | None) -> None:
         self._executing = True
@@ -191,7 +195,7 @@ class World:
             return False
         missing = set(kept.pending)
         missing.update(index for index, code in enumerate(frame.codes) if code == Code.QUERY)
-        self._run(self._new_run(frame, deliver, kept), missing)
+        self._run(self._new_run(frame, deliver, kept, missing), missing)
         return True
 
     def _refuse(self, frame: Frame, deliver: Deliver, error: WorldError) -> None:
@@ -200,6 +204,12 @@ class World:
         answer.without_revision = list(everything)
         answer.outcomes = [Listed(index, error) for index in everything]
         self._commits.answer(deliver, answer)
+
+    def _make_ready(self, start: Callable[[], None]) -> None:
+        """Its wait is over: it goes on in `_drain`, which whoever freed it calls, or else the next loop step."""
+        self._ready.append(start)
+        if not (self._draining or self._executing):
+            self.clock.call_soon(self._drain)
 
     def _drain(self) -> None:
         """Lets ops have their effect whose wait is over; never within a frame's pass, whose revisions are in a row."""

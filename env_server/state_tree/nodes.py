@@ -83,6 +83,7 @@ class Node:
         elif tally is None or declaration.aggregates != old.aggregates or gate is None or not old.gates:
             self.tally = Tally(declaration.aggregates, gate)
             self.tally.scan(self.entries.values())
+            self.tally.changed = tally is not None and tally.changed
         elif gate.begin_revision != tally.begin_revision:
             self.tally = tally.next_generation(gate)
         else:

@@ -2,6 +2,7 @@
 
 from env_server.model.entries import Entry
 from env_server.model.errors import GateClosed, PreconditionFailed
+from env_server.model.frames import Frame
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -19,15 +20,30 @@ def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Preconditi
         _check(tree, test.path or path, test.key or ("" if test.path else key), test)
 
 
+def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) -> None:
+    """Tests everything that the frame asks of the state for its op `index`. Raises as the functions below."""
+    if frame.preconditions is not None and index in frame.preconditions:
+        check_preconditions(tree, path, key, frame.preconditions[index])
+    if frame.gate_generations is not None and frame.gate_generations[index]:
+        node = tree.nodes.find(path)
+        if frame.gate_generations[index] != node.open_generation:
+            raise gate_closed(node, frame.gate_generations[index])
+    if frame.expect_versions is not None and frame.expect_versions[index]:
+        check_version(tree, tree.nodes.find(path), key, frame.expect_versions[index])
+
+
 def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
-    """The entry must have the version `expected`.
+    """The entry, or without a key the environment, must have the version `expected`.
 
     Raises:
         PreconditionFailed: it has another one, or is absent.
     """
     entry = node.entries.get(key)
     if entry is None or entry[1] != expected:
-        version, revision = (0, tree.revision) if entry is None else (entry.version, entry.modified)
+        found = entry if key else node
+        version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
+        if version == expected:
+            return
         raise PreconditionFailed("version", version=version, revision=revision, expected=str(expected))
 
 

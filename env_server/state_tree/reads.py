@@ -63,8 +63,9 @@ class Reader:
 
     def _entries(self, node: Node, ask: ListEntries) -> EntryPage:
         size = self._page_size(ask.page_size)
+        about = ("entries", node.number, ask.prefix)
         if ask.page_token:
-            page, token, revision = self._pages.next(ask.page_token, (node.path, ask.prefix), size)
+            page, token, revision = self._pages.next(ask.page_token, about, size)
             return EntryPage(node.path, page, token, revision)
         if len(node.entries) <= size:  # fits in one page: no snapshot
             fitting = sorted(item for item in node.entries.items() if item[0].startswith(ask.prefix))
@@ -72,12 +73,12 @@ class Reader:
         snapshot = node.entries.copy()
         names = (key for key in snapshot if key.startswith(ask.prefix)) if ask.prefix else iter(snapshot)
         rows = ((key, snapshot[key]) for key in sorted(names))
-        page, token, revision = self._pages.begin(rows, (node.path, ask.prefix), size, self._tree.revision)
+        page, token, revision = self._pages.begin(rows, about, size, self._tree.revision)
         return EntryPage(node.path, page, token, revision)
 
     def _children(self, node: Node, ask: ListChildren) -> EnvironmentPage:
         size = self._page_size(ask.page_size)
-        about = (node.path, ask.prefix, *ask.labels)
+        about = ("children", node.number, ask.prefix, *ask.labels)
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
         else:

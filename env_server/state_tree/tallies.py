@@ -11,7 +11,7 @@ from typing import Any
 
 from env_server.model.entries import Entry
 from env_server.model.environments import Aggregate, AggregateValue, Function, Gate
-from env_server.model.values import Json
+from env_server.model.values import INT_MAX, INT_MIN, Json
 from env_server.state_tree.exact import ExactSum, Extremes
 
 
@@ -222,5 +222,10 @@ def _at(value: object, tokens: tuple[str, ...]) -> Any:
         elif isinstance(found, list) and token.isdecimal() and int(token) < len(found):
             found = found[int(token)]
         else:
+            return None
+    if type(found) is int and not INT_MIN <= found <= INT_MAX:  # JSON knows no bound; numbers here have 64 bits
+        try:
+            return float(found)
+        except OverflowError:
             return None
     return found

@@ -5,7 +5,8 @@ write with a journal; when one fails the journal takes the earlier ones back, so
 runs meanwhile: it is one loop step). All rows of an op carry revision + 1; `advance` makes that the revision.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from env_server.model.changes import Changes, EventType, Extra, Place
 from env_server.model.entries import Entry
@@ -142,27 +143,39 @@ class Tree:
         if begun.deadline_ms:
             self.timed.append(node)
 
-    def mark(self) -> int:
-        """Begins a journal; returns the row to roll back to."""
-        self.journal = []
-        return len(self.changes)
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Around the parts of one op: an exception takes back those that were applied."""
+        mark = self._mark()
+        try:
+            yield
+        except BaseException:
+            self._roll_back(*mark)
+            raise
+        self.journal = None
 
-    def roll_back(self, row: int) -> None:
-        """Takes back everything since `mark`, newest first, and ends the journal."""
+    def _mark(self) -> tuple[int, int, int]:
+        """Begins a journal; returns the rows, stirred and timed nodes to roll back to."""
+        self.journal = []
+        return len(self.changes), len(self.stirred), len(self.timed)
+
+    def _roll_back(self, row: int, stirred: int, timed: int) -> None:
+        """Takes back everything since `_mark`, newest first, and ends the journal."""
         journal, self.journal = self.journal, None
         assert journal is not None
         for undo in reversed(journal):
             undo()
+        while len(self.stirred) > stirred:
+            node, _ = self.stirred.popitem()
+            if node.tally is not None:
+                node.tally.changed = False
+        del self.timed[timed:]
         changes = self.changes
         for column in (changes.path, changes.revisions, changes.types, changes.keys, changes.values, changes.versions):
             del column[row:]
         for late in [index for index in changes.extras if index >= row]:
             del changes.extras[late]
         self.due.clear()
-
-    def keep(self) -> None:
-        """Ends the journal: what was applied stays."""
-        self.journal = None
 
     def note_aggregates(self) -> None:
         """Writes one row for each aggregate that changed in the group, at the group's last revision."""
@@ -188,6 +201,8 @@ class Tree:
         for node in self.due:
             gate = node.gate
             tally = node.tally
+            if node.number not in self.nodes.by_number:  # deleted by the op that filled it
+                continue
             if gate is not None and gate.collecting and tally is not None and tally.reported >= gate.count_target:
                 self.open_gate(node, gate, GateCause.COUNT)
         self.due.clear()

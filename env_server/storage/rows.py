@@ -150,7 +150,8 @@ def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
     """Sessions' marks from their table."""
     for key, row in pairs:
         form = json.loads(_open_row(layout.SESSIONS, key, row))
-        yield SessionMark(key.decode(), form["last_seq"], tuple(answer_of(answer) for answer in form["answers"]))
+        answers = tuple(answer_of(answer) for answer in form["answers"])
+        yield SessionMark(key.decode(), form["last_seq"], answers, form["acknowledged"])
 
 
 def _slice(rows: dict[_Name, _Row]) -> Iterator[list[tuple[_Name, _Row]]]:
@@ -216,7 +217,8 @@ def _mark_body(mark: ProducerMark) -> bytes:
 
 def _session_body(mark: SessionMark) -> bytes:
     answers = [answer_form(answer) for answer in mark.answers]
-    return _encode_json({"last_seq": mark.last_seq, "answers": answers}).encode()
+    form = {"last_seq": mark.last_seq, "acknowledged": mark.acknowledged, "answers": answers}
+    return _encode_json(form).encode()
 
 
 def _pack_value(value: Value | Nothing) -> bytes:
