@@ -34,6 +34,7 @@ from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.gateways import Model, open_model
 from agent_runtime.turns.ledger import Ledger
 from agent_runtime.turns.singles import SingleTurns
+from agent_runtime.turns.statistics import TurnsStatistics
 
 LEDGER_FLUSH_S = 0.5
 
@@ -49,6 +50,10 @@ class Turns(Protocol):
 
     async def stop(self) -> None:
         """End as cancelled what has not been decided; what commits goes on."""
+
+    def statistics(self) -> TurnsStatistics:
+        """How full the group is."""
+        ...
 
 
 class Pipeline:
@@ -66,7 +71,7 @@ class Pipeline:
         self.outbox = Outbox(world, self.tasks, self._settings)
         self._places = KnownPlaces(world)
         self._models: dict[str, Model] = {}
-        self._groups: list[Turns] = []
+        self._groups: dict[str, Turns] = {}
         self._watches: list[FrameWatch] = []
         self.agents = 0
 
@@ -83,6 +88,10 @@ class Pipeline:
             self._start_group(spec, share, from_revision)
         self._heads.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
 
+    def statistics(self) -> dict[str, TurnsStatistics]:
+        """How full each group is."""
+        return {name: turns.statistics() for name, turns in self._groups.items()}
+
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
         await asyncio.wait({self.tasks.failure, self._heads.failure}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +104,7 @@ class Pipeline:
         for watch in self._watches:
             await watch.aclose()
         await self._heads.cancel_all()
-        for turns in self._groups:
+        for turns in self._groups.values():
             await turns.stop()
         self.outbox.flush()
         await self.tasks.wait_all(self._settings.stop_timeout_s)
@@ -144,7 +153,7 @@ class Pipeline:
         rules = WakeRules(spec.wake)
         watch = self._world.watch_frames(rules.event_filter, from_revision=from_revision)
         feed = GroupFeed(rules, turns.deliver, self._clock)
-        self._groups.append(turns)
+        self._groups[spec.name] = turns
         self._watches.append(watch)
         self._heads.start(turns.run(), f"turns {spec.name}")
         self._heads.start(feed.run(watch), f"feed {spec.name}")

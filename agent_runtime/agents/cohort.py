@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Cohort:
         self._table = table
         ids = table.column(AGENT_ID).combine_chunks()
         self._ids: pa.Array = ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids
+        self._has_attributes = table.num_columns > 1
         self._rows_of: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -44,6 +45,8 @@ class Cohort:
 
     def read_profile(self, row: int) -> Mapping[str, Any]:
         """Attributes of one row, without its id."""
+        if not self._has_attributes:
+            return {}
         profile: dict[str, Any] = self._table.slice(row, 1).to_pylist()[0]
         del profile[AGENT_ID]
         return profile
@@ -53,6 +56,11 @@ class Cohort:
         if self._rows_of is None:
             self._rows_of = {known: row for row, known in enumerate(self._ids.to_pylist())}
         return self._rows_of.get(agent_id)
+
+
+def split_rows(rows: Rows, size: int) -> Iterator[Rows]:
+    """Pieces of at most `size` rows (or of what belongs to rows), in order."""
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def open_agents(path: Path, rows: tuple[int, int] | None = None) -> pa.Table:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.agent import Agent, GroupInfo
-from agent_runtime.agents.guess_game import read_round
-from agent_runtime.agents.ready import GuessGame, PromptedPlayer, PromptTemplate, load_template, make_rule_player
+from agent_runtime.agents.guess_game import OpenedRound, read_round
+from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template, make_rule_player
+from agent_runtime.llm import Message
 
 if TYPE_CHECKING:
     from ecumene.client import Event
@@ -37,11 +39,9 @@ class PromptedGuesser(Agent):
 
     async def on_event(self, event: Event, turn: Turn) -> None:
         opened = read_round(event)
-        player = PromptedPlayer(_read_template(self.group), opened.game)
-        persona = describe_persona(self.profile)
+        player = _make_player(_describe_prompt(self.group), opened.game)
         answer = await turn.llm.ask(
-            lambda: player.build_messages(persona, opened.number, opened.last_winner),
-            answer_type=player.answer_type,
+            lambda: _build_messages(player, describe_persona(self.profile), opened), answer_type=player.answer_type
         )
         assert isinstance(answer.value, player.answer_type)
         for flag in player.find_flags(answer.value):
@@ -65,14 +65,21 @@ def describe_persona(profile: Mapping[str, Any]) -> str:
     return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 
-def _read_template(group: GroupInfo) -> PromptTemplate:
+def _describe_prompt(group: GroupInfo) -> str:
+    """A template's name, or the template as text: either can be a key of what was made before."""
     source = group.parameters.get("prompt", PROMPT_DEFAULT)
-    return _load_named(source) if isinstance(source, str) else load_template(source)
+    return source if isinstance(source, str) else json.dumps(source)
 
 
-@lru_cache(maxsize=32)
-def _load_named(name: str) -> PromptTemplate:
-    return load_template(name)
+@lru_cache(maxsize=64)
+def _make_player(prompt: str, game: GuessGame) -> PromptedPlayer:
+    return PromptedPlayer(load_template(json.loads(prompt) if prompt.startswith("{") else prompt), game)
+
+
+@lru_cache(maxsize=256)
+def _build_messages(player: PromptedPlayer, persona: str, opened: OpenedRound) -> tuple[Message, ...]:
+    """Agents of the same persona share their messages instead of building and holding the same again."""
+    return player.build_messages(persona, opened.number, opened.last_winner)
 
 
 def _make_fallback(group: GroupInfo, game: GuessGame) -> Any:

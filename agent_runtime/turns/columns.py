@@ -26,7 +26,8 @@ from agent_runtime.turns.deciding import all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, make_no_answer
 from agent_runtime.turns.ledger import TurnEnd
-from agent_runtime.turns.mailboxes import Admission, Mailboxes
+from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms
 
 # Rows that start in one step of the loop: an array operation costs little, a draw an agent some microseconds.
@@ -45,7 +46,7 @@ class ColumnTurns:
         self._linger_s = linger_s
         self._latency = desk.spec.thinking.distribution()
         self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
-        self._starts: deque[tuple[Notice, Rows]] = deque()
+        self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
         self._thinking = ThinkingRows()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -87,6 +88,13 @@ class ColumnTurns:
         for thinkers in self._thinking.take_all():
             await self._close(thinkers, STOPPED)
 
+    def statistics(self) -> TurnsStatistics:
+        """How full the group is."""
+        boxes = self._mailboxes
+        starting = sum(len(rows) for _, rows, _ in self._starts)
+        running = int(boxes.busy.sum()) - starting
+        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
+
     async def _sleep(self) -> None:
         """Until something starts or somebody is done; at most one waking a linger, so that frames fill."""
         self._wake.clear()
@@ -102,7 +110,7 @@ class ColumnTurns:
 
     def _queue(self, notice: Notice, rows: Rows) -> None:
         if len(rows) and not self._is_stopping:
-            self._starts.append((notice, rows))
+            self._starts.append((notice, rows, self._mailboxes.turns[rows]))
             self._wake.set()
 
     def _start_some(self) -> None:
@@ -111,13 +119,12 @@ class ColumnTurns:
             return
         latency = self._latency
         rows_max = START_ROWS if isinstance(latency, FixedLatency) else START_ROWS_DRAWN
-        notice, rows = self._starts.popleft()
+        notice, rows, turns = self._starts.popleft()
         if len(rows) > rows_max:
-            self._starts.appendleft((notice, rows[rows_max:]))
-            rows = rows[:rows_max]
+            self._starts.appendleft((notice, rows[rows_max:], turns[rows_max:]))
+            rows, turns = rows[:rows_max], turns[:rows_max]
         if len(self._starts) < self._desk.notices_waiting_max:
             self._room.set()
-        turns = self._mailboxes.turns[rows]
         delays_ms: Any
         if isinstance(latency, FixedLatency):
             delays_ms = float(latency.ms)

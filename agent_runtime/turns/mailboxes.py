@@ -21,6 +21,9 @@ import numpy.typing as npt
 from agent_runtime.agents.cohort import Rows
 from agent_runtime.model.notices import Notice
 
+Numbers = npt.NDArray[np.int32]
+"""Numbers of turns, one a row. Fixed when a turn starts: what is refused meanwhile takes the next ones."""
+
 NO_ROWS = np.zeros(0, dtype=np.int32)
 
 

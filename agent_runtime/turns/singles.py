@@ -12,12 +12,13 @@ import asyncio
 import numpy as np
 
 from agent_runtime.agents.agent import Agent
-from agent_runtime.agents.cohort import Cohort, Rows
+from agent_runtime.agents.cohort import Cohort, Rows, split_rows
 from agent_runtime.listeners.rules import EVERYONE
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
-from agent_runtime.turns.mailboxes import Admission, Mailboxes
+from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn import Turn
 from agent_runtime.turns.turn_edge import TurnEdge
 
@@ -33,7 +34,7 @@ class SingleTurns:
         self._cohort = cohort
         self._edge = TurnEdge(desk, agent_class)
         self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
-        self._starts: asyncio.Queue[tuple[Notice, Rows]] = asyncio.Queue(desk.notices_waiting_max)
+        self._starts: asyncio.Queue[tuple[Notice, Rows, Numbers]] = asyncio.Queue(desk.notices_waiting_max)
         self._room = asyncio.Semaphore(desk.spec.turns_in_flight_max)
         # In the order of their starts: the first to time out stand in front.
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
@@ -45,25 +46,28 @@ class SingleTurns:
         if whom == EVERYONE:
             starts, refused = self._mailboxes.admit_all(notice)
             for row in refused.tolist():
-                await self._edge.close_unstarted(self._make_turn(row, notice), MAILBOX_FULL)
+                await self._refuse(row, notice)
             if len(starts):
-                await self._starts.put((notice, starts))
+                await self._starts.put((notice, starts, self._mailboxes.turns[starts]))
         elif (row := self._cohort.find_row(whom)) is not None:
             admission = self._mailboxes.admit_one(row, notice)
             if admission is Admission.REFUSED:
-                await self._edge.close_unstarted(self._make_turn(row, notice), MAILBOX_FULL)
+                await self._refuse(row, notice)
             elif admission is Admission.STARTS:
-                await self._starts.put((notice, np.array([row], dtype=np.int32)))
+                alone = np.array([row], dtype=np.int32)
+                await self._starts.put((notice, alone, self._mailboxes.turns[alone]))
 
     async def run(self) -> None:
         """Start turns, as room allows, until cancelled."""
         while True:
-            notice, rows = await self._starts.get()
-            for count, row in enumerate(rows.tolist(), 1):
-                await self._room.acquire()
-                self._desk.tasks.start(self._live(row, notice), f"turn {self._desk.spec.name} {row}")
-                if count % STARTS_A_STEP == 0:
-                    await asyncio.sleep(0)
+            notice, rows, numbers = await self._starts.get()
+            for some, turns in zip(split_rows(rows, STARTS_A_STEP), split_rows(numbers, STARTS_A_STEP), strict=True):
+                ids = self._cohort.select_ids(some).to_pylist()
+                for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
+                    await self._room.acquire()
+                    turn = Turn(self._desk, agent_id, number, notice)
+                    self._desk.tasks.start(self._live(row, turn), f"turn of {agent_id}")
+                await asyncio.sleep(0)
 
     async def sweep(self) -> None:
         """End turns that think for longer than the group allows, until cancelled."""
@@ -85,28 +89,34 @@ class SingleTurns:
                 turn.is_stopped = True
                 task.cancel()
 
-    async def _live(self, row: int, notice: Notice) -> None:
+    def statistics(self) -> TurnsStatistics:
+        """How full the group is."""
+        mailed = int(self._mailboxes.waiting.sum())
+        return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed)
+
+    async def _live(self, row: int, turn: Turn) -> None:
         """The turns of one agent, one at a time, until nothing waits for it."""
         task = asyncio.current_task()
         assert task is not None
-        following: Notice | None = notice
         try:
-            while following is not None and not self._is_stopping:
-                turn = self._make_turn(row, following)
+            while not self._is_stopping:
                 self._running[row] = (task, turn)
                 try:
-                    await self._edge.take_turn(turn, self._agents.get(row), lambda: self._make_agent(row))
+                    await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
                 finally:
                     del self._running[row]
-                following = self._mailboxes.release_one(row)
+                notice = self._mailboxes.release_one(row)
+                if notice is None:
+                    return
+                turn = Turn(self._desk, turn.agent_id, int(self._mailboxes.turns[row]), notice)
         finally:
             self._room.release()
 
-    def _make_turn(self, row: int, notice: Notice) -> Turn:
-        number = int(self._mailboxes.turns[row])
-        return Turn(self._desk, self._cohort.read_id(row), number, notice)
+    async def _refuse(self, row: int, notice: Notice) -> None:
+        turn = Turn(self._desk, self._cohort.read_id(row), int(self._mailboxes.turns[row]), notice)
+        await self._edge.close_unstarted(turn, MAILBOX_FULL)
 
-    def _make_agent(self, row: int) -> Agent:
-        agent = self._edge.agent_class(self._cohort.read_id(row), self._cohort.read_profile(row), self._desk.group)
+    def _make_agent(self, agent_id: str, row: int) -> Agent:
+        agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
         self._agents[row] = agent
         return agent

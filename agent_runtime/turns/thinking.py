@@ -15,6 +15,7 @@ from agent_runtime.agents.cohort import Rows
 from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.latency import LATENCY_STREAM, LatencyDistribution
 from agent_runtime.model.notices import Notice
+from agent_runtime.turns.mailboxes import Numbers
 
 NEVER = float("inf")
 
@@ -26,7 +27,7 @@ class Thinkers:
     notice: Notice
     started_s: float
     rows: Rows
-    turns: npt.NDArray[np.int32]
+    turns: Numbers
     due_s: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class ThinkingRows:
         notice: Notice,
         started_s: float,
         rows: Rows,
-        turns: npt.NDArray[np.int32],
+        turns: Numbers,
         delays_ms: float | npt.NDArray[np.float64],
     ) -> None:
         """Let rows think, all equally long or each its own time."""

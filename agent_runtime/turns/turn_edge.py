@@ -27,6 +27,8 @@ from agent_runtime.turns.turn import Turn
 logger = logging.getLogger("ecumene.runtime")
 
 TRACEBACKS_MAX = 20
+MakeAgent = Callable[[str, int], Agent]
+"""Makes the agent of an id and a row."""
 
 
 class TurnEdge:
@@ -37,12 +39,12 @@ class TurnEdge:
         self.agent_class = agent_class
         self._tracebacks = 0
 
-    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: Callable[[], Agent]) -> None:
-        """One turn, from the notice to its record.
+    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> None:
+        """One turn, from the notice to its record. An agent that is not there yet is made within its turn.
 
         Raises only what ends the worker: that it is cancelled, or that nothing can be recorded any more.
         """
-        end = await self._think(turn, agent, make_agent)
+        end = await self._think(turn, agent, make_agent, row)
         turn.is_committing = True
         await self._finish(turn, end)
 
@@ -50,11 +52,11 @@ class TurnEdge:
         """Record a turn that never ran. The world is told nothing."""
         await self._record(turn, end, (), None)
 
-    async def _think(self, turn: Turn, agent: Agent | None, make_agent: Callable[[], Agent]) -> TurnEnd:
+    async def _think(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> TurnEnd:
         """Run the agent's code; returns how that ended, with the actions that stand in the turn."""
         try:
             if agent is None:
-                agent = make_agent()
+                agent = make_agent(turn.agent_id, row)
             turn.memory = agent.memory
             await agent.on_event(turn.notice.event, turn)
             if turn.is_timed_out:

@@ -1,0 +1,230 @@
+"""A world in this process that answers as a server would, through the SDK's own views; for tests of the runtime.
+
+Keeps entries, the outcome of each producer's last number, and which generation each environment collects.
+Answers wait in `held` while `hold_answers` is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ecumene.client import (
+    Entry,
+    EntryKind,
+    EntryNotFoundError,
+    EnvironmentNotFoundError,
+    ErrorDetails,
+    EventBatch,
+    EventFilter,
+    EventType,
+    FrameResult,
+    GateClosedError,
+    Transacted,
+)
+from env_api.v1 import errors_pb2, events_pb2, operations_pb2, session_pb2
+
+REPORTS = "/game/reports"
+
+
+class FakeWorld:
+    """Stands in for `ecumene.client.World`."""
+
+    def __init__(self) -> None:
+        self.name = "fake"
+        self.revision = 10
+        self.paths = {"/", "/game", REPORTS}
+        self.entries: dict[tuple[str, str], Any] = {}
+        self.outcomes: dict[str, tuple[int, tuple[int, str]]] = {}
+        self.collecting: dict[str, int] = {REPORTS: 1}
+        self.frames = FakeFrames(self)
+        self.watches: list[FakeWatch] = []
+        self.hold_answers = False
+        self.held: list[tuple[asyncio.Future[FrameResult], FrameResult]] = []
+        self.transactions: list[tuple[str, int, list[tuple[str, str, Any]]]] = []
+        self.describes = 0
+
+    def environment(self, path: str) -> FakeEnvironment:
+        return FakeEnvironment(self, path)
+
+    def transaction(self) -> FakeTransaction:
+        return FakeTransaction(self)
+
+    def watch_frames(self, event_filter: EventFilter, *, from_revision: int = 0) -> FakeWatch:
+        watch = FakeWatch(event_filter, from_revision)
+        self.watches.append(watch)
+        return watch
+
+    def emit(self, *events: tuple[EventType, str, str, Any], revision: int | None = None) -> int:
+        """Give all watches events of one revision, (type, path, key, value) each; returns the revision."""
+        self.revision = self.revision + 1 if revision is None else revision
+        frame = events_pb2.EventFrame(count=len(events), through_revision=self.revision)
+        frame.revisions.extend([self.revision] * len(events))
+        for place, (kind, path, key, value) in enumerate(events):
+            frame.paths.append(path)
+            frame.path.append(place)
+            frame.types.append(int(kind))
+            frame.keys.append(key)
+            frame.value_kinds.append(7)
+            frame.blobs.append(json.dumps(value).encode())
+        for watch in self.watches:
+            watch.queue.put_nowait(EventBatch(frame, self.name))
+        return self.revision
+
+    def open_round(self, number: int = 1, *, revision: int | None = None, **more: Any) -> int:
+        """What the guess game emits; the reports' gate collects generation `number` from now on."""
+        self.collecting[REPORTS] = number
+        document = {"round": number, "generation": number, "reports": REPORTS, "ratio": 2 / 3, "offset": 0.0}
+        document |= {"last_winner": None, **more}
+        return self.emit((EventType.BEHAVIOUR, "/game", "round.opened", document), revision=revision)
+
+    def release_answers(self) -> None:
+        """Answer what was held, and hold no more."""
+        self.hold_answers = False
+        for future, result in self.held:
+            if not future.done():
+                future.set_result(result)
+        self.held.clear()
+
+    def reports(self) -> dict[str, Any]:
+        """Entries under the reports' path."""
+        return {key: value for (path, key), value in self.entries.items() if path == REPORTS}
+
+    def apply(self, producer: str, seq: int, generation: int, path: str, key: str, value: Any) -> tuple[int, str, bool]:
+        """One write; returns its revision (0 = none), the reason of a failure, and whether it is a duplicate."""
+        last, outcome = self.outcomes.get(producer, (0, (0, "")))
+        if last == seq:
+            return (*outcome, True)
+        if last > seq:
+            return 0, "SEQUENCE_PASSED", False
+        if path not in self.paths:
+            outcome = 0, "ENVIRONMENT_NOT_FOUND"
+        elif generation and self.collecting.get(path) != generation:
+            outcome = 0, "GATE_CLOSED"
+        else:
+            self.revision += 1
+            self.entries[path, key] = value
+            outcome = self.revision, ""
+        self.outcomes[producer] = seq, outcome
+        return (*outcome, False)
+
+
+class FakeFrames:
+    """Stands in for `FrameWriter`; remembers every block."""
+
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+        self.blocks: list[tuple[list[str], list[Any], int]] = []
+
+    async def submit_block(
+        self,
+        path: str,
+        keys: Sequence[str],
+        values: Sequence[Any],
+        *,
+        producers: Sequence[str],
+        seqs: int,
+        gate_generation: int = 0,
+        add: bool = False,
+    ) -> asyncio.Future[FrameResult]:
+        assert len(set(map(type, values))) == 1, "a block is of one kind"
+        world = self._world
+        self.blocks.append((list(keys), list(values), gate_generation))
+        answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
+        for index, (key, value, producer) in enumerate(zip(keys, values, producers, strict=True)):
+            revision, reason, duplicate = world.apply(producer, seqs, gate_generation, path, key, value)
+            if reason or duplicate:
+                answer.without_revision.append(index)
+                answer.outcomes.append(make_outcome(index, revision, reason, duplicate))
+        answer.revision = world.revision
+        future: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
+        if world.hold_answers:
+            world.held.append((future, FrameResult([answer])))
+        else:
+            future.set_result(FrameResult([answer]))
+        return future
+
+
+def make_outcome(index: int, revision: int, reason: str, duplicate: bool) -> operations_pb2.OpOutcome:
+    outcome = operations_pb2.OpOutcome(index=index, duplicate=duplicate)
+    if reason:
+        outcome.error.reason = errors_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+        outcome.error.code = 9
+    else:
+        outcome.written.revision = revision
+        outcome.written.changed = True
+    return outcome
+
+
+class FakeTransaction:
+    """Stands in for `Transaction`; conditions on the gate are those of its first write."""
+
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+        self._writes: list[tuple[str, str, Any]] = []
+        self._generations: list[tuple[str, int]] = []
+
+    def set(self, path: str, key: str, value: Any, *, gate_generation: int = 0) -> None:
+        self._writes.append((path, key, value))
+        self._generations.append((path, gate_generation))
+
+    append = increment = set
+
+    async def commit(self, *, producer: str, seq: int) -> Transacted:
+        world = self._world
+        world.transactions.append((producer, seq, self._writes))
+        for path, generation in self._generations:
+            if generation and world.collecting.get(path) != generation:
+                raise GateClosedError(ErrorDetails(reason="GATE_CLOSED"))
+        revision = 0
+        duplicate = False
+        for path, key, value in self._writes:
+            revision, _, duplicate = world.apply(producer, seq, 0, path, key, value)
+            world.entries[path, key] = world.entries.get((path, key), value) if duplicate else value
+            world.outcomes.pop(producer, None)
+        world.outcomes[producer] = seq, (revision, "")
+        return Transacted(revision=revision, duplicate=duplicate)
+
+
+class FakeEnvironment:
+    """Stands in for `Environment`."""
+
+    def __init__(self, world: FakeWorld, path: str) -> None:
+        self._world = world
+        self.path = path
+
+    async def describe(self) -> None:
+        self._world.describes += 1
+        if self.path not in self._world.paths:
+            raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
+
+    async def get(self, key: str) -> Entry:
+        if (self.path, key) not in self._world.entries:
+            raise EntryNotFoundError(ErrorDetails(reason="ENTRY_NOT_FOUND"))
+        return Entry(self.path, key, EntryKind.VALUE, self._world.entries[self.path, key], 1, 1, 1)
+
+    async def value(self, key: str, default: Any = None) -> Any:
+        return self._world.entries.get((self.path, key), default)
+
+
+class FakeWatch:
+    """Stands in for `FrameWatch`."""
+
+    def __init__(self, event_filter: EventFilter, from_revision: int) -> None:
+        self.event_filter = event_filter
+        self.from_revision = from_revision
+        self.queue: asyncio.Queue[EventBatch | None] = asyncio.Queue()
+
+    def __aiter__(self) -> FakeWatch:
+        return self
+
+    async def __anext__(self) -> EventBatch:
+        batch = await self.queue.get()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def aclose(self) -> None:
+        self.queue.put_nowait(None)

@@ -1,0 +1,116 @@
+"""Agents that do one thing each, as tests need them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ecumene.client import Event
+
+from agent_runtime.agents.agent import Agent, RuleAgents
+from agent_runtime.agents.ready import NumberAnswer
+from agent_runtime.llm import Message
+from agent_runtime.llm.draws import Draw
+from agent_runtime.llm.requests import ModelRequest
+from agent_runtime.turns.turn import Turn
+
+
+class Moody(Agent):
+    """Does what the first part of its id says."""
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        mood = self.id.split("-")[0]
+        if mood == "raise":
+            raise RuntimeError("no luck\ntoday")
+        if mood == "hang":
+            await asyncio.get_running_loop().create_future()
+        if mood == "stubborn":
+            while not turn.is_timed_out:
+                try:
+                    await asyncio.sleep(0.01)
+                except asyncio.CancelledError:
+                    pass
+        if mood == "nan":
+            turn.report(float("nan"))
+        if mood == "nowhere":
+            turn.act("go", "/nowhere", self.id, 1.0)
+        if mood == "two":
+            turn.act("say", "/game", self.id, "hello")
+            turn.report(2.0)
+        if mood == "number":
+            turn.report(float(self.id.split("-")[1]))
+
+
+class FallsBack(Moody):
+    """The same, with a fallback."""
+
+    def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
+        turn.report(7.0)
+        return True
+
+
+class Slow(Agent):
+    """Waits for `gate`, and notes which turns run at a time and what woke them."""
+
+    gate: ClassVar[asyncio.Event]
+    running: ClassVar[dict[str, int]] = defaultdict(int)
+    most: ClassVar[int] = 0
+    seen: ClassVar[dict[str, list[int]]] = defaultdict(list)
+
+    @classmethod
+    def reset(cls) -> None:
+        cls.gate = asyncio.Event()
+        cls.running.clear()
+        cls.seen.clear()
+        cls.most = 0
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        Slow.running[self.id] += 1
+        Slow.most = max(Slow.most, Slow.running[self.id])
+        Slow.seen[self.id].append(turn.revision)
+        await Slow.gate.wait()
+        Slow.running[self.id] -= 1
+        turn.report(1.0)
+
+
+class Listener(Agent):
+    """Notes the keys of the events of each turn."""
+
+    heard: ClassVar[list[tuple[str, list[str]]]] = []
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        Listener.heard.append((self.id, [heard.key for heard in turn.events]))
+
+
+class Asker(Agent):
+    """Asks its model for a number."""
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        answer = await turn.llm.ask([Message("user", "a number?")], answer_type=NumberAnswer)
+        assert isinstance(answer.value, NumberAnswer)
+        turn.report(answer.value.number)
+
+
+class AskerFallsBack(Asker):
+    def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
+        turn.report(0.5)
+        return True
+
+
+class Rule(RuleAgents):
+    """The number in the id; refuses to be asked together with `bad`, and gives NaN for `nan`."""
+
+    def decide_many(self, agent_ids: Sequence[str], event: Event) -> list[Any]:
+        if "bad" in agent_ids:
+            raise RuntimeError("bad agent")
+        return [float("nan") if name == "nan" else float(name.split("-")[1]) for name in agent_ids]
+
+
+def answer_number(request: ModelRequest, draw: Draw) -> dict[str, float]:
+    return {"number": 12.5}
+
+
+def answer_garbage(request: ModelRequest, draw: Draw) -> str:
+    return "no number, sorry"

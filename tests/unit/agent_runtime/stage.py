@@ -1,0 +1,97 @@
+"""Sets a pipeline on a fake world, for tests that tell of turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from ecumene.client import World
+from ecumene.client.records import TurnStatus
+
+from agent_runtime.model.clock import Clock
+from agent_runtime.pipeline import Pipeline
+from agent_runtime.recording import Recorder
+from agent_runtime.settings import Launch, WorkerConfig, parse_launch
+from tests.unit.agent_runtime.fake_world import FakeWorld
+
+WAKE = ({"path": "/game", "types": ["behaviour"], "key": "round.opened"},)
+PLAYERS = "tests.unit.agent_runtime.players"
+
+
+def write_agents(path: Path, ids: Sequence[str], **attributes: Sequence[Any]) -> Path:
+    """An Arrow file of agents."""
+    table = pa.table({"agent_id": pa.array(list(ids), pa.string()), **attributes})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def make_launch(
+    folder: Path, agent: str, ids: Sequence[str], *, models: Mapping[str, Any] | None = None, **group: Any
+) -> Launch:
+    """A launch of one group, `g`."""
+    agents = write_agents(folder / "agents.arrow", ids)
+    spec = {"name": "g", "agent": agent, "agents": str(agents), "wake": list(WAKE), **group}
+    if models:
+        spec.setdefault("model", next(iter(models)))
+    return parse_launch({"run": "r", "groups": [spec], "models": models or {}, "worker": {"stop_timeout_s": 2}})
+
+
+class Stage:
+    """A running pipeline, its world, and what was recorded once it has stopped."""
+
+    def __init__(self, pipeline: Pipeline, world: FakeWorld, folder: Path) -> None:
+        self.pipeline = pipeline
+        self.world = world
+        self._folder = folder
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        return {status.value: count for status, count in self.pipeline.ledger.statuses.items()}
+
+    async def wait_turns(self, count: int) -> None:
+        """Until so many turns have ended."""
+        await wait_until(lambda: sum(self.pipeline.ledger.statuses.values()) >= count)
+
+    def read(self, table: str) -> list[dict[str, Any]]:
+        """Recorded rows; call it after the stage has closed."""
+        folder = self._folder / table
+        rows: list[dict[str, Any]] = ds.dataset(folder).to_table().to_pylist() if any(folder.glob("*")) else []
+        return rows
+
+
+async def wait_until(holds: Any, timeout_s: float = 10.0) -> None:
+    """Let the loop run until something holds; fails after `timeout_s`."""
+    async with asyncio.timeout(timeout_s):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def set_stage(folder: Path, launch: Launch, world: FakeWorld | None = None) -> AsyncIterator[Stage]:
+    """Start the pipeline of a launch, with recording; stop it at the end."""
+    world = world or FakeWorld()
+    recorder = Recorder(folder / "rec", run=launch.run, source="w")
+    recorder.start()
+    shares = {group.name: (0, pa.ipc.open_file(str(group.agents)).read_all().num_rows) for group in launch.groups}
+    config = WorkerConfig(server="", world="fake", index=0, launch=launch, shares=shares)
+    pipeline = Pipeline(config, cast(World, world), recorder, Clock.system())
+    try:
+        await pipeline.start()
+        yield Stage(pipeline, world, folder / "rec")
+    finally:
+        await pipeline.stop()
+        await asyncio.to_thread(recorder.close)
+
+
+def by_agent(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Status of each agent's (only) turn."""
+    return {row["agent"]: row["status"] for row in rows}
+
+
+ALL_STATUSES = {status.value for status in TurnStatus}
