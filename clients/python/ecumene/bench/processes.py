@@ -1,0 +1,126 @@
+"""Processes of a benchmark: starting and ending them, and what they use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ecumene.client.errors import EcumeneError
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class BenchError(EcumeneError):
+    """A benchmark could not be carried out; the message says which part failed and how."""
+
+
+class Child:
+    """One of our programs, running: it speaks in JSON lines, and ends when its standard input does."""
+
+    def __init__(self, module: str, process: asyncio.subprocess.Process) -> None:
+        self._module = module
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    async def read(self, timeout_s: float) -> dict[str, Any]:
+        """The next line that it prints.
+
+        Raises BenchError if it ends first or takes too long.
+        """
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(timeout_s):
+                line = await self._process.stdout.readline()
+        except TimeoutError as error:
+            raise BenchError(f"{self._module} said nothing for {timeout_s:g} s") from error
+        if not line:
+            raise BenchError(f"{self._module} failed: {await _read_last_line(self._process)}")
+        document: dict[str, Any] = json.loads(line)
+        return document
+
+    def go(self) -> None:
+        """Send it an empty line: it may begin."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+
+
+@asynccontextmanager
+async def run_child(module: str, arguments: Iterable[str]) -> AsyncIterator[Child]:
+    """Run one of our programs; it is gone when the block is left."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Child(module, process)
+    finally:
+        await _end(process)
+
+
+def read_cpu_s(pid: int) -> float:
+    """User and system time of a process so far, its children that have ended included; steps of a tick (10 ms)."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+    return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
+
+
+def read_anonymous_bytes(pid: int) -> int:
+    """Memory that a process holds and no file backs (RssAnon); 0 if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon:")), 0)
+
+
+def list_tree(pid: int) -> list[int]:
+    """A process and all below it that live now."""
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return []
+
+
+@asynccontextmanager
+async def make_directory() -> AsyncIterator[Path]:
+    """A directory for the block; removed with all that is in it."""
+    directory = await asyncio.to_thread(tempfile.mkdtemp, prefix="ecumene-bench-")
+    try:
+        yield Path(directory)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _read_last_line(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "no message"

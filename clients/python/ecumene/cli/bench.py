@@ -1,0 +1,72 @@
+"""`ecumene bench env | round`: measure this machine, each figure beside its bare limit."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+from ecumene.bench.env_bench import bench_env
+from ecumene.bench.results import Report, Result
+from ecumene.bench.round_bench import AGENTS, bench_round
+from ecumene.cli.connecting import JsonOption
+from ecumene.cli.failures import Interrupted
+from ecumene.cli.tables import print_json, print_table
+
+QuickOption = Annotated[bool, typer.Option("--quick", help="One small sample each: shows that it works.")]
+
+bench = typer.Typer(name="bench", help="Measure, beside the bare limit of this machine.", no_args_is_help=True)
+
+
+@bench.command("env")
+def env(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """Durable ops a second through the SDK, beside a lean engine with the same load."""
+    _show(bench_env(is_quick=quick, note=_note), as_json=as_json)
+
+
+@bench.command("round")
+def round_(
+    agents: Annotated[int, typer.Option(help="How many agents report.", min=1)] = AGENTS,
+    limit: Annotated[bool, typer.Option("--limit/--no-limit", help="Measure the lean sleepers too.")] = True,
+    cost: Annotated[bool, typer.Option("--cost/--no-cost", help="Also smaller rounds, to see how cost grows.")] = True,
+    as_json: JsonOption = False,
+    quick: QuickOption = False,
+) -> None:
+    """One round of the demo's game: all agents wake, think for one second, and report into a gate."""
+    work = bench_round(agents=agents, with_limit=limit, with_cost=cost, is_quick=quick, note=_note)
+    _show(work, as_json=as_json)
+
+
+def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> None:
+    try:
+        report = asyncio.run(work)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    if as_json:
+        print_json(report.to_document())
+        return
+    machine = report.machine
+    kept = ("python", "grpcio", "protobuf", "lmdb", "loop")
+    print(f"{machine['cpu']}, {machine['cores']} cores, " + ", ".join(f"{name} {machine[name]}" for name in kept))
+    columns = ("name", "value", "unit", "limit", "of limit", "goal", "met", "cpu µs/op (server, client)")
+    print_table(columns, [_make_row(result) for result in report.results], title=f"bench {report.bench}")
+
+
+def _make_row(result: Result) -> list[object]:
+    share = None if result.share is None else f"{result.share:.0%}"
+    goal = result.goal.describe() if result.goal else None
+    server, client = result.details.get("server_us_op"), result.details.get("client_us_op")
+    cpu = None if server is None or client is None else f"{server:.2f}, {client:.2f}"
+    limit = None if result.limit is None else _shorten(result.limit)
+    return [result.name, _shorten(result.value), result.unit, limit, share, goal, result.meets_goal, cpu]
+
+
+def _shorten(value: float) -> float | int:
+    return round(value) if value >= 1000 else float(f"{value:.4g}")
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
