@@ -109,3 +109,10 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def told_version(self, row: int) -> int:
+        """The version that the writer of this row was told: none after a deletion."""
+        return 0 if self.types[row] in _DELETIONS else self.versions[row]
+
+
+_DELETIONS: Final = (EventType.ENVIRONMENT_DELETED, EventType.ENTRY_DELETED)

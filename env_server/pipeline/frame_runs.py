@@ -85,7 +85,7 @@ class FrameRun:
             self._tree.advance()
         self._took(index, written.changed)
         self._keep(index, written)
-        plain = written.changed and written.value is None and not written.sequence
+        plain = written.changed and self._rows_tell(written)
         if not plain or self._late is not None or self._effects is not None:
             self.answer.outcomes.append(Listed(index, written))
 
@@ -143,15 +143,18 @@ class FrameRun:
         return True
 
     @contextmanager
-    def late(self, index: int) -> Iterator[None]:
-        """Around the end of an op that had to wait: its outcome becomes a part of its own."""
+    def late(self, index: int, first_row: int | None = None) -> Iterator[None]:
+        """Around the end of an op that had to wait: its outcome becomes a part of its own.
+
+        `first_row` is its first row in the open group, if it has written any already.
+        """
         if self._during:  # it ended within the frame's own pass after all
             self._tickets.pop(index, None)
             self._producers.in_flight.pop(self._identity(index), None)
             yield
             return
         first = self.answer
-        row = len(self._tree.changes)
+        row = len(self._tree.changes) if first_row is None else first_row
         self._late = index
         self.answer = Answer(first.seq, first.count, self._tree.revision)
         try:
@@ -241,8 +244,7 @@ class FrameRun:
         if not written.changed or written.value is not None or written.sequence:
             return False
         changes = self._tree.changes
-        first = bisect_left(changes.revisions, written.revision)
-        return changes.versions[first] == written.version
+        return changes.told_version(bisect_left(changes.revisions, written.revision)) == written.version
 
     def _keep_answer(self, answer: Answer) -> None:
         # A copy when the answer still grows: the record and the tables are encoded later.
@@ -316,10 +318,10 @@ class FrameRun:
     def _versions(self) -> list[int]:
         """The version after each op's write, which its first row tells; 0 for ops without one."""
         changes = self._tree.changes
-        versions = [0] * len(self.frame.keys)
+        versions = list(self.answer.versions or ()) or [0] * len(self.frame.keys)  # a repetition adds to the first try
         rows = len(changes) - self._row
-        for op, version in zip(reversed(self._owners(rows)), reversed(changes.versions), strict=False):
-            versions[op] = version
+        for row, op in reversed(list(enumerate(self._owners(rows), self._row))):
+            versions[op] = changes.told_version(row)
         for listed in self.answer.outcomes:
             if isinstance(listed.outcome, Written):
                 versions[listed.index] = listed.outcome.version

@@ -132,6 +132,7 @@ class _Call:
         self._targets = targets
         self._companions = companions
         self._has_slot = False
+        self._first_row: int | None = None
         self.ticket = Ticket(keys, self.has_keys, run.frame.client_id)
 
     def try_withdraw(self) -> bool:
@@ -173,13 +174,14 @@ class _Call:
         if not writes:
             return False
         check_staged(writes, owner._limits)
+        self._first_row = len(owner._tree.changes)
         return apply_writes(owner._tree, owner.check_kind, (), writes)[1]
 
     def ended(self, outcome: Outcome) -> None:
         """The operation has its outcome: answers it and frees keys and slot."""
         owner = self._owner
         try:
-            with self._run.late(self._index):
+            with self._run.late(self._index, self._first_row):
                 if isinstance(outcome, WorldError):
                     raise outcome
                 assert isinstance(outcome, Invoked)

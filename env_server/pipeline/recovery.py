@@ -53,7 +53,7 @@ def _replay_identities(record: Changes, producers: Producers, sessions: Sessions
         if not producer or identity == last or identity in frames:
             continue
         last = identity
-        producers.replay(producer, identity[1], Written(record.revisions[row], record.versions[row]))
+        producers.replay(producer, identity[1], Written(record.revisions[row], record.told_version(row)))
     for producer, seq, outcome in record.outcomes:
         producers.replay(producer, seq, outcome)
     for kept in record.answers:
