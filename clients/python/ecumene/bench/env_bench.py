@@ -70,7 +70,7 @@ CASES = (
         EnvCase(
             f"ops_held_{count}",
             _load("held", min(400 * count, 10_240), clients=count),
-            8 * count,
+            2 * count,
             Goal(share_at_least=0.9),
             has_limit=False,
         )

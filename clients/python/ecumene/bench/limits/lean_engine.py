@@ -26,7 +26,6 @@ STATE_KEYS_MAX = 65_536
 _NUMBER = struct.Struct(">Q")
 _STATE = struct.Struct(">Qd")
 
-Done = "asyncio.Future[None]"
 State = list[tuple[bytes, bytes]]
 
 
@@ -76,8 +75,9 @@ class LeanLog:
         self._log = self._env.open_db(b"log")
         self._state = self._env.open_db(b"state")
         self._loop = loop
-        self._queue: SimpleQueue[tuple[bytes, State, asyncio.Future[None]]] = SimpleQueue()
-        threading.Thread(target=self._run, name="lean-writer", daemon=True).start()
+        self._queue: SimpleQueue[tuple[bytes, State, asyncio.Future[None]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="lean-writer", daemon=True)
+        self._thread.start()
 
     def append(self, record: bytes, state: State) -> asyncio.Future[None]:
         """Queue a record; the future is done when it is on the disk."""
@@ -85,13 +85,20 @@ class LeanLog:
         self._queue.put((record, state, done))
         return done
 
+    def close(self) -> None:
+        """Return when everything queued is on the disk and the files are closed."""
+        self._queue.put(None)
+        self._thread.join()
+        self._env.close()
+
     def _run(self) -> None:
         number = 0
-        while True:
-            group = [self._queue.get()]
+        while (one := self._queue.get()) is not None:
+            group = [one]
             try:
-                while True:
-                    group.append(self._queue.get_nowait())
+                while (one := self._queue.get_nowait()) is not None:
+                    group.append(one)
+                self._queue.put(None)  # to end with, after this group
             except Empty:
                 pass
             with self._env.begin(write=True) as transaction:

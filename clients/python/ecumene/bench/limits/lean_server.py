@@ -75,7 +75,8 @@ class _Handlers(grpc.GenericRpcHandler):
 
 async def serve(directory: Path) -> None:
     """Serve until the parent is gone."""
-    engine = LeanEngine(LeanLog(directory, asyncio.get_running_loop()))
+    log = LeanLog(directory, asyncio.get_running_loop())
+    engine = LeanEngine(log)
     options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
     server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers((LeanService(engine).handlers(),))
@@ -90,6 +91,7 @@ async def serve(directory: Path) -> None:
         while await parent.wait_for_go():
             pass
     await server.stop(0)
+    log.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""Results: medians, goals, and their JSON."""
+
+from __future__ import annotations
+
+from ecumene.bench.results import Goal, Report, Result
+
+
+def test_a_goal_counts_only_what_it_names() -> None:
+    assert Goal().is_met(0.0, None)
+    assert Goal(at_least=10).is_met(10.0, None)
+    assert not Goal(at_least=10).is_met(9.9, None)
+    assert Goal(at_most=4).is_met(4.0, None)
+    assert not Goal(at_most=4).is_met(4.1, None)
+
+
+def test_a_share_is_of_the_limit_and_left_out_without_one() -> None:
+    assert not Goal(share_at_least=0.5).is_met(49.0, 100.0)
+    assert Goal(share_at_least=0.5).is_met(50.0, 100.0)
+    assert Goal(share_at_least=0.5).is_met(1.0, None)
+    assert not Goal(share_at_most=1.3).is_met(1.4, 1.0)
+
+
+def test_both_parts_of_a_goal_must_be_met() -> None:
+    both = Goal(at_least=250_000, share_at_least=0.5)
+    assert both.is_met(260_000, 500_000)
+    assert not both.is_met(260_000, 600_000)
+    assert both.describe() == "≥ 250,000, ≥ 50% of limit"
+
+
+def test_a_document_has_every_field_and_no_noise() -> None:
+    result = Result("wall_s", 1.23456789, "s", 1.0, Goal(at_most=2), {}, [1.23456789, 2], {"cpu_s": 0.1})
+    document = Report("round", {"cores": 2}, [result]).to_document()
+    assert document["results"] == [
+        {
+            "name": "wall_s",
+            "value": 1.23457,
+            "unit": "s",
+            "limit": 1.0,
+            "goal": {"at_most": 2},
+            "meets_goal": True,
+            "peers": {},
+            "samples": [1.23457, 2.0],
+            "details": {"cpu_s": 0.1},
+        }
+    ]
+
+
+def test_without_limit_and_goal_there_is_neither_share_nor_judgement() -> None:
+    result = Result("setup_s", 5.0, "s")
+    assert result.share is None
+    assert result.meets_goal is None
+    assert result.to_document()["goal"] is None
