@@ -12,10 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.dataset as ds
 import pytest
 from ecumene.cli import app
 from ecumene.client.records import RunState, read_manifest
+from ecumene.launch import ServiceEndedError
 from ecumene.sim import GamePlan, RoundResult, RunOptions, RunOutcome, parse_spec, run
 
 from tests.journey.conftest import RunningServer
@@ -166,8 +168,6 @@ async def test_two_runs_may_follow_each_other_in_one_world(tmp_path: Path, serve
 
 
 async def test_a_runtime_that_dies_fails_the_run_in_one_line_and_keeps_it(tmp_path: Path) -> None:
-    from ecumene.launch import ServiceEndedError
-
     class Killer(Silent):
         """Kills the runtime when the first round is over."""
 
@@ -178,11 +178,9 @@ async def test_a_runtime_that_dies_fails_the_run_in_one_line_and_keeps_it(tmp_pa
             self.directory = directory
 
         def round_closed(self, result: RoundResult) -> None:
-            """Now."""
-            import psutil
-
+            """Now; rounds may go on until the loss is noticed, and then it is a zombie."""
             for child in psutil.Process().children():
-                if "runtime" in child.cmdline():
+                if child.status() != psutil.STATUS_ZOMBIE and "runtime" in child.cmdline():
                     child.kill()
 
     killer = Killer()
