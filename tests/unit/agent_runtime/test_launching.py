@@ -1,0 +1,82 @@
+"""Sharing agents out to workers, and checks of a launch as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_runtime.launching import plan_workers, split_evenly
+from agent_runtime.model.errors import LaunchError
+from agent_runtime.settings import parse_launch
+from tests.unit.agent_runtime.stage import write_agents
+
+
+def make(folder: Path, ids: dict[str, list[str]], *, workers: int = 2, **more: Any) -> Any:
+    groups = [
+        {"name": name, "agent": "random", "agents": str(write_agents(folder / f"{name}.arrow", names)), "wake": [{}]}
+        for name, names in ids.items()
+    ]
+    for group in groups:
+        group.update(more.get(str(group["name"]), {}))
+    models = {"small": {"provider": "local", "model": "small"}}
+    return parse_launch({"run": "r", "workers": workers, "groups": groups, "models": models})
+
+
+def test_every_agent_is_in_exactly_one_share_and_shares_are_even() -> None:
+    for rows in (0, 1, 7, 1000):
+        for parts in (1, 2, 3, 8):
+            shares = split_evenly(rows, parts)
+            assert [row for first, end in shares for row in range(first, end)] == list(range(rows))
+            sizes = [end - first for first, end in shares]
+            assert max(sizes) - min(sizes) <= 1
+
+
+def test_each_worker_gets_its_rows_of_each_group(tmp_path: Path) -> None:
+    launch = make(tmp_path, {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}, a={"rows": [1, 3]})
+    configs = plan_workers(launch, "host:1", "w")
+    assert [config.shares for config in configs] == [{"a": (1, 2), "b": (0, 1)}, {"a": (2, 3), "b": (1, 2)}]
+
+
+def test_agents_of_a_local_model_live_in_the_first_worker(tmp_path: Path) -> None:
+    local = {"agent": "prompted-player", "model": "small"}
+    configs = plan_workers(make(tmp_path, {"a": ["a1", "a2"]}, a=local), "host:1", "w")
+    assert [config.shares for config in configs] == [{"a": (0, 2)}, {}]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ({"a": ["x", "x"]}, "stands in two rows"),
+        ({"a": ["x"], "b": ["x"]}, "'x' stands in two groups"),
+        ({"a": ["ok", "not ok"]}, "row 1: 'not ok' is no agent id"),
+        ({"a": ["x" * 65]}, "is no agent id"),
+    ],
+)
+def test_bad_ids_are_refused_before_anything_starts(tmp_path: Path, ids: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        plan_workers(make(tmp_path, ids), "host:1", "w")
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ({"agent": "nobody"}, "no agent class 'nobody' is installed; there are .*level-k"),
+        ({"agent": "json:loads"}, "is no class of agents"),
+        ({"agent": "no.such.module:Class"}, "cannot load"),
+        ({"agent": "level-k"}, "groups.a.parameters: level-k: needs level"),
+        ({"agent": "prompted-player", "parameters": {"prompt": "p99"}}, "p99"),
+        ({"rows": [0, 9]}, r"\[0, 9\) is not among them"),
+    ],
+)
+def test_what_would_fail_in_every_worker_fails_before(tmp_path: Path, group: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        plan_workers(make(tmp_path, {"a": ["x"]}, a=group), "host:1", "w")
+
+
+def test_a_file_that_is_no_table_of_agents_is_refused(tmp_path: Path) -> None:
+    launch = make(tmp_path, {"a": ["x"]})
+    launch.groups[0].agents.write_bytes(b"nothing")
+    with pytest.raises(LaunchError, match="not an Arrow IPC file"):
+        plan_workers(launch, "host:1", "w")

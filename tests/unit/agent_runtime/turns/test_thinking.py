@@ -1,0 +1,53 @@
+"""Deadlines of many rows: nobody early, nobody lost."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from agent_runtime.llm.draws import Draw
+from agent_runtime.llm.latency import LATENCY_STREAM, LognormalLatency
+from agent_runtime.model.notices import Notice
+from agent_runtime.turns.thinking import NEVER, ThinkingRows, draw_delays_ms
+
+NOTICE = Notice(1, (), 0.0, None, None)
+
+
+def test_every_row_is_done_once_and_never_early(seed: int) -> None:
+    chance = random.Random(seed)
+    thinking = ThinkingRows()
+    due: dict[int, float] = {}
+    for start in range(0, 5000, 500):
+        rows = np.arange(start, start + 500, dtype=np.int32)
+        delays = np.array([chance.uniform(0, 3000) for _ in rows])
+        thinking.add(NOTICE, start / 1000, rows, rows + 1, delays)
+        due.update(zip(rows.tolist(), (start / 1000 + delays / 1000).tolist(), strict=True))
+    done: dict[int, float] = {}
+    now_s = 0.0
+    while thinking.next_due_s != NEVER:
+        now_s = max(now_s + 0.005, thinking.next_due_s)
+        for thinkers in thinking.take_due(now_s):
+            assert (thinkers.turns == thinkers.rows + 1).all()
+            assert not done.keys() & set(thinkers.rows.tolist())
+            done.update(dict.fromkeys(thinkers.rows.tolist(), now_s))
+    assert done.keys() == due.keys()
+    assert all(due[row] <= done[row] <= due[row] + 0.0051 for row in due)
+
+
+def test_rows_that_think_equally_long_are_done_together_in_their_order() -> None:
+    thinking = ThinkingRows()
+    thinking.add(NOTICE, 1.0, np.arange(3, dtype=np.int32), np.ones(3, dtype=np.int32), 1000.0)
+    assert thinking.take_due(1.999) == []
+    (done,) = thinking.take_due(2.0)
+    assert done.rows.tolist() == [0, 1, 2]
+    assert thinking.next_due_s == NEVER
+
+
+def test_a_rule_agent_thinks_as_long_as_a_scripted_model_of_its_seed() -> None:
+    latency = LognormalLatency(1000.0, 0.5)
+    delays = draw_delays_ms(latency, 7, ["ann", "bob"], [1, 2])
+    assert delays.tolist() == [
+        latency.sample_ms(Draw(7, "ann", 1, 0, LATENCY_STREAM)),
+        latency.sample_ms(Draw(7, "bob", 2, 0, LATENCY_STREAM)),
+    ]
