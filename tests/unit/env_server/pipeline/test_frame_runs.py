@@ -89,8 +89,8 @@ def test_the_first_part_never_tells_an_effect_that_is_not_durable_yet(stand: Sta
     seen: list[tuple[int, list[int]]] = []
     while not sent.done:
         stand.clock.step()
-        for part in sent.parts[len(seen) :]:
-            seen.append((stand.world.durable_revision, [listed.index for listed in part.outcomes]))
+        now = stand.world.durable_revision
+        seen += [(now, [listed.index for listed in part.outcomes]) for part in sent.parts[len(seen) :]]
     assert seen == [(first_group, []), (first_group + 1, [1])]
     assert sent.parts[0].pending == [1]
     assert sent.parts[0].without_revision == []
