@@ -11,7 +11,8 @@ Change = Literal["set", "append", "increment"]
 
 REPORT = "report"
 NO_ANSWER = "no_answer"
-TURN_ACTIONS_MAX = 128
+# An op holds 128 writes; one is kept for the report that a turn may owe.
+TURN_ACTIONS_MAX = 127
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,24 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ecumene.client import Value
-from ecumene.client.records import ACTIONS, CALLS, TURNS, Table, TurnStatus
+from ecumene.client.records import ACTIONS, CALLS, TURNS, TurnStatus
 
 from agent_runtime.model.actions import Action
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.notices import Notice
 from agent_runtime.recording import Recorder, TableBuffer
 
+if TYPE_CHECKING:
+    from agent_runtime.turns.turn import Turn
+
 ROWS_HELD_MAX = 512
+# As the tables state them; `run` is the recorder's to add. `close_turn` gives its rows in this order.
+TURN_NAMES, ACTION_NAMES, CALL_NAMES = (
+    tuple(column.name for column in table.columns if column.name != "run") for table in (TURNS, ACTIONS, CALLS)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +37,23 @@ class TurnEnd:
 
 
 class _Rows:
-    """Rows of one table, held until they are worth handing on."""
+    """Rows of one table, held until they are worth handing on; tuples, which turn into columns at once."""
 
-    def __init__(self, table: Table) -> None:
-        self._names = [column.name for column in table.columns if column.name != "run"]
-        self._rows: list[Mapping[str, Any]] = []
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._rows: list[tuple[Any, ...]] = []
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: tuple[Any, ...]) -> None:
+        """One row, in the order of the names."""
         self._rows.append(row)
 
-    def take(self) -> dict[str, list[Any]]:
-        """What is held, in columns; columns are made at once, a row at a time costs ten times as much."""
+    def take(self) -> dict[str, tuple[Any, ...]]:
+        """What is held, in columns."""
         rows, self._rows = self._rows, []
-        return {name: [row.get(name) for row in rows] for name in self._names}
+        return dict(zip(self._names, zip(*rows, strict=True), strict=True))
 
 
 class Ledger:
@@ -57,7 +65,7 @@ class Ledger:
     def __init__(self, recorder: Recorder | None, clock: Clock) -> None:
         self._recorder = recorder
         self._clock = clock
-        self._turns, self._actions, self._calls = _Rows(TURNS), _Rows(ACTIONS), _Rows(CALLS)
+        self._turns, self._actions, self._calls = _Rows(TURN_NAMES), _Rows(ACTION_NAMES), _Rows(CALL_NAMES)
         self._order = asyncio.Lock()
         self.statuses: Counter[TurnStatus] = Counter()
         self.actions_done = 0
@@ -70,40 +78,38 @@ class Ledger:
         return self._recorder is not None
 
     async def close_turn(
-        self, row: Mapping[str, Any], end: TurnEnd, actions: Sequence[Action], revision: int | None, notice: Notice
+        self, turn: Turn, model: str | None, end: TurnEnd, actions: Sequence[Action], revision: int | None
     ) -> None:
-        """One turn: `row` has its agent, number and what its model cost; `revision` is that of its commit."""
+        """One turn that asked `model`, if any, and did `actions` in the commit of `revision`, if any."""
         self.statuses[end.status] += 1
-        self.prompt_tokens += row.get("prompt_tokens", 0)
-        self.completion_tokens += row.get("completion_tokens", 0)
+        self.prompt_tokens += turn.prompt_tokens
+        self.completion_tokens += turn.completion_tokens
         if revision is not None:
             self.actions_done += len(actions)
         if self._recorder is None:
             return
+        notice, agent, number = turn.notice, turn.agent_id, turn.number
         for seq, action in enumerate(actions):
-            self._actions.add(
-                {
-                    "agent": row["agent"],
-                    "turn": row["turn"],
-                    "seq": seq,
-                    "round": notice.round,
-                    "action": action.name,
-                    "path": action.path,
-                    "key": action.key,
-                    "commit_revision": revision,
-                    **spread_value(action.value),
-                }
-            )
+            named = (action.name, action.path, action.key)
+            self._actions.add((agent, number, seq, notice.round, *named, *spread_value(action.value), revision))
         self._turns.add(
-            {
-                **row,
-                "round": notice.round,
-                "observation_revision": notice.revision,
-                "sim_time_ns": notice.sim_time_ns,
-                "status": end.status.value,
-                "reason": end.reason,
-                "latency_ms": (self._clock.now_s() - notice.received_s) * 1000,
-            }
+            (
+                agent,
+                number,
+                notice.round,
+                notice.revision,
+                notice.sim_time_ns,
+                self._clock.wall_ns(turn.started_s),
+                end.status.value,
+                end.reason,
+                turn.attempts,
+                turn.prompt_tokens,
+                turn.completion_tokens,
+                (self._clock.now_s() - notice.received_s) * 1000,
+                model,
+                turn.mode,
+                ",".join(turn.flags) if turn.flags else None,
+            )
         )
         if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
             await self.flush()
@@ -111,7 +117,7 @@ class Ledger:
     def add_call(self, row: Mapping[str, Any]) -> None:
         """One model call of a turn that has not ended yet."""
         if self._recorder is not None:
-            self._calls.add(row)
+            self._calls.add(tuple(map(row.get, CALL_NAMES)))
 
     async def close_many(
         self,
@@ -190,18 +196,18 @@ async def _hand_on(rows: _Rows, buffer: TableBuffer) -> None:
         await buffer.put(rows.take(), count)
 
 
-def spread_value(value: Value) -> dict[str, Any]:
-    """A value in the columns that the recorded tables have for values."""
-    if isinstance(value, bool):
-        return {"value_kind": "bool", "value_int": int(value)}
+def spread_value(value: Value) -> tuple[Any, ...]:
+    """A value in the five columns that the recorded tables have for values: kind, double, int, text, JSON."""
     if isinstance(value, float):
-        return {"value_kind": "double", "value_double": value}
+        return "double", value, None, None, None
+    if isinstance(value, bool):
+        return "bool", None, int(value), None, None
     if isinstance(value, int):
-        return {"value_kind": "int", "value_int": value}
+        return "int", None, value, None, None
     if isinstance(value, str):
-        return {"value_kind": "string", "value_text": value}
+        return "string", None, None, value, None
     if isinstance(value, bytes):
-        return {"value_kind": "bytes", "value_text": base64.b64encode(value).decode()}
+        return "bytes", None, None, base64.b64encode(value).decode(), None
     if value is None:
-        return {"value_kind": "null"}
-    return {"value_kind": "json", "value_json": json.dumps(value, ensure_ascii=False)}
+        return "null", None, None, None, None
+    return "json", None, None, None, json.dumps(value, ensure_ascii=False)

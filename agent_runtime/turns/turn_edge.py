@@ -137,19 +137,9 @@ class TurnEdge:
                 await self._desk.places.check(action.name, action.path)
 
     async def _record(self, turn: Turn, end: TurnEnd, actions: Sequence[Action], revision: int | None) -> None:
-        desk = self._desk
-        row = {
-            "agent": turn.agent_id,
-            "turn": turn.number,
-            "wall_time_ns": desk.clock.wall_ns(turn.started_s),
-            "attempts": turn.attempts,
-            "prompt_tokens": turn.prompt_tokens,
-            "completion_tokens": turn.completion_tokens,
-            "model": desk.model.settings.model if desk.model is not None else None,
-            "mode": turn.mode,
-            "flags": ",".join(turn.flags) if turn.flags else None,
-        }
-        await desk.ledger.close_turn(row, end, actions, revision, turn.notice)
+        model = self._desk.model
+        name = model.settings.model if model is not None else None
+        await self._desk.ledger.close_turn(turn, name, end, actions, revision)
 
     def _log(self, turn: Turn, error: Exception) -> None:
         self._tracebacks += 1
