@@ -54,9 +54,9 @@ class Stage:
     def statuses(self) -> dict[str, int]:
         return {status.value: count for status, count in self.pipeline.ledger.statuses.items()}
 
-    async def wait_turns(self, count: int) -> None:
+    async def wait_turns(self, count: int, timeout_s: float = 10.0) -> None:
         """Until so many turns have ended."""
-        await wait_until(lambda: sum(self.pipeline.ledger.statuses.values()) >= count)
+        await wait_until(lambda: sum(self.pipeline.ledger.statuses.values()) >= count, timeout_s)
 
     def read(self, table: str) -> list[dict[str, Any]]:
         """Recorded rows; call it after the stage has closed."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import math
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,61 +16,21 @@ import pytest
 from ecumene.client import EventFilter, EventType, World, connect
 
 from agent_runtime.runtime import main
-from tests.unit.agent_runtime.stage import WAKE, wait_until, write_agents
-
-READY_TIMEOUT_S = 40
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[str]:
-    """A server process; its address."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "env_server.server", "--data-dir", str(tmp_path / "data"), "--port", "0",
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        yield (await read_line(process))["address"]
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def read_line(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), READY_TIMEOUT_S)
-    told: dict[str, Any] = json.loads(line)
-    return told
-
-
-StartRuntime = Callable[..., Awaitable[asyncio.subprocess.Process]]
+from tests.unit.agent_runtime.processes import Processes, end, read_line
+from tests.unit.agent_runtime.stage import wait_until
 
 
 @pytest.fixture
-async def start_runtime(tmp_path: Path) -> AsyncIterator[StartRuntime]:
-    """Starts daemons, with a launch of one group; kills those that a failed test leaves."""
-    started: list[asyncio.subprocess.Process] = []
+async def processes(tmp_path: Path) -> AsyncIterator[Processes]:
+    started = Processes(tmp_path)
+    yield started
+    await started.end_all()
 
-    async def start(
-        address: str, *, agents: int = 20, workers: int = 2, world: str = "main", **group: Any
-    ) -> asyncio.subprocess.Process:
-        ids = [f"agent-{number}" for number in range(agents)]
-        spec = {"name": "g", "agent": "level-k", "parameters": {"level": 1}, "wake": list(WAKE), **group}
-        spec["agents"] = str(write_agents(tmp_path / "agents.arrow", ids))
-        launch = {"run": "r", "workers": workers, "recording": "rec", "groups": [spec], "worker": {"stop_timeout_s": 3}}
-        (tmp_path / "launch.json").write_text(json.dumps(launch), encoding="utf-8")
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "ecumene.cli", "runtime",
-            "--server", address, "--world", world, "--spec", str(tmp_path / "launch.json"),
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        started.append(process)
-        return process
 
-    yield start
-    for process in started:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+@pytest.fixture
+async def server(processes: Processes) -> str:
+    """Address of a server process."""
+    return (await processes.start_server())[1]
 
 
 async def play_round(world: World, agents: int) -> dict[str, Any]:
@@ -85,22 +44,16 @@ async def play_round(world: World, agents: int) -> dict[str, Any]:
     return dict(closed)
 
 
-async def end(process: asyncio.subprocess.Process) -> tuple[list[dict[str, Any]], str]:
-    """What else it says until it ends: lines of stdout, and stderr."""
-    out, errors = await asyncio.wait_for(process.communicate(), 30)
-    return [json.loads(line) for line in out.splitlines()], errors.decode()
-
-
 def is_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 async def test_agents_of_two_workers_play_rounds_and_are_recorded(
-    tmp_path: Path, server: str, start_runtime: StartRuntime
+    tmp_path: Path, server: str, processes: Processes
 ) -> None:
     async with connect(server, create=True) as world:
         await world.environment("/game").register(kind="guess_game")
-        process = await start_runtime(server)
+        process = await processes.start_runtime(server)
         ready = await read_line(process)
         assert (ready["state"], ready["agents"], len(ready["workers"])) == ("ready", 20, 2)
         first = await play_round(world, 20)
@@ -116,9 +69,9 @@ async def test_agents_of_two_workers_play_rounds_and_are_recorded(
     assert {(row["agent"], row["turn"]) for row in turns} == {(f"agent-{n}", t) for n in range(20) for t in (1, 2)}
 
 
-async def test_a_killed_daemon_leaves_no_orphan(tmp_path: Path, server: str, start_runtime: StartRuntime) -> None:
+async def test_a_killed_daemon_leaves_no_orphan(tmp_path: Path, server: str, processes: Processes) -> None:
     async with connect(server, create=True):
-        process = await start_runtime(server)
+        process = await processes.start_runtime(server)
         workers = (await read_line(process))["workers"]
         process.kill()
         await process.wait()
@@ -126,10 +79,10 @@ async def test_a_killed_daemon_leaves_no_orphan(tmp_path: Path, server: str, sta
 
 
 async def test_a_worker_that_dies_ends_the_runtime_with_a_reason(
-    tmp_path: Path, server: str, start_runtime: StartRuntime
+    tmp_path: Path, server: str, processes: Processes
 ) -> None:
     async with connect(server, create=True):
-        process = await start_runtime(server)
+        process = await processes.start_runtime(server)
         workers = (await read_line(process))["workers"]
         os.kill(workers[1], signal.SIGKILL)
         (told,), errors = await end(process)
@@ -141,12 +94,12 @@ async def test_a_worker_that_dies_ends_the_runtime_with_a_reason(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_stop_cancels_turns_and_keeps_their_records(
-    tmp_path: Path, server: str, start_runtime: StartRuntime, number: signal.Signals
+    tmp_path: Path, server: str, processes: Processes, number: signal.Signals
 ) -> None:
     async with connect(server, create=True) as world:
         await world.environment("/game").register(kind="guess_game")
         thinking = {"kind": "uniform", "low_ms": 0, "high_ms": 60_000}
-        process = await start_runtime(server, agents=300, workers=1, thinking=thinking)
+        process = await processes.start_runtime(server, agents=300, workers=1, thinking=thinking)
         await read_line(process)
         async with world.watch_frames(EventFilter(path_prefix="/game/reports", types=(EventType.ENTRY_SET,))) as watch:
             await world.environment("/game").invoke("open_round", participants=300)
@@ -160,13 +113,54 @@ async def test_a_stop_cancels_turns_and_keeps_their_records(
     assert ds.dataset(tmp_path / "rec" / "turns").count_rows() == 300
 
 
-async def test_a_world_that_is_not_there_is_one_line_and_exit_code_1(server: str, start_runtime: StartRuntime) -> None:
-    process = await start_runtime(server, world="nowhere")
+async def test_a_world_that_is_not_there_is_one_line_and_exit_code_1(server: str, processes: Processes) -> None:
+    process = await processes.start_runtime(server, world="nowhere")
     (told,), errors = await end(process)
     assert process.returncode == 1
     assert told["state"] == "failed"
     assert len(errors.strip().splitlines()) == 1
     assert "nowhere" in errors
+
+
+async def test_a_round_outlives_kills_of_the_server_with_every_report_counted_once(
+    tmp_path: Path, processes: Processes
+) -> None:
+    server, address = await processes.start_server()
+    agents = 3000
+    async with connect(address, create=True) as world:
+        game = world.environment("/game")
+        await game.register(kind="guess_game")
+        thinking = {"kind": "uniform", "low_ms": 0, "high_ms": 3000}
+        runtime = await processes.start_runtime(
+            address, agents=agents, agent="random", parameters={}, thinking=thinking
+        )
+        await read_line(runtime)
+        reports = EventFilter(path_prefix="/game/reports", types=(EventType.ENTRY_SET, EventType.GATE_OPENED))
+        opened: Any = None
+        seen, kill_at = 0, [500, 1500]
+        async with world.watch_frames(reports) as watch:
+            opened = await game.invoke("open_round", participants=agents)
+            async for batch in watch:
+                seen += batch.types.count(EventType.ENTRY_SET)
+                if EventType.GATE_OPENED in batch.types:
+                    break
+                if kill_at and seen >= kill_at[0]:
+                    del kill_at[0]
+                    server.kill()
+                    await server.wait()
+                    server, _ = await processes.start_server(int(address.rpartition(":")[2]))
+        assert (seen, kill_at) == (agents, [])
+        closed: Any = await game.invoke("close_round", generation=opened["generation"])
+        stored = {entry.key: entry.value async for entry in world.environment("/game/reports").entries()}
+        runtime.terminate()
+        (told,), _ = await end(runtime)
+    assert told["turns"] == {"ok": agents}
+    recorded = {
+        row["agent"]: row["value_double"] for row in ds.dataset(tmp_path / "rec/actions").to_table().to_pylist()
+    }
+    assert recorded == stored
+    assert (closed["reported"], closed["failed"]) == (agents, 0)
+    assert closed["mean"] == pytest.approx(math.fsum(recorded.values()) / agents, abs=1e-12)
 
 
 def test_a_description_that_cannot_run_is_one_line_and_exit_code_2(
