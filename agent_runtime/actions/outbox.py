@@ -18,6 +18,7 @@ from ecumene.client import EcumeneError, FrameResult, Transacted, Value, World
 
 from agent_runtime.actions.settlement import read_answer, settle_block
 from agent_runtime.actions.validation import measure_value
+from agent_runtime.llm.slots import Slots
 from agent_runtime.model.actions import Action, Outcome
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.settings import WorkerSettings
@@ -57,7 +58,7 @@ class Outbox:
         self._tasks = tasks
         self._ops_max = settings.block_ops_max
         self._linger_s = settings.linger_ms / 1000
-        self._room = asyncio.Semaphore(settings.ops_waiting_max)
+        self._room = Slots(settings.ops_waiting_max)
         self._blocks: dict[_BlockKey, _Block] = {}
         self._waiting: dict[str, _Block] = {}
         self._loop = asyncio.get_running_loop()
@@ -69,11 +70,14 @@ class Outbox:
 
         Cancelling the wait takes nothing back: what was packed is sent.
         """
-        async with self._room:
+        await self._room.acquire()
+        try:
             kind = _BLOCK_KINDS.get(type(actions[0].value))
             if len(actions) == 1 and kind and actions[0].change != "append":
                 return await self._pack(producer, seq, actions[0], kind)
             return await self._transact(producer, seq, actions)
+        finally:
+            self._room.release()
 
     async def submit(
         self, path: str, generation: int, seq: int, keys: Sequence[str], values: Sequence[Value]

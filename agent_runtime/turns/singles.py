@@ -14,6 +14,7 @@ import numpy as np
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
 from agent_runtime.listeners.rules import EVERYONE
+from agent_runtime.llm.slots import Slots
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
@@ -35,7 +36,7 @@ class SingleTurns:
         self._edge = TurnEdge(desk, agent_class)
         self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
         self._starts: asyncio.Queue[tuple[Notice, Rows, Numbers]] = asyncio.Queue(desk.notices_waiting_max)
-        self._room = asyncio.Semaphore(desk.spec.turns_in_flight_max)
+        self._room = Slots(desk.spec.turns_in_flight_max)
         # In the order of their starts: the first to time out stand in front.
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
         self._agents: dict[int, Agent] = {}
