@@ -30,6 +30,8 @@ class Limits:
     page_items_max: int = 10_000
     page_items: int = 1000
     """Items of a page when the caller does not say."""
+    page_bytes_max: int = 3 * MIB
+    """Of a page's values, roughly; a page ends before it, and holds at least one row."""
     pages_open_max: int = 256
     page_idle_s: float = 30.0
 

@@ -142,9 +142,7 @@ def check_document(document: Json, limits: Limits, field: str = "value") -> None
         if depth > limits.json_depth_max:
             raise LimitExceeded("json_depth_max", limits.json_depth_max, depth)
     try:
-        parsed = json.loads(
-            text.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique
-        )
+        parsed = _STRICT.decode(text.decode("utf-8"))
     except (UnicodeDecodeError, ValueError) as error:
         problem = str(error) if isinstance(error, _Unacceptable) else "is not a JSON document in UTF-8"
         raise InvalidRequest(Reason.INVALID_VALUE, field, problem) from None
@@ -176,6 +174,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) != len(pairs):
         raise _Unacceptable("holds an object with duplicate keys")
     return document
+
+
+#: Made once: json.loads with these arguments makes a decoder a call.
+_STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique)
 
 
 def _depth(text: bytes) -> int:

@@ -4,27 +4,64 @@ Entries are immutable, so a snapshot is a copy of the dict that holds them: abou
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain
 from typing import Any
 
 from env_server.model.errors import InvalidRequest, OutOfRange, Reason
 from env_server.model.limits import Limits
+from env_server.model.values import Json
+
+_ROW_BYTES = 256
+"""What a row costs in an answer besides its value, generously: names of at most 128 bytes and some numbers."""
+
+Page = tuple[list[Any], str, int]
+"""Rows, the token of the next page ("" = there is none), the revision."""
+
+
+def weigh(value: object) -> int:
+    """Bytes that a row with this value takes in an answer, roughly and not too few."""
+    if type(value) is Json:
+        return _ROW_BYTES + len(value.text)
+    if type(value) is str:
+        return _ROW_BYTES + 4 * len(value)
+    return _ROW_BYTES + (len(value) if type(value) is bytes else 0)
+
+
+def fill(
+    rows: Iterator[Any], size: int, bytes_max: int, value_of: Callable[[Any], object]
+) -> tuple[list[Any], list[Any]]:
+    """The rows that fit into a page of at most `size` rows and `bytes_max` bytes, at least one, and the row taken last
+    that did not fit, if any.
+    """
+    page: list[Any] = []
+    weight = 0
+    for row in rows:
+        weight += weigh(value_of(row))
+        if page and (len(page) >= size or weight > bytes_max):
+            return page, [row]
+        page.append(row)
+    return page, []
 
 
 class _Cursor:
-    __slots__ = ("about", "ahead", "position", "revision", "rows", "used_ns")
+    """One listing: the rows that are left, and the page handed out last, which a client may ask for again."""
 
-    def __init__(self, rows: Iterator[Any], about: tuple[Any, ...], revision: int) -> None:
+    __slots__ = ("about", "last", "position", "revision", "rows", "used_ns", "value_of")
+
+    def __init__(
+        self, rows: Iterator[Any], about: tuple[Any, ...], revision: int, value_of: Callable[[Any], object]
+    ) -> None:
         self.rows = rows
         self.about = about
         self.revision = revision
-        self.ahead: list[Any] = []
+        self.value_of = value_of
         self.position = 0
+        self.last: tuple[int, Page] | None = None
         self.used_ns = 0
 
 
 class Pages:
-    """Open listings. A token names a listing and a place in it; each page is handed out once.
+    """Open listings. A token names a listing and a place in it; the last page may be read again, earlier ones not.
 
     At most `pages_open_max` listings, each kept `page_idle_s` after its last use; beyond the number the longest idle
     one goes.
@@ -37,46 +74,52 @@ class Pages:
         self._opened = 0
 
     def begin(
-        self, rows: Iterator[Any], about: tuple[Any, ...], size: int, revision: int
-    ) -> tuple[list[Any], str, int]:
-        """The first page, the token of the next one ("" = there is none) and the revision."""
-        cursor = _Cursor(rows, about, revision)
-        page = self._take(cursor, size)
-        if not cursor.ahead:
-            return page, "", revision
+        self,
+        rows: Iterator[Any],
+        about: tuple[Any, ...],
+        size: int,
+        revision: int,
+        value_of: Callable[[Any], object],
+    ) -> Page:
+        """The first page."""
         self._expire()
         while len(self._cursors) >= self._limits.pages_open_max:
             del self._cursors[min(self._cursors, key=lambda name: self._cursors[name].used_ns)]
         self._opened += 1
         name = str(self._opened)
-        self._cursors[name] = cursor
-        return page, f"{name}.{cursor.position}", revision
+        cursor = self._cursors[name] = _Cursor(rows, about, revision, value_of)
+        page = self._take(name, cursor, size)
+        if not page[1]:
+            del self._cursors[name]
+        return page
 
-    def next(self, token: str, about: tuple[Any, ...], size: int) -> tuple[list[Any], str, int]:
+    def next(self, token: str, about: tuple[Any, ...], size: int) -> Page:
         """The page that `token` stands for.
 
         Raises:
-            OutOfRange: PAGE_EXPIRED when the listing is not kept any more or the page was handed out before.
+            OutOfRange: PAGE_EXPIRED when the listing is not kept any more or has gone on.
             InvalidRequest: the token belongs to another listing.
         """
         self._expire()
         name, _, position = token.partition(".")
         cursor = self._cursors.get(name)
+        if cursor is not None and cursor.about != about:
+            raise InvalidRequest(Reason.INVALID_FIELD, "page_token", "belongs to another listing")
+        if cursor is not None and cursor.last is not None and str(cursor.last[0]) == position:
+            return cursor.last[1]
         if cursor is None or str(cursor.position) != position:
             raise OutOfRange(Reason.PAGE_EXPIRED, "the listing is not kept any more: begin again")
-        if cursor.about != about:
-            raise InvalidRequest(Reason.INVALID_FIELD, "page_token", "belongs to another listing")
-        page = self._take(cursor, size)
-        if not cursor.ahead:
-            del self._cursors[name]
-            return page, "", cursor.revision
-        return page, f"{name}.{cursor.position}", cursor.revision
+        return self._take(name, cursor, size)
 
-    def _take(self, cursor: _Cursor, size: int) -> list[Any]:
-        page = cursor.ahead + list(islice(cursor.rows, size - len(cursor.ahead)))
-        cursor.ahead = list(islice(cursor.rows, 1))
-        cursor.position += len(page)
+    def _take(self, name: str, cursor: _Cursor, size: int) -> Page:
+        rows, ahead = fill(cursor.rows, size, self._limits.page_bytes_max, cursor.value_of)
+        began = cursor.position
+        cursor.position += len(rows)
         cursor.used_ns = self._monotonic_ns()
+        if ahead:
+            cursor.rows = chain(ahead, cursor.rows)
+        page = (rows, f"{name}.{cursor.position}" if ahead else "", cursor.revision)
+        cursor.last = (began, page)
         return page
 
     def _expire(self) -> None:

@@ -1,8 +1,9 @@
 """Reads: what a query sees now, and pages of what it saw."""
 
 from itertools import islice
+from operator import attrgetter
 
-from env_server.model.entries import STREAM
+from env_server.model.entries import STREAM, Entry
 from env_server.model.environments import EnvironmentState
 from env_server.model.errors import InvalidRequest, NotFound, OutOfRange, Reason, WrongState
 from env_server.model.frames import (
@@ -14,8 +15,9 @@ from env_server.model.frames import (
     StreamPage,
 )
 from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadStream
+from env_server.model.values import Json
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.pages import Pages
+from env_server.state_tree.pages import Pages, fill
 from env_server.state_tree.tree import Tree
 
 
@@ -67,13 +69,10 @@ class Reader:
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
             return EntryPage(node.path, page, token, revision)
-        if len(node.entries) <= size:  # fits in one page: no snapshot
-            fitting = sorted(item for item in node.entries.items() if item[0].startswith(ask.prefix))
-            return EntryPage(node.path, fitting, "", self._tree.revision)
         snapshot = node.entries.copy()
         names = (key for key in snapshot if key.startswith(ask.prefix)) if ask.prefix else iter(snapshot)
         rows = ((key, snapshot[key]) for key in sorted(names))
-        page, token, revision = self._pages.begin(rows, about, size, self._tree.revision)
+        page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _value_of_entry)
         return EntryPage(node.path, page, token, revision)
 
     def _children(self, node: Node, ask: ListChildren) -> EnvironmentPage:
@@ -83,7 +82,7 @@ class Reader:
             page, token, revision = self._pages.next(ask.page_token, about, size)
         else:
             states = iter(self._matching_children(node, ask))
-            page, token, revision = self._pages.begin(states, about, size, self._tree.revision)
+            page, token, revision = self._pages.begin(states, about, size, self._tree.revision, _text_of_environment)
         return EnvironmentPage(page, token, revision)
 
     def _matching_children(self, node: Node, ask: ListChildren) -> list[EnvironmentState]:
@@ -115,7 +114,8 @@ class Reader:
         first, next_, _ = entry.value  # type: ignore[misc]
         start = max(ask.from_sequence, first)
         items = node.streams[key].items
-        page = list(islice(items, start - first, start - first + self._page_size(ask.limit)))
+        asked = islice(items, start - first, None)
+        page, _ = fill(asked, self._page_size(ask.limit), self._tree.limits.page_bytes_max, attrgetter("value"))
         return StreamPage(page, first, next_)
 
     def _page_size(self, asked: int) -> int:
@@ -123,3 +123,11 @@ class Reader:
         if asked < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "page_size", "must not be negative")
         return min(asked or limits.page_items, limits.page_items_max)
+
+
+def _value_of_entry(row: tuple[str, Entry]) -> object:
+    return row[1].value
+
+
+def _text_of_environment(state: EnvironmentState) -> Json:
+    return state.declaration.config

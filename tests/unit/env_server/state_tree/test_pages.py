@@ -53,7 +53,7 @@ def test_keys_come_in_order_of_code_points_whatever_the_order_of_writing(stand: 
         assert len(keys) == 9
 
 
-def test_a_token_is_good_once_and_for_its_own_listing(stand: Stand) -> None:
+def test_a_token_is_good_for_its_own_listing_until_that_goes_on(stand: Stand) -> None:
     stand.done(new_environment("/m"), *[put("/m", f"k{number}", 1) for number in range(20)])
     token = listing(stand).next_page_token
     for op in (
@@ -62,11 +62,26 @@ def test_a_token_is_good_once_and_for_its_own_listing(stand: Stand) -> None:
         Op("/l", "", Code.QUERY, Query(ListChildren(page_size=10, page_token=token))),
     ):
         assert stand.do(op).error.reason is Reason.INVALID_FIELD
-    listing(stand, token)
+    page = listing(stand, token)
+    assert listing(stand, token) == page, "a client that lost the answer asks again"
+    listing(stand, page.next_page_token)
     for bad in (token, "nonsense", "1.", "..", "9.10"):
         error = stand.do(Op("/l", "", Code.QUERY, Query(ListEntries("", 10, bad)))).error
         assert isinstance(error, OutOfRange)
         assert error.reason is Reason.PAGE_EXPIRED
+
+
+def test_a_page_ends_before_it_outgrows_a_message(stand: Stand) -> None:
+    stand.done(new_environment("/big"), *[put("/big", f"k{number}", b"x" * 1_000_000) for number in range(7)])
+    seen, token = [], ""
+    while True:
+        page = stand.do(Op("/big", "", Code.QUERY, Query(ListEntries("", 100, token)))).outcome()
+        assert sum(len(entry.value) for _, entry in page.entries) <= 3 * 1024 * 1024
+        seen += [key for key, _ in page.entries]
+        token = page.next_page_token
+        if not token:
+            break
+    assert seen == [f"k{number}" for number in range(7)]
 
 
 def test_a_listing_expires_after_its_time_and_the_longest_idle_one_makes_room(stand: Stand) -> None:
