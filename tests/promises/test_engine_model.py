@@ -43,7 +43,7 @@ CODES = {
     "unregister": Code.DELETE_ENVIRONMENT,
     "unregister all": Code.DELETE_ENVIRONMENT,
 }
-PATHS = st.sampled_from(["/", "/a", "/a/b", "/a/c", "/d"])
+PATHS = st.sampled_from(["/", "/", "/", "/a", "/a", "/a/b", "/a/c", "/d"])
 KEYS = st.sampled_from(["k1", "k2", "k3"])
 VALUES = st.integers(-9, 9) | st.sampled_from([0.5, 1e308, "text", None])
 
@@ -371,4 +371,4 @@ def test_a_planted_bug_is_noticed(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, LookupError)):  # it may also stumble over what it broke
-        run(seed, 300, 15, (Phase.generate,))
+        run(seed, 1000, 15, (Phase.generate,))
