@@ -24,7 +24,7 @@ from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import Ask, Notice
 from agent_runtime.turns.deciding import all_numbers, decide
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, make_no_answer
+from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, UNANSWERED, make_no_answer
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.statistics import TurnsStatistics
@@ -48,6 +48,8 @@ class ColumnTurns:
         self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
         self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
         self._thinking = ThinkingRows()
+        self._due: deque[Thinkers] = deque()
+        """Those who have thought and wait to be answered; empty but while answers are held up."""
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -74,9 +76,9 @@ class ColumnTurns:
         """Start and answer turns until cancelled."""
         while True:
             self._start_some()
-            for thinkers in self._thinking.take_due(self._desk.clock.now_s()):
-                for pack in thinkers.pieces(self._pack_rows):
-                    await self._answer(pack)
+            self._due.extend(self._thinking.take_due(self._desk.clock.now_s()))
+            while self._due:
+                await self._answer(self._take_pack())
             if self._starts:
                 await asyncio.sleep(0)
             else:
@@ -85,7 +87,7 @@ class ColumnTurns:
     async def stop(self) -> None:
         """End what thinks as cancelled, unsent, so that it can be taken up again; `run` must have ended."""
         self._is_stopping = True
-        for thinkers in self._thinking.take_all():
+        for thinkers in (*self._due, *self._thinking.take_all()):
             await self._close(thinkers, STOPPED)
 
     def statistics(self) -> TurnsStatistics:
@@ -133,19 +135,29 @@ class ColumnTurns:
             delays_ms = draw_delays_ms(latency, self._desk.group.seed, ids, turns.tolist())
         self._thinking.add(notice, self._desk.clock.now_s(), rows, turns, delays_ms)
 
+    def _take_pack(self) -> Thinkers:
+        """As many of those who are due, and of one notice, as a frame holds."""
+        first = self._due.popleft()
+        if len(first) > self._pack_rows:
+            self._due.appendleft(first.select(slice(self._pack_rows, None)))
+        return first.select(slice(0, self._pack_rows))
+
     async def _answer(self, pack: Thinkers) -> None:
         """Decide for agents that have thought, and send what they decided."""
         keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
-        values, failures = await decide(self._desk, self._agents, keys, pack.notice)
-        if not failures:
-            await self._send(pack, keys, values, OK)
-            return
-        by_end: dict[TurnEnd, list[int]] = {}
-        for place in range(len(keys)):
-            by_end.setdefault(failures.get(place, OK), []).append(place)
-        for end, places in by_end.items():
-            told = [values[place] for place in places] if end is OK else [make_no_answer(end)] * len(places)
-            await self._send(pack.select(places), [keys[place] for place in places], told, end)
+        unsent = set(range(len(keys)))
+        try:
+            values, failures = await decide(self._desk, self._agents, keys, pack.notice)
+            by_end: dict[TurnEnd, list[int]] = {}
+            for place in range(len(keys)):
+                by_end.setdefault(failures.get(place, OK), []).append(place)
+            for end, places in by_end.items():
+                told = [values[place] for place in places] if end is OK else [make_no_answer(end)] * len(places)
+                await self._send(pack.select(places), [keys[place] for place in places], told, end)
+                unsent.difference_update(places)
+        except asyncio.CancelledError:
+            await self._close(pack.select(sorted(unsent)), STOPPED)
+            raise
 
     async def _send(self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd) -> None:
         """Put one frame on its way; what comes of it is another task's, so that frames overlap."""
@@ -173,6 +185,10 @@ class ColumnTurns:
         """Record what became of a frame, and free its agents for their next notice."""
         try:
             settled = settle_block(await answer)
+        except asyncio.CancelledError:
+            # The ops may have taken effect; whoever takes these turns again then adopts them.
+            await self._close(pack, UNANSWERED)
+            raise
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
             return

@@ -13,6 +13,7 @@ REASON_CHARS_MAX = 200
 OK = TurnEnd(TurnStatus.OK)
 MAILBOX_FULL = TurnEnd(TurnStatus.CANCELLED, "mailbox full")
 STOPPED = TurnEnd(TurnStatus.CANCELLED, "the runtime was stopped")
+UNANSWERED = TurnEnd(TurnStatus.CANCELLED, "stopped before the world answered")
 NOTHING_ASKED = TurnEnd(TurnStatus.ERROR, "the event asks for no report")
 NOTHING_REPORTED = TurnEnd(TurnStatus.OK, "no report")
 

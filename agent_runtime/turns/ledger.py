@@ -50,10 +50,18 @@ class _Rows:
         """One row, in the order of the names."""
         self._rows.append(row)
 
-    def take(self) -> dict[str, tuple[Any, ...]]:
-        """What is held, in columns."""
+    async def hand_on(self, buffer: TableBuffer) -> None:
+        """Give what is held to the recorder, in columns. Cancelled, it is still held."""
         rows, self._rows = self._rows, []
-        return dict(zip(self._names, zip(*rows, strict=True), strict=True))
+        if not rows:
+            return
+        taken = False
+        try:
+            await buffer.put(dict(zip(self._names, zip(*rows, strict=True), strict=True)), len(rows))
+            taken = True
+        finally:
+            if not taken:
+                self._rows[:0] = rows
 
 
 class Ledger:
@@ -181,19 +189,13 @@ class Ledger:
                 (self._actions, self._recorder.actions),
                 (self._turns, self._recorder.turns),
             ):
-                await _hand_on(rows, buffer)
+                await rows.hand_on(buffer)
 
     async def flush_now_and_then(self, every_s: float) -> None:
         """Never lets rows be held for longer than `every_s` seconds."""
         while True:
             await asyncio.sleep(every_s)
             await self.flush()
-
-
-async def _hand_on(rows: _Rows, buffer: TableBuffer) -> None:
-    count = len(rows)
-    if count:
-        await buffer.put(rows.take(), count)
 
 
 def spread_value(value: Value) -> tuple[Any, ...]:

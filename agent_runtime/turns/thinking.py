@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +36,6 @@ class Thinkers:
     def select(self, places: slice | list[int]) -> Thinkers:
         """Some of them."""
         return Thinkers(self.notice, self.started_s, self.rows[places], self.turns[places], self.due_s[places])
-
-    def pieces(self, size: int) -> Iterator[Thinkers]:
-        """All of them, at most `size` at a time."""
-        return (self.select(slice(start, start + size)) for start in range(0, len(self), size))
 
 
 class ThinkingRows:

@@ -18,6 +18,7 @@ from agent_runtime.turns.ends import (
     NOTHING_REPORTED,
     OK,
     STOPPED,
+    UNANSWERED,
     describe_failure,
     make_no_answer,
 )
@@ -46,7 +47,12 @@ class TurnEdge:
         """
         end = await self._think(turn, agent, make_agent, row)
         turn.is_committing = True
-        await self._finish(turn, end)
+        try:
+            await self._finish(turn, end)
+        except asyncio.CancelledError:
+            # The op may have taken effect; whoever takes this turn again then adopts it.
+            await self._record(turn, UNANSWERED, (), None)
+            raise
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""

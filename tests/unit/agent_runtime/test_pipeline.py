@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,32 @@ async def test_a_stop_ends_thinking_columns_as_cancelled_and_unsent(tmp_path: Pa
         await wait_until(lambda: stage.pipeline.statistics()["g"].running == 2)
     assert stage.statuses == {"cancelled": 2}
     assert stage.world.reports() == {}
+
+
+@pytest.mark.parametrize(("agent", "ids"), [("Moody", ["number-1", "raise-2"]), ("Rule", ["n-1", "n-2", "nan"])])
+async def test_a_stop_that_the_world_does_not_answer_still_ends_every_turn(
+    tmp_path: Path, agent: str, ids: list[str]
+) -> None:
+    world = FakeWorld()
+    world.hold_answers = True
+    launch = make_launch(tmp_path, f"{PLAYERS}:{agent}", ids)
+    quick = launch.model_copy(update={"worker": launch.worker.model_copy(update={"stop_timeout_s": 0.05})})
+    async with set_stage(tmp_path, quick, world) as stage:
+        world.open_round()
+        await wait_until(lambda: len(world.reports()) == len(ids))
+    assert stage.statuses == {"cancelled": len(ids)}
+    assert {row["reason"] for row in stage.read("turns")} == {"stopped before the world answered"}
+
+
+async def test_a_stop_ends_columns_that_wait_for_room_in_the_session(tmp_path: Path) -> None:
+    async def never(*arguments: Any, **options: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    ids = [f"n-{number}" for number in range(2500)]
+    world = FakeWorld()
+    world.frames.submit_block = never  # type: ignore[method-assign]
+    async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Rule", ids), world) as stage:
+        world.open_round()
+        await wait_until(lambda: stage.pipeline.outbox.frames)
+    assert stage.statuses == {"cancelled": 2500}
+    assert len({row["agent"] for row in stage.read("turns")}) == 2500
