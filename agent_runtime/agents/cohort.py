@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agent_runtime.model.errors import LaunchError
 
@@ -82,6 +81,8 @@ def open_agents(path: Path, rows: tuple[int, int] | None = None) -> pa.Table:
 
 def check_ids(path: Path, table: pa.Table) -> None:
     """Raises LaunchError unless all ids are 1-64 characters of A-Z a-z 0-9 . _ - and none is there twice."""
+    import pyarrow.compute as pc  # for the daemon alone; it would slow every worker's start
+
     ids = table.column(AGENT_ID)
     fits = pc.match_substring_regex(ids, AGENT_ID_PATTERN)
     if ids.null_count or not pc.all(fits, min_count=0).as_py():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from agent_runtime.agents.registry import find_function
 from agent_runtime.llm import Gateway, Provider
-from agent_runtime.llm.providers.openai import ApiKey, OpenAIProvider
 from agent_runtime.llm.providers.scripted import ScriptedProvider
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
@@ -61,6 +60,9 @@ async def _open_provider(name: str, settings: ModelSettings, seed: int, connecti
             threads=settings.threads,
         )
     if settings.provider == "openai":
+        # An HTTP client is a fifth of a worker's start, and most worlds of rule agents need none.
+        from agent_runtime.llm.providers.openai import ApiKey, OpenAIProvider
+
         if not settings.base_url:
             raise LaunchError(f"models.{name}.base_url", "provider openai needs the address of an endpoint")
         key = ApiKey.read(variable=settings.api_key_env, file=settings.api_key_file)
