@@ -40,9 +40,8 @@ test: $(VENV)/.installed-all ## the default tests
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
 	ECUMENE_TEST_LONG=1 $(BIN)/python -m pytest -m long $(PYTEST_FLAGS)
 
-bench: $(VENV)/.installed-all ## measure beside the bare limits of this machine
-	$(BIN)/ecumene bench env
-	$(BIN)/ecumene bench round
+bench: $(VENV)/.installed-all ## measure beside the bare limits of this machine; writes docs/benchmarks.md
+	$(BIN)/ecumene bench all --out docs/benchmarks.md
 
 clean: ## remove environments, caches and build results; runs and data stay
 	rm -rf $(VENV) $(PROTOS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

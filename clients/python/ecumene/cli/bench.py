@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ecumene.bench.document import show_figure, write_page
 from ecumene.bench.env_bench import bench_env
 from ecumene.bench.results import Report, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
 from ecumene.cli.connecting import JsonOption
-from ecumene.cli.failures import Interrupted
+from ecumene.cli.failures import CliError, Interrupted
 from ecumene.cli.tables import print_json, print_table
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="One small sample each: shows that it works.")]
@@ -40,19 +42,35 @@ def round_(
     _show(work, as_json=as_json)
 
 
-def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> None:
+@bench.command("all")
+def all_(
+    out: Annotated[Path, typer.Option(help="Page to write; its plot goes beside it.", metavar="FILE")],
+    agents: Annotated[int, typer.Option(help="How many agents report.", min=1)] = AGENTS,
+    quick: QuickOption = False,
+) -> None:
+    """All benchmarks, shown and written as a page."""
+    environments = _show(bench_env(is_quick=quick, note=_note), as_json=False)
+    rounds = bench_round(agents=agents, with_limit=True, with_cost=True, is_quick=quick, note=_note)
+    try:
+        write_page([environments, _show(rounds, as_json=False)], out)
+    except OSError as error:
+        raise CliError(f"cannot write the page: {error}") from error
+
+
+def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> Report:
     try:
         report = asyncio.run(work)
     except KeyboardInterrupt:
         raise Interrupted from None
     if as_json:
         print_json(report.to_document())
-        return
+        return report
     machine = report.machine
     kept = ("python", "grpcio", "protobuf", "lmdb", "loop")
     print(f"{machine['cpu']}, {machine['cores']} cores, " + ", ".join(f"{name} {machine[name]}" for name in kept))
     columns = ("name", "value", "unit", "limit", "of limit", "goal", "met", "cpu µs/op (server, client)")
     print_table(columns, [_make_row(result) for result in report.results], title=f"bench {report.bench}")
+    return report
 
 
 def _make_row(result: Result) -> list[object]:
@@ -60,12 +78,8 @@ def _make_row(result: Result) -> list[object]:
     goal = result.goal.describe() if result.goal else None
     server, client = result.details.get("server_us_op"), result.details.get("client_us_op")
     cpu = None if server is None or client is None else f"{server:.2f}, {client:.2f}"
-    limit = None if result.limit is None else _shorten(result.limit)
-    return [result.name, _shorten(result.value), result.unit, limit, share, goal, result.meets_goal, cpu]
-
-
-def _shorten(value: float) -> float | int:
-    return round(value) if value >= 1000 else float(f"{value:.4g}")
+    limit = None if result.limit is None else show_figure(result.limit)
+    return [result.name, show_figure(result.value), result.unit, limit, share, goal, result.meets_goal, cpu]
 
 
 def _note(line: str) -> None:
