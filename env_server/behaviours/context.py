@@ -5,7 +5,7 @@ revision, when the operation returns; an exception drops them.
 """
 
 from collections.abc import Generator, Mapping
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from env_server.behaviours.behaviour import Target
 from env_server.model.entries import Entry
@@ -20,7 +20,7 @@ from env_server.model.operations import (
     RegisterEnvironment,
     Write,
 )
-from env_server.model.values import Json, Value
+from env_server.model.values import Json
 
 
 class View(Protocol):
@@ -62,12 +62,12 @@ class Context:
         self._view = view
         self._targets = set(targets)
 
-    def get(self, key: str, path: str | None = None) -> Value:
+    def get(self, key: str, path: str | None = None) -> Any:
         """An entry's value, JSON values parsed; None when it is absent."""
         entry = self._view.entry(path or self.path, key)
         if entry is None:
             return None
-        return entry.value.document if isinstance(entry.value, Json) else entry.value  # type: ignore[return-value]
+        return entry.value.document if isinstance(entry.value, Json) else entry.value
 
     def entry(self, key: str, path: str | None = None) -> Entry | None:
         """An entry with its version and revisions."""

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from env_server.behaviours.behaviour import Behaviour, Operation
 from env_server.model.environments import BASIC
@@ -58,7 +59,7 @@ def load(names: list[str]) -> Behaviours:
     Raises:
         BehaviourError: one cannot be imported or is no behaviour.
     """
-    found = {point.value: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
+    found: dict[str, Any] = {point.value: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
     for name in names:
         module, _, attribute = name.partition(":")
         try:
@@ -66,6 +67,6 @@ def load(names: list[str]) -> Behaviours:
         except (ImportError, AttributeError, ValueError) as error:
             raise BehaviourError(f"behaviour {name!r} cannot be loaded: {error}") from error
     for name, loaded in found.items():
-        if not (isinstance(loaded, type) and issubclass(loaded, Behaviour) and getattr(loaded, "kind", "")):
+        if not (isinstance(loaded, type) and issubclass(loaded, Behaviour) and hasattr(loaded, "kind")):
             raise BehaviourError(f"{name!r} is no behaviour: it must subclass Behaviour and name its kind")
     return Behaviours([loaded() for loaded in found.values()])

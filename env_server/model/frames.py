@@ -117,7 +117,7 @@ Outcome = WorldError | Written | Read | Invoked | Transacted
 class Listed(NamedTuple):
     """An op's outcome in an answer's list; `duplicate` = of an earlier op with the same identity."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
     outcome: Outcome
     duplicate: bool = False
 

@@ -297,7 +297,7 @@ class FrameRun:
         for column, source, constant in varying:
             if source is None:
                 column.extend([constant] * rows)  # type: ignore[list-item]
-            elif whole and "" not in source:  # type: ignore[operator]
+            elif whole and "" not in source:
                 column.extend(source)  # type: ignore[arg-type]
             else:
                 owners = owners if owners is not None else self._owners(rows)

@@ -72,7 +72,7 @@ class Invocation:
         self._clock = clock
         self._commit = commit
         self._ended = ended
-        self._coroutine: Coroutine[Sleep, None, Any] | None = None
+        self._coroutine: Coroutine[object, None, Any] | None = None
         self._timeout: Handle | None = None
 
     def start(self, arguments: dict[str, Any], timeout_s: float) -> None:
@@ -118,7 +118,7 @@ class Invocation:
             self._close(coroutine)
             self._ended(DeadlineExceeded(f"operation {self._operation.name} took too long", Executed.NO))
 
-    def _close(self, coroutine: Coroutine[Sleep, None, Any]) -> None:
+    def _close(self, coroutine: Coroutine[object, None, Any]) -> None:
         """Unwinds it; what its cleaning up does wrong must not keep its keys from being freed."""
         try:
             coroutine.close()

@@ -7,6 +7,7 @@ the open commit group and one answer in the queue behind it.
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 from env_server.behaviours.registry import Behaviours
@@ -236,10 +237,8 @@ class World:
             old = self._gate_timers.pop(node.number, None)
             if old is not None:
                 old.cancel()
-            generation = gate.generation
-            self._gate_timers[node.number] = self.clock.call_later(
-                gate.deadline_ms / 1000, lambda node=node, generation=generation: self._expire(node, generation)
-            )
+            expire = partial(self._expire, node, gate.generation)
+            self._gate_timers[node.number] = self.clock.call_later(gate.deadline_ms / 1000, expire)
 
     def _expire(self, node: Node, generation: int) -> None:
         self._gate_timers.pop(node.number, None)

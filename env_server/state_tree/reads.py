@@ -3,7 +3,7 @@
 from itertools import islice
 from operator import attrgetter
 
-from env_server.model.entries import STREAM, Entry
+from env_server.model.entries import STREAM, Entry, StreamEnds
 from env_server.model.environments import EnvironmentState
 from env_server.model.errors import InvalidRequest, NotFound, OutOfRange, Reason, WrongState
 from env_server.model.frames import (
@@ -111,12 +111,13 @@ class Reader:
                 f"entry {key!r} of {node.path} is no stream",
                 metadata={"path": node.path, "key": key},
             )
-        first, next_, _ = entry.value  # type: ignore[misc]
-        start = max(ask.from_sequence, first)
+        ends = entry.value
+        assert isinstance(ends, StreamEnds), "the value of a stream is its ends"
+        start = max(ask.from_sequence, ends.first)
         items = node.streams[key].items
-        asked = islice(items, start - first, None)
+        asked = islice(items, start - ends.first, None)
         page, _ = fill(asked, self._page_size(ask.limit), self._tree.limits.page_bytes_max, attrgetter("value"))
-        return StreamPage(page, first, next_)
+        return StreamPage(page, ends.first, ends.next)
 
     def _page_size(self, asked: int) -> int:
         limits = self._tree.limits

@@ -156,7 +156,7 @@ class Event:
 
     @property
     def id(self) -> str:
-        """"world/revision.index", unique for ever within a history: what a `cause` names. "" in the initial state."""
+        """Unique for ever within a history: "world/revision.index", what a `cause` names; "" in the initial state."""
         batch, row = self._batch, self._row
         if batch.types[row] == EventType.INITIAL:
             return ""
