@@ -1,0 +1,407 @@
+"""Requests that must fail, each with its code and reason: the error table, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from env_api.v1 import operations_pb2 as ops
+from env_api.v1 import values_pb2 as values
+
+MIB = 1024 * 1024
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
+EXISTS = grpc.StatusCode.ALREADY_EXISTS
+ABORTED = grpc.StatusCode.ABORTED
+STATE = grpc.StatusCode.FAILED_PRECONDITION
+RANGE = grpc.StatusCode.OUT_OF_RANGE
+UNIMPLEMENTED = grpc.StatusCode.UNIMPLEMENTED
+INTERNAL = grpc.StatusCode.INTERNAL
+LATE = grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One bad request. `metadata` must be part of the error's; a value of None must only be there."""
+
+    name: str
+    path: str
+    key: str
+    message: Any
+    code: grpc.StatusCode
+    reason: str
+    metadata: dict[str, str | None] = field(default_factory=dict)
+    preconditions: tuple[ops.Precondition, ...] = ()
+
+    @property
+    def verb(self) -> str:
+        """Which rpc, and which field of an op in a frame."""
+        return type(self.message).__name__.lower()
+
+
+def update(**change: Any) -> ops.Update:
+    return ops.Update(**change)
+
+
+def put(**value: Any) -> ops.Update:
+    return ops.Update(set=values.Value(**value))
+
+
+def environment(**change: Any) -> ops.Update:
+    return ops.Update(environment=ops.EnvironmentUpdate(**change))
+
+
+def transact(*writes: ops.Write, **fields: Any) -> ops.Transact:
+    return ops.Transact(writes=writes, **fields)
+
+
+def write(key: str = "v", **action: Any) -> ops.Write:
+    return ops.Write(path="/town", key=key, **(action or {"update": put(int_value=1)}))
+
+
+def limit(name: str, maximum: int) -> dict[str, str | None]:
+    return {"limit": name, "max": str(maximum), "actual": None}
+
+
+GET = ops.Query(get=ops.Get())
+DELETE = ops.Delete()
+ONE = put(int_value=1)
+DEEP = b"[" * 65 + b"]" * 65
+NFD = "e\u0301"
+BAD_SEGMENTS = {"control": "a\nb", "decomposed": NFD, "long": "x" * 129, "long in utf-8": "é" * 65}
+
+PATHS = [
+    Bad(f"path {name}", path, "v", message, INVALID, "INVALID_PATH")
+    for message in (GET, ONE, DELETE)
+    for name, path in {
+        "relative": "town",
+        "empty": "",
+        "double slash": "/town//x",
+        "slash at the end": "/town/",
+        "deep": "/a" * 17,
+        "long": "/" + "/".join(["x" * 100] * 4),
+        **{name: f"/{segment}" for name, segment in BAD_SEGMENTS.items()},
+    }.items()
+]
+KEYS = [
+    *[Bad(f"key {name}", "/town", key, ONE, INVALID, "INVALID_KEY") for name, key in BAD_SEGMENTS.items()],
+    Bad("key with a slash", "/town", "a/b", update(add_int=1), INVALID, "INVALID_KEY"),
+    Bad("no key for a value", "/town", "", ONE, INVALID, "INVALID_FIELD"),
+    Bad("a key for labels", "/town", "v", environment(set_labels={"a": "b"}), INVALID, "INVALID_FIELD"),
+    Bad("a key for an invoke", "/town", "", ops.Invoke(), INVALID, "INVALID_FIELD"),
+]
+VALUES = [
+    Bad("NaN", "/town", "v", put(double_value=float("nan")), INVALID, "INVALID_VALUE"),
+    Bad("infinity", "/town", "v", put(double_value=float("-inf")), INVALID, "INVALID_VALUE"),
+    Bad("NaN added", "/town", "c", update(add_double=float("nan")), INVALID, "INVALID_VALUE"),
+    Bad("NaN appended", "/town", "s", update(append=values.Value(double_value=float("nan"))), INVALID, "INVALID_VALUE"),
+    *[
+        Bad(f"JSON {text[:12]!r}", "/town", "v", put(json_value=text), INVALID, "INVALID_VALUE")
+        for text in (b"", b"{", b"NaN", b"[Infinity]", b'{"a":1,"a":2}', b"\xff", b"1e999", b"1 2", b"'x'")
+    ],
+    Bad("JSON too deep", "/town", "v", put(json_value=DEEP), INVALID, "LIMIT_EXCEEDED", limit("json_depth_max", 64)),
+    Bad(
+        "a long string",
+        "/town",
+        "v",
+        put(string_value="x" * (MIB + 1)),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("value_bytes_max", MIB),
+    ),
+    Bad(
+        "a long string of few characters",
+        "/town",
+        "v",
+        put(string_value="é" * (MIB // 2) + "x"),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("value_bytes_max", MIB),
+    ),
+    Bad("long bytes", "/town", "v", put(bytes_value=b"x" * (MIB + 1)), INVALID, "LIMIT_EXCEEDED"),
+    Bad("long JSON", "/town", "v", put(json_value=b'"' + b"x" * MIB + b'"'), INVALID, "LIMIT_EXCEEDED"),
+    Bad("null that is false", "/town", "v", put(null_value=False), INVALID, "INVALID_FIELD"),
+]
+UNSET = [
+    Bad("update of nothing", "/town", "v", ops.Update(), INVALID, "INVALID_FIELD"),
+    Bad("value of nothing", "/town", "v", ops.Update(set=values.Value()), INVALID, "INVALID_FIELD"),
+    Bad("query of nothing", "/town", "", ops.Query(), INVALID, "INVALID_FIELD"),
+    Bad("environment update of nothing", "/town", "", environment(), INVALID, "INVALID_FIELD"),
+    Bad("transaction of nothing", "", "", ops.Transact(), INVALID, "INVALID_FIELD"),
+    Bad("write of nothing", "", "", transact(ops.Write(path="/town")), INVALID, "INVALID_FIELD"),
+    Bad("write without a path", "", "", transact(ops.Write(key="v", update=ONE)), INVALID, "INVALID_FIELD"),
+    Bad("condition of nothing", "/town", "v", ONE, INVALID, "INVALID_FIELD", preconditions=(ops.Precondition(),)),
+]
+FIELDS = [
+    Bad("negative page", "/town", "", ops.Query(list_entries=ops.ListEntries(page_size=-1)), INVALID, "INVALID_FIELD"),
+    Bad("negative limit", "/town", "s", ops.Query(stream=ops.ReadStream(limit=-1)), INVALID, "INVALID_FIELD"),
+    Bad(
+        "large page",
+        "/town",
+        "",
+        ops.Query(list_children=ops.ListChildren(page_size=10_001)),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("page_items_max", 10_000),
+    ),
+    Bad("unknown kind of entry", "/town", "n", ops.Register(entry_kind=99), INVALID, "INVALID_FIELD"),  # type: ignore[arg-type]
+    Bad(
+        "unknown function",
+        "/n",
+        "",
+        ops.Register(aggregates=[values.Aggregate(name="a", function=99)]),  # type: ignore[arg-type]
+        INVALID,
+        "INVALID_FIELD",
+    ),
+    Bad(
+        "descending bounds",
+        "/n",
+        "",
+        ops.Register(aggregates=[values.Aggregate(name="a", function=6, bounds=[2, 1])]),  # type: ignore[arg-type]
+        INVALID,
+        "INVALID_FIELD",
+    ),
+    Bad(
+        "two gates",
+        "/n",
+        "",
+        ops.Register(gates=[values.Gate(name="a"), values.Gate(name="b")]),
+        INVALID,
+        "INVALID_FIELD",
+    ),
+    Bad(
+        "negative deadline",
+        "/n",
+        "",
+        ops.Register(gates=[values.Gate(name="a", deadline_ms=-1)]),
+        INVALID,
+        "INVALID_FIELD",
+    ),
+    Bad("recursive deletion of an entry", "/town", "v", ops.Delete(recursive=True), INVALID, "INVALID_FIELD"),
+    Bad("kind for an entry", "/town", "n", ops.Register(kind="basic"), INVALID, "INVALID_FIELD"),
+    Bad(
+        "arguments that are no object",
+        "/busy",
+        "",
+        ops.Invoke(operation="hold", args_json=b"[1]"),
+        INVALID,
+        "INVALID_ARGUMENTS",
+    ),
+    Bad("missing arguments", "/busy", "", ops.Invoke(operation="hold"), INVALID, "INVALID_ARGUMENTS"),
+    Bad(
+        "unknown arguments",
+        "/busy",
+        "",
+        ops.Invoke(operation="refuse", args_json=b'{"x":1}'),
+        INVALID,
+        "INVALID_ARGUMENTS",
+    ),
+]
+ABSENT = [
+    Bad("absent environment", "/nowhere", "v", GET, NOT_FOUND, "ENVIRONMENT_NOT_FOUND", {"path": "/nowhere"}),
+    Bad("absent parent", "/nowhere/x", "", ops.Register(), NOT_FOUND, "ENVIRONMENT_NOT_FOUND", {"path": "/nowhere"}),
+    Bad("absent entry", "/town", "none", GET, NOT_FOUND, "ENTRY_NOT_FOUND", {"path": "/town", "key": "none"}),
+    Bad("absent entry deleted", "/town", "none", DELETE, NOT_FOUND, "ENTRY_NOT_FOUND"),
+    Bad("absent environment deleted", "/nowhere", "", DELETE, NOT_FOUND, "ENVIRONMENT_NOT_FOUND"),
+    Bad("absent kind", "/n", "", ops.Register(kind="absent"), NOT_FOUND, "KIND_NOT_FOUND", {"kind": "absent"}),
+    Bad("absent operation", "/town", "", ops.Invoke(operation="x"), NOT_FOUND, "OPERATION_NOT_FOUND"),
+    Bad(
+        "absent aggregate",
+        "/town",
+        "",
+        ops.Query(aggregates=ops.ReadAggregates(names=["x"])),
+        NOT_FOUND,
+        "AGGREGATE_NOT_FOUND",
+    ),
+    Bad("absent gate", "/town", "", environment(begin_generation=ops.GateBegin(gate="x")), NOT_FOUND, "GATE_NOT_FOUND"),
+    Bad("existing entry", "/town", "v", ops.Register(), EXISTS, "ENTRY_EXISTS", {"path": "/town", "key": "v"}),
+    Bad("existing environment", "/town", "", ops.Register(), EXISTS, "ENVIRONMENT_EXISTS", {"path": "/town"}),
+    Bad(
+        "absent in a transaction",
+        "",
+        "",
+        transact(write(), write("none", delete=DELETE)),
+        NOT_FOUND,
+        "ENTRY_NOT_FOUND",
+        {"write": "1"},
+    ),
+]
+VERSION_MET: dict[str, str | None] = {"version": "1", "revision": None}
+STATES = [
+    Bad(
+        "other version", "/town", "v", ONE, ABORTED, "PRECONDITION_FAILED", VERSION_MET, (ops.Precondition(version=7),)
+    ),
+    Bad(
+        "other value",
+        "/town",
+        "v",
+        DELETE,
+        ABORTED,
+        "PRECONDITION_FAILED",
+        VERSION_MET,
+        (ops.Precondition(value=values.Value(int_value=9)),),
+    ),
+    Bad(
+        "same number of another kind",
+        "/town",
+        "v",
+        ONE,
+        ABORTED,
+        "PRECONDITION_FAILED",
+        VERSION_MET,
+        (ops.Precondition(value=values.Value(double_value=1.0)),),
+    ),
+    Bad("not absent", "/town", "v", ONE, ABORTED, "PRECONDITION_FAILED", VERSION_MET, (ops.Precondition(absent=True),)),
+    Bad(
+        "does not exist",
+        "/town",
+        "none",
+        ONE,
+        ABORTED,
+        "PRECONDITION_FAILED",
+        {"version": "0", "revision": None},
+        (ops.Precondition(exists=True),),
+    ),
+    Bad(
+        "condition of a transaction",
+        "",
+        "",
+        transact(write(), preconditions=[ops.Precondition(path="/town", key="v", version=7)]),
+        ABORTED,
+        "PRECONDITION_FAILED",
+        VERSION_MET,
+    ),
+    Bad(
+        "other version of an environment",
+        "/town",
+        "",
+        environment(set_labels={"a": "b"}),
+        ABORTED,
+        "PRECONDITION_FAILED",
+        {"version": None},
+        (ops.Precondition(version=77),),
+    ),
+    Bad("deletion with children", "/town", "", DELETE, STATE, "HAS_CHILDREN", {"path": "/town"}),
+    Bad("deletion of the root", "/", "", ops.Delete(recursive=True), STATE, "HAS_CHILDREN"),
+    Bad(
+        "closed gate",
+        "/gated",
+        "r",
+        ONE,
+        STATE,
+        "GATE_CLOSED",
+        {"generation": "1", "opened": "true"},
+        (ops.Precondition(gate_generation=1),),
+    ),
+    Bad("no gate", "/town", "v", ONE, STATE, "GATE_CLOSED", preconditions=(ops.Precondition(gate_generation=1),)),
+    Bad(
+        "open an opened gate",
+        "/gated",
+        "",
+        environment(open_gate=ops.GateOpen(gate="g", generation=1)),
+        STATE,
+        "GATE_CLOSED",
+    ),
+    Bad("counter set", "/town", "c", ONE, STATE, "ENTRY_KIND_MISMATCH"),
+    Bad("value added to", "/town", "v", update(add_int=1), STATE, "ENTRY_KIND_MISMATCH"),
+    Bad("stream of a value", "/town", "v", ops.Query(stream=ops.ReadStream()), STATE, "ENTRY_KIND_MISMATCH"),
+    Bad(
+        "refused operation",
+        "/busy",
+        "",
+        ops.Invoke(operation="refuse"),
+        STATE,
+        "OPERATION_REFUSED",
+        {"code": "not_today"},
+    ),
+    Bad("overflow", "/town", "c", update(add_int=2**63 - 1), RANGE, "COUNTER_OVERFLOW"),
+    Bad(
+        "future revision",
+        "/town",
+        "v",
+        ops.Query(get=ops.Get(), min_revision=10**9),
+        RANGE,
+        "REVISION_IN_FUTURE",
+        {"asked": str(10**9), "revision": None},
+    ),
+    Bad("expired page", "/town", "", ops.Query(list_entries=ops.ListEntries(page_token="9.9")), RANGE, "PAGE_EXPIRED"),
+    Bad("operation that takes too long", "/busy", "", ops.Invoke(operation="dawdle"), LATE, "DEADLINE"),
+    Bad("operation with a defect", "/busy", "", ops.Invoke(operation="fail"), INTERNAL, "INTERNAL", {"incident": None}),
+]
+SIZES = [
+    Bad("129 writes", "", "", transact(*[write()] * 129), INVALID, "LIMIT_EXCEEDED", limit("transaction_ops_max", 128)),
+    Bad(
+        "a transaction above 1 MiB",
+        "",
+        "",
+        transact(*[write(update=put(bytes_value=b"x" * 600_000))] * 2),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("transaction_bytes_max", MIB),
+    ),
+    Bad(
+        "17 companions",
+        "/busy",
+        "",
+        ops.Invoke(operation="refuse", companions=[write()] * 17),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("companions_max", 16),
+    ),
+    Bad(
+        "17 conditions",
+        "/town",
+        "v",
+        ONE,
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("preconditions_max", 16),
+        (ops.Precondition(exists=True),) * 17,
+    ),
+    Bad(
+        "65 labels",
+        "/n",
+        "",
+        ops.Register(labels={f"l{n}": "" for n in range(65)}),
+        INVALID,
+        "LIMIT_EXCEEDED",
+        limit("labels_max", 64),
+    ),
+]
+UNSUPPORTED = [
+    Bad("inherit", "/town", "v", ops.Query(get=ops.Get(inherit=True)), UNIMPLEMENTED, "NOT_SUPPORTED", {"field": None}),
+    Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("past", "/town", "v", ops.Query(past=ops.ReadPast()), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("move", "/town", "v", update(move=ops.Move(position=[1])), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("lease", "/town", "n", ops.Register(lease_id=1), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("position", "/town", "n", ops.Register(position=[1.0]), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("schema", "/n", "", ops.Register(entry_schema_json=b"{}"), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad(
+        "lease owner",
+        "/town",
+        "v",
+        ONE,
+        UNIMPLEMENTED,
+        "NOT_SUPPORTED",
+        preconditions=(ops.Precondition(lease_owner=1),),
+    ),
+    Bad("else branch", "", "", transact(write(), otherwise=[write()]), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad(
+        "gate of members",
+        "/n",
+        "",
+        ops.Register(gates=[values.Gate(name="a", all_live_members=True)]),
+        UNIMPLEMENTED,
+        "NOT_SUPPORTED",
+    ),
+    Bad(
+        "aggregate over children",
+        "/n",
+        "",
+        ops.Register(aggregates=[values.Aggregate(name="a", function=1, scope=2)]),
+        UNIMPLEMENTED,
+        "NOT_SUPPORTED",
+    ),  # type: ignore[arg-type]
+]
+ALL = [*PATHS, *KEYS, *VALUES, *UNSET, *FIELDS, *ABSENT, *STATES, *SIZES, *UNSUPPORTED]
