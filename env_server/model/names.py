@@ -48,7 +48,7 @@ def split_path(path: str, limits: Limits) -> list[str]:
         return []
     if not path.startswith(ROOT):
         raise InvalidRequest(Reason.INVALID_PATH, "path", "must begin with '/'")
-    if len(path) > limits.path_bytes_max or len(path.encode()) > limits.path_bytes_max:
+    if len(path) > limits.path_bytes_max or len(path.encode("utf-8", "surrogatepass")) > limits.path_bytes_max:
         raise InvalidRequest(Reason.INVALID_PATH, "path", f"exceeds path_bytes_max = {limits.path_bytes_max}")
     segments = path[1:].split("/")
     if len(segments) > limits.path_depth_max:

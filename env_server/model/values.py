@@ -112,8 +112,8 @@ def check_value(value: Value, limits: Limits, field: str = "value") -> None:
         if not INT_MIN <= value <= INT_MAX:  # type: ignore[operator]
             raise InvalidRequest(Reason.INVALID_VALUE, field, "must fit in 64 bits")
     elif kind is str:
-        if 4 * len(value) > limits.value_bytes_max:  # type: ignore[arg-type]
-            _check_size(len(value.encode()), limits)  # type: ignore[union-attr]
+        if not value.isascii() or len(value) > limits.value_bytes_max:  # type: ignore[union-attr, arg-type]
+            _check_size(_count_bytes(value, field), limits)  # type: ignore[arg-type]
     elif kind is bytes:
         _check_size(len(value), limits)  # type: ignore[arg-type]
     elif kind is Json:
@@ -151,6 +151,13 @@ def check_document(document: Json, limits: Limits, field: str = "value") -> None
 
 class _Unacceptable(ValueError):
     pass
+
+
+def _count_bytes(text: str, field: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:  # a lone surrogate, as the JSON of a client may name one
+        raise InvalidRequest(Reason.INVALID_VALUE, field, "must be Unicode text") from None
 
 
 def _check_size(size: int, limits: Limits) -> None:

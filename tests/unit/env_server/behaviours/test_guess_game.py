@@ -1,0 +1,86 @@
+"""The guess game: rounds, late and failed reports, the winner, ties, and what outlives a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from env_server.behaviours.guess_game import GuessGame
+from env_server.model.errors import Reason
+from env_server.model.values import Json
+from tests.engine import Stand, invoke, new_environment, put
+
+RATIO = 2 / 3
+
+
+@pytest.fixture
+def stand() -> Stand:
+    stand = Stand(GuessGame())
+    stand.done(new_environment("/game", kind="guess_game"))
+    return stand
+
+
+def play(stand: Stand, name: str, **arguments: Any) -> Any:
+    sent = stand.do(invoke("/game", name, **arguments))
+    stand.clock.advance(1)
+    return sent.invoked.result.document
+
+
+def report(agent: str, value: Any, generation: int) -> Any:
+    return put("/game/reports", agent, value, generation=generation, producer=agent, seq=generation)
+
+
+def test_a_round_from_its_opening_to_its_winner(stand: Stand) -> None:
+    opened = play(stand, "open_round", participants=4)
+    assert (opened["round"], opened["generation"], opened["last_winner"]) == (1, 1, None)
+    numbers = {"ann": 30.0, "bob": 45, "cid": 60.5}
+    stand.done(*[report(agent, number, 1) for agent, number in numbers.items()])
+    stand.done(report("dan", None, 1))
+    assert stand.do(report("eve", 1.0, 1)).error.reason is Reason.GATE_CLOSED
+    closed = play(stand, "close_round", generation=1)
+    mean = sum(numbers.values()) / 3
+    assert closed["mean"] == pytest.approx(mean, abs=1e-12)
+    assert closed["target"] == pytest.approx(RATIO * mean, abs=1e-12)
+    assert (closed["winner"], closed["winner_number"], closed["tied"]) == ("ann", 30.0, 1)
+    stand.reopen()
+    second = play(stand, "open_round", participants=1)
+    assert (second["round"], second["generation"]) == (2, 2)
+    assert second["last_winner"] == closed["target"]
+    assert [row[3] for row in stand.rows() if row[1] == 12] == ["round.opened", "round.closed", "round.opened"]
+
+
+def test_a_tie_goes_to_the_smallest_name_and_is_counted(stand: Stand) -> None:
+    stand.done(new_environment("/half", kind="guess_game", config=Json(b'{"ratio":1.0,"offset":0.0}')))
+    stand.done(invoke("/half", "open_round", participants=3))
+    for agent, number in {"c": 10, "b": 20, "a": 0}.items():
+        stand.done(put("/half/reports", agent, number, generation=1))
+    sent = stand.do(invoke("/half", "close_round", generation=1))
+    closed = sent.invoked.result.document
+    assert (closed["target"], closed["winner"], closed["tied"]) == (10.0, "c", 1)
+    stand.done(invoke("/half", "open_round", participants=2))
+    for agent, number in {"b": 20, "a": 0}.items():
+        stand.done(put("/half/reports", agent, number, generation=2))
+    closed = stand.do(invoke("/half", "close_round", generation=2)).invoked.result.document
+    assert (closed["target"], closed["winner"], closed["tied"]) == (10.0, "a", 2)
+
+
+def test_rounds_are_opened_and_closed_in_turn(stand: Stand) -> None:
+    assert stand.do(invoke("/game", "close_round", generation=1)).error.metadata["code"] == "no_such_round"
+    play(stand, "open_round", participants=9)
+    assert stand.do(invoke("/game", "open_round")).error.metadata["code"] == "round_open"
+    assert stand.do(invoke("/game", "close_round", generation=2)).error.metadata["code"] == "no_such_round"
+    assert stand.do(invoke("/game", "open_round", participants=-1)).error.metadata["code"] == "bad_argument"
+    closed = play(stand, "close_round", generation=1)
+    assert (closed["mean"], closed["winner"]) == (None, None)
+    assert stand.do(report("ann", 1.0, 1)).error.reason is Reason.GATE_CLOSED
+
+
+def test_a_report_of_the_last_round_is_not_counted_again(stand: Stand) -> None:
+    play(stand, "open_round", participants=2)
+    stand.done(report("ann", 90.0, 1), report("bob", 90.0, 1))
+    play(stand, "close_round", generation=1)
+    play(stand, "open_round", participants=1)
+    stand.done(report("ann", 30.0, 2))
+    closed = play(stand, "close_round", generation=2)
+    assert (closed["mean"], closed["winner"]) == (30.0, "ann")
