@@ -27,17 +27,6 @@ from env_server.state_tree.tree import Tree
 LAST_ENTRY_WRITE = Code.DELETE_ENTRY
 _STRUCTURAL = (Code.REGISTER_ENVIRONMENT, Code.DELETE_ENVIRONMENT, Code.TRANSACT, Code.INVOKE)
 
-EntryWrite = Callable[[Tree, Node, str, Any], Written | None]
-
-_ENTRY_WRITES: dict[int, EntryWrite] = {
-    Code.SET: entry_writes.set_value,
-    Code.ADD: entry_writes.add,
-    Code.MERGE: entry_writes.merge,
-    Code.APPEND: entry_writes.append,
-    Code.REGISTER_ENTRY: entry_writes.register,
-    Code.DELETE_ENTRY: entry_writes.delete,
-}
-
 
 class Execution:
     """Executes frames against one tree."""
@@ -51,7 +40,7 @@ class Execution:
         self._queues = queues
         self._invoking = invoking
         self._limits = limits
-        self._writes = [_ENTRY_WRITES.get(code, _not_an_entry_write) for code in range(max(Code) + 1)]
+        self._writes = [entry_writes.BY_CODE.get(code, _not_an_entry_write) for code in range(max(Code) + 1)]
         #: Why writes that need room are refused; None = there is room.
         self.full: WorldError | None = None
 

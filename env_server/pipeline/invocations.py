@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from env_server.behaviours.behaviour import Operation, Target
+from env_server.behaviours.behaviour import Operation
 from env_server.behaviours.context import Context, Sleep
 from env_server.model.entries import Entry
 from env_server.model.environments import AggregateValue, EnvironmentState
@@ -140,8 +140,3 @@ def defect_of(operation: Operation, error: Exception) -> InternalError:
     incident = secrets.token_hex(8)
     log.error("incident %s: operation %s", incident, operation.name, exc_info=error)
     return InternalError(incident)
-
-
-def held_keys(targets: list[Target], companions: tuple[Write, ...]) -> list[tuple[str, str | None]]:
-    """(path, key) of everything that the operation will write."""
-    return [(target.path, target.key) for target in targets] + [(write.path, write.key) for write in companions]

@@ -1,6 +1,7 @@
 """Admission of behaviour operations: their keys, then a slot, then the operation itself."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from env_server.behaviours.behaviour import Operation, Target
@@ -12,20 +13,38 @@ from env_server.model.errors import Exhausted, NotFound, Reason, WorldError
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.limits import Limits
 from env_server.model.names import check_count
-from env_server.model.operations import Code, Invoke, Write
+from env_server.model.operations import Invoke, Write
 from env_server.model.ports import Clock
-from env_server.model.values import check_value, size_of
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.invocations import Invocation, TreeView, defect_of
-from env_server.pipeline.transactions import apply_writes
+from env_server.pipeline.transactions import apply_writes, check_staged
 from env_server.pipeline.write_sets import keys_of_writes
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.preconditions import check_conditions
 from env_server.state_tree.tree import Tree
 
 
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One admitted call on its way: waiting for keys, waiting for a slot, running."""
+
+    run: FrameRun
+    index: int
+    node: Node
+    operation: Operation
+    arguments: dict[str, Any]
+    targets: list[Target]
+    companions: tuple[Write, ...]
+    ticket: Ticket
+    use_slot: Callable[[], None]
+    """What the call does once it has a slot: the name under which it waits for one."""
+    has_slot: bool = False
+    first_row: int | None = None
+    """Of its rows in the open group, once it has written any."""
+
+
 class Invoking:
-    """Starts operations of one world when their turn has come. `ready` runs what may go on after a wait."""
+    """Starts operations of one world when their turn has come. `drain` lets those go on that waited for one to end."""
 
     def __init__(
         self,
@@ -68,10 +87,11 @@ class Invoking:
             raise defect_of(operation, error) from None
         keys = [*self._keys(targets), *keys_of_writes(self._tree, asked.companions)]
         self.check_room()
-        call = _Call(self, run, index, node, operation, arguments, targets, asked.companions, keys)
-        run.waits(index, call.try_withdraw)
-        if self._queues.enter(call.ticket):
-            call.has_keys()
+        ticket = Ticket(keys, lambda: self._take_slot(call), run.frame.client_id)
+        call = _Call(run, index, node, operation, arguments, targets, asked.companions, ticket, lambda: self._run(call))
+        run.waits(index, lambda: self._try_withdraw(call))
+        if self._queues.enter(ticket):
+            self._take_slot(call)
 
     def check_room(self) -> None:
         """Refuses an op that would have to wait while too many do, behind held keys or for a slot.
@@ -88,106 +108,66 @@ class Invoking:
                 retry_delay_ms=self._limits.retry_delay_ms,
             )
 
-    def _keys(self, targets: list[Target]) -> list[Key]:
-        by_path = self._tree.nodes.by_path
-        return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]
-
-
-def check_staged(writes: tuple[Write, ...], limits: Limits) -> None:
-    """Accepts values that may be stored: a behaviour is no better than a client.
-
-    Raises:
-        InvalidRequest, LimitExceeded.
-        TypeError: a value of a kind that entries do not have: a defect of the behaviour.
-    """
-    size = 0
-    for write in writes:
-        if write.code in (Code.SET, Code.APPEND, Code.ADD, Code.EMIT):
-            check_value(write.argument, limits, write.key)  # type: ignore[arg-type]
-            size += size_of(write.argument)  # type: ignore[arg-type]
-    check_count(size, "transaction_bytes_max", limits)
-
-
-class _Call:
-    """One admitted call on its way: waiting for keys, waiting for a slot, running."""
-
-    def __init__(
-        self,
-        owner: Invoking,
-        run: FrameRun,
-        index: int,
-        node: Node,
-        operation: Operation,
-        arguments: dict[str, Any],
-        targets: list[Target],
-        companions: tuple[Write, ...],
-        keys: list[Key],
-    ) -> None:
-        self._owner = owner
-        self._run = run
-        self._index = index
-        self._node = node
-        self._operation = operation
-        self._arguments = arguments
-        self._targets = targets
-        self._companions = companions
-        self._has_slot = False
-        self._first_row: int | None = None
-        self.ticket = Ticket(keys, self.has_keys, run.frame.client_id)
-
-    def try_withdraw(self) -> bool:
+    def _try_withdraw(self, call: _Call) -> bool:
         """Gives up waiting for keys or for a slot; declines once the operation has begun."""
-        owner = self._owner
-        if owner._slots.try_withdraw(self.has_slot):
-            owner._queues.leave(self.ticket)
+        if self._slots.try_withdraw(call.use_slot):
+            self._queues.leave(call.ticket)
             return True
-        return owner._queues.try_withdraw(self.ticket)
+        return self._queues.try_withdraw(call.ticket)
 
-    def has_keys(self) -> None:
+    def _take_slot(self, call: _Call) -> None:
         """Its keys are free: checks the call's conditions, then takes a slot."""
-        owner = self._owner
-        node = self._node
+        node = call.node
         try:
-            if owner._tree.nodes.by_number.get(node.number) is not node:  # deleted by what it waited for
+            if self._tree.nodes.by_number.get(node.number) is not node:  # deleted by what it waited for
                 raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=node.path)
-            check_conditions(owner._tree, self._run.frame, self._index, node.path, "")
+            check_conditions(self._tree, call.run.frame, call.index, node.path, "")
         except WorldError as error:
-            self.ended(error)
+            self._end(call, error)
             return
-        maximum = owner._behaviours.concurrency_max(self._node.declaration.kind)
-        if owner._slots.take(self._node.number, maximum, self.has_slot):
-            self.has_slot()
+        maximum = self._behaviours.concurrency_max(node.declaration.kind)
+        if self._slots.take(node.number, maximum, call.use_slot):
+            self._run(call)
 
-    def has_slot(self) -> None:
-        """Runs the operation."""
-        self._has_slot = True
-        owner = self._owner
-        context = Context(self._node.path, owner._view, self._targets)
-        invocation = Invocation(self._operation, context, self._companions, owner._clock, self.commit, self.ended)
-        timeout_s = self._operation.timeout_s
-        invocation.start(self._arguments, owner._limits.operation_timeout_s if timeout_s is None else timeout_s)
+    def _run(self, call: _Call) -> None:
+        """It has a slot: runs the operation."""
+        call.has_slot = True
+        operation = call.operation
+        context = Context(call.node.path, self._view, call.targets)
+        invocation = Invocation(
+            operation,
+            context,
+            call.companions,
+            self._clock,
+            commit=lambda writes: self._commit(call, writes),
+            ended=lambda outcome: self._end(call, outcome),
+        )
+        timeout_s = self._limits.operation_timeout_s if operation.timeout_s is None else operation.timeout_s
+        invocation.start(call.arguments, timeout_s)
 
-    def commit(self, writes: tuple[Write, ...]) -> bool:
+    def _commit(self, call: _Call, writes: tuple[Write, ...]) -> bool:
         """Applies what the operation staged, as one op; whether that changed anything."""
-        owner = self._owner
-        check_count(len(writes), "transaction_ops_max", owner._limits)
+        check_count(len(writes), "transaction_ops_max", self._limits)
         if not writes:
             return False
-        check_staged(writes, owner._limits)
-        self._first_row = len(owner._tree.changes)
-        return apply_writes(owner._tree, owner.check_kind, (), writes)[1]
+        check_staged(writes, self._limits)
+        call.first_row = len(self._tree.changes)
+        return apply_writes(self._tree, self.check_kind, (), writes)[1]
 
-    def ended(self, outcome: Outcome) -> None:
+    def _end(self, call: _Call, outcome: Outcome) -> None:
         """The operation has its outcome: answers it and frees keys and slot."""
-        owner = self._owner
         try:
-            with self._run.late(self._index, self._first_row):
+            with call.run.late(call.index, call.first_row):
                 if isinstance(outcome, WorldError):
                     raise outcome
                 assert isinstance(outcome, Invoked)
-                self._run.transacted(self._index, outcome)
+                call.run.transacted(call.index, outcome)
         finally:
-            owner._queues.leave(self.ticket)
-            if self._has_slot:
-                owner._slots.give_back(self._node.number)
-            owner._drain()
+            self._queues.leave(call.ticket)
+            if call.has_slot:
+                self._slots.give_back(call.node.number)
+            self._drain()
+
+    def _keys(self, targets: list[Target]) -> list[Key]:
+        by_path = self._tree.nodes.by_path
+        return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]

@@ -1,12 +1,14 @@
 """Writes that take effect together: transactions, and what a behaviour operation staged."""
 
 from collections.abc import Callable
-from typing import Any
 
 from env_server.model.changes import EventType
 from env_server.model.errors import WorldError
 from env_server.model.frames import Written
+from env_server.model.limits import Limits
+from env_server.model.names import check_count
 from env_server.model.operations import Code, Precondition, Write
+from env_server.model.values import check_value, size_of
 from env_server.state_tree import entry_writes, environment_writes
 from env_server.state_tree.preconditions import check_preconditions
 from env_server.state_tree.tree import Tree
@@ -35,6 +37,21 @@ def apply_writes(
     return tuple(written), any(one.changed for one in written)
 
 
+def check_staged(writes: tuple[Write, ...], limits: Limits) -> None:
+    """Accepts what a behaviour staged, if it may be stored: a behaviour is no better than a client.
+
+    Raises:
+        InvalidRequest, LimitExceeded.
+        TypeError: a value of a kind that entries do not have: a defect of the behaviour.
+    """
+    size = 0
+    for write in writes:
+        if write.code in (Code.SET, Code.APPEND, Code.ADD, Code.EMIT):
+            check_value(write.argument, limits, write.key)  # type: ignore[arg-type]
+            size += size_of(write.argument)  # type: ignore[arg-type]
+    check_count(size, "transaction_bytes_max", limits)
+
+
 def _apply(tree: Tree, check_kind: Callable[[str], None], write: Write) -> Written:
     path, key, argument = write.path, write.key, write.argument
     match write.code:
@@ -55,15 +72,5 @@ def _apply(tree: Tree, check_kind: Callable[[str], None], write: Write) -> Writt
             tree.row(node, EventType.BEHAVIOUR, key, argument, 0)  # type: ignore[arg-type]
             return Written(tree.revision + 1, 0)
         case code:
-            done = _ENTRY_WRITES[code](tree, node, key, argument)
+            done = entry_writes.BY_CODE[code](tree, node, key, argument)
             return done or Written(tree.revision + 1, node.entries[key].version)
-
-
-_ENTRY_WRITES: dict[Code, Callable[..., Any]] = {
-    Code.SET: entry_writes.set_value,
-    Code.ADD: entry_writes.add,
-    Code.MERGE: entry_writes.merge,
-    Code.APPEND: entry_writes.append,
-    Code.REGISTER_ENTRY: entry_writes.register,
-    Code.DELETE_ENTRY: entry_writes.delete,
-}

@@ -3,14 +3,15 @@
 SET is the hot path of the whole server; every line of it is paid a million times a round.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from env_server.model.changes import ENTRY_APPENDED, ENTRY_DELETED, ENTRY_INCREMENTED, ENTRY_SET, Extra
 from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, EntryKind, StreamEnds, StreamItem
 from env_server.model.errors import AlreadyExists, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
-from env_server.model.operations import Delete, RegisterEntry
+from env_server.model.operations import Code, Delete, RegisterEntry
 from env_server.model.values import INT_MAX, INT_MIN, NOTHING, Json, Value, check_document
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node, Stream
@@ -153,6 +154,19 @@ def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
     if tree.journal is not None:
         tree.journal.append(lambda: _undelete(tree, node, key, old, stream))
     return Written(tree.revision + 1, 0)
+
+
+EntryWrite = Callable[[Tree, Node, str, Any], Written | None]
+
+BY_CODE: Final[dict[int, EntryWrite]] = {
+    Code.SET: set_value,
+    Code.ADD: add,
+    Code.MERGE: merge,
+    Code.APPEND: append,
+    Code.REGISTER_ENTRY: register,
+    Code.DELETE_ENTRY: delete,
+}
+"""The write of each code. None, from SET, means: revision + 1, and the version that the entry has now."""
 
 
 def _put(tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: int, event: int, told: Any) -> Entry:
