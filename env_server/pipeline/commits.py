@@ -13,6 +13,7 @@ from collections.abc import Callable
 from env_server.model.changes import Changes
 from env_server.model.frames import Answer
 from env_server.model.ports import Clock, CommitLog
+from env_server.pipeline.origins import pad_origins
 from env_server.pipeline.saving import Saving
 from env_server.state_tree.tree import Tree
 
@@ -117,19 +118,6 @@ class Commits:
 
     def _begin(self, number: int) -> None:
         self._tree.begin_group(Changes(number=number, base_revision=self._tree.revision))
-
-
-def pad_origins(
-    changes: Changes, row: int, producer: str = "", seq: int = 0, actor: str = "", cause: str = "", principal: str = ""
-) -> None:
-    """Fills the columns that say who caused a change, up to `row`, with one origin."""
-    missing = row - len(changes.producers)
-    if missing > 0:
-        changes.producers.extend([producer] * missing)
-        changes.producer_seqs.extend([seq] * missing)
-        changes.actors.extend([actor] * missing)
-        changes.causes.extend([cause] * missing)
-        changes.principals.extend([principal] * missing)
 
 
 def _holds_anything(group: Changes) -> bool:

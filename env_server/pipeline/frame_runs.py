@@ -12,7 +12,8 @@ from env_server.model.errors import DeadlineExceeded, Executed, Exhausted, Inter
 from env_server.model.frames import Answer, Frame, Invoked, Listed, Outcome, Read, Transacted, Written
 from env_server.model.operations import Code
 from env_server.model.ports import Clock, Handle
-from env_server.pipeline.commits import Commits, Deliver, pad_origins
+from env_server.pipeline.commits import Commits, Deliver
+from env_server.pipeline.origins import attribute_op, attribute_pass, identity_of
 from env_server.state_tree.tree import Tree
 
 _TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError)
@@ -124,13 +125,13 @@ class FrameRun:
     def waits(self, index: int, try_withdraw: Callable[[], bool]) -> None:
         """An op waits in its queues, or awaits; it will end within `late`. `try_withdraw` may decline once it began."""
         self._tickets[index] = try_withdraw
-        identity = self._identity(index)
+        identity = identity_of(self.frame, index)
         if identity[0]:
             self._producers.in_flight[identity] = []
 
     def joins(self, index: int) -> bool:
         """Whether an op of the same identity is still waiting; if so this one ends with it, as its repetition."""
-        joined = self._producers.in_flight.get(self._identity(index))
+        joined = self._producers.in_flight.get(identity_of(self.frame, index))
         if joined is None:
             return False
 
@@ -150,7 +151,7 @@ class FrameRun:
         """
         if self._during:  # it ended within the frame's own pass after all
             self._tickets.pop(index, None)
-            self._producers.in_flight.pop(self._identity(index), None)
+            self._producers.in_flight.pop(identity_of(self.frame, index), None)
             yield
             return
         first = self.answer
@@ -166,7 +167,7 @@ class FrameRun:
         self._tickets.pop(index, None)
         outcome = self.answer.outcomes[-1].outcome
         self._end_part(first, index, row)
-        for joined in self._producers.in_flight.pop(self._identity(index), ()):
+        for joined in self._producers.in_flight.pop(identity_of(self.frame, index), ()):
             joined(outcome)
 
     def finish(self) -> None:
@@ -208,13 +209,7 @@ class FrameRun:
         # The whole answer, for repetitions; its first part's ranks stay true, this op's revision is listed.
         first.without_revision.append(index)
         first.outcomes.extend(part.outcomes)
-        own, seq = self._identity(index)
-        actor, cause = self._claims(index)
-        pad_origins(self._tree.changes, row)
-        principal = self.frame.principal
-        if not own:
-            own, seq = self.frame.client_id, self.frame.seq
-        pad_origins(self._tree.changes, len(self._tree.changes), own, seq, actor, cause, principal)
+        attribute_op(self._tree.changes, self.frame, row, index)
         if self._owned:
             self._keep_answer(first)
         self._send(part)
@@ -232,7 +227,7 @@ class FrameRun:
 
     def _keep(self, index: int, outcome: Outcome) -> None:
         """Keeps the outcome of an op with an identity of its own."""
-        producer, seq = self._identity(index)
+        producer, seq = identity_of(self.frame, index)
         if not producer:
             return
         self._producers.keep(producer, seq, outcome)
@@ -258,55 +253,18 @@ class FrameRun:
         if not changed or self._effects is not None:
             self.answer.without_revision.append(index)
 
-    def _identity(self, index: int) -> tuple[str, int]:
-        """The op's own producer and number; ("", 0) when it goes by the frame's."""
-        frame = self.frame
-        if frame.producers is None or frame.producer_seqs is None or not frame.producers[index]:
-            return "", 0
-        return frame.producers[index], frame.producer_seqs[index]
-
-    def _claims(self, index: int) -> tuple[str, str]:
-        frame = self.frame
-        return (
-            frame.actors[index] if frame.actors is not None else "",
-            frame.causes[index] if frame.causes is not None else "",
-        )
-
     def _attribute(self) -> None:
-        """Fills the origin columns of the rows that the pass has written.
-
-        Revision base + 1 + r belongs to the r-th op that took one, so columns are filled without work per op when
-        every op took one and wrote one row.
-        """
+        """Says who caused the rows that the pass has written: no work per op when each op wrote one row."""
         frame, changes = self.frame, self._tree.changes
         rows = len(changes) - self._row
-        pad_origins(changes, self._row)
-        if not rows:
-            return
-        varying = (
-            (changes.producers, frame.producers, frame.client_id),
-            (changes.producer_seqs, frame.producer_seqs, frame.seq),
-            (changes.actors, frame.actors, ""),
-            (changes.causes, frame.causes, ""),
-        )
-        changes.principals.extend([frame.principal] * rows)
-        owners: list[int] | None = None
-        whole = (
-            rows == len(frame.keys) and self._effects is None and not self.answer.without_revision and not self._tickets
-        )
-        for column, source, constant in varying:
-            if source is None:
-                column.extend([constant] * rows)  # type: ignore[list-item]
-            elif whole and "" not in source:
-                column.extend(source)  # type: ignore[arg-type]
-            else:
-                owners = owners if owners is not None else self._owners(rows)
-                column.extend([source[op] for op in owners])  # type: ignore[misc]
-        if frame.producers is not None and "" in frame.producers:
-            self._fill_in_frame_identity(rows)
+        varies = frame.producers or frame.producer_seqs or frame.actors or frame.causes
+        one_each = rows == len(frame.keys) and not self.answer.without_revision and not self._tickets
+        whole = one_each and self._effects is None
+        owners = self._owners(rows) if varies and not whole else None
+        attribute_pass(changes, frame, self._row, owners)
 
     def _owners(self, rows: int) -> list[int]:
-        """The op of each of the last `rows` rows."""
+        """The op of each of the last `rows` rows: revision base + 1 + r belongs to the r-th op that took one."""
         effects = self._effects
         if effects is None:
             idle = set(self.answer.without_revision).union(self._tickets)
@@ -326,13 +284,6 @@ class FrameRun:
             if isinstance(listed.outcome, Written):
                 versions[listed.index] = listed.outcome.version
         return versions
-
-    def _fill_in_frame_identity(self, rows: int) -> None:
-        changes = self._tree.changes
-        for row in range(len(changes) - rows, len(changes)):
-            if not changes.producers[row]:
-                changes.producers[row] = self.frame.client_id
-                changes.producer_seqs[row] = self.frame.seq
 
     def _give_up(self) -> None:
         """The caller's deadline: ops that have not started leave their queues."""
