@@ -6,11 +6,12 @@ the open commit group and one answer in the queue behind it.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from env_server.behaviours.registry import Behaviours
+from env_server.events.history import ReadLog
 from env_server.events.watches import WatchHub
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
@@ -34,8 +35,6 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.pages import Pages
 from env_server.state_tree.reads import Reader
 from env_server.state_tree.tree import Tree
-
-ReadLog = Callable[[int, int], Awaitable[list[Changes]]]
 
 
 class WorldDescription(NamedTuple):

@@ -1,25 +1,20 @@
 """Monitor: one watch as a stream of row events, for clients without sessions."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 from env_api.v1 import environment_service_pb2 as service_pb2
 
+from env_server.events.watches import Watch
 from env_server.model.errors import Reason, Unavailable, WorldError
 from env_server.model.watching import Delivery
+from env_server.pipeline import World
 from env_server.rpc.decode_watches import check_history, decode_monitor
 from env_server.rpc.edge import Context, parse
 from env_server.rpc.encode_events import encode_rows
 from env_server.rpc.streams import Streams
-
-if TYPE_CHECKING:
-    from env_server.events.watches import Watch
-    from env_server.pipeline import World
-    from env_server.worlds import Worlds
+from env_server.worlds import Worlds
 
 EVENTS_MAX = 4096
 """Events taken at a time; the transport's flow control does the rest."""

@@ -4,10 +4,8 @@ Handlers get and return bytes: what a message cannot be parsed into is then an a
 many watches share are encoded once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc
 from env_api.v1 import environment_service_pb2, world_service_pb2
@@ -19,9 +17,7 @@ from env_server.rpc.session import SessionService
 from env_server.rpc.streams import Streams
 from env_server.rpc.unary import UnaryService
 from env_server.rpc.world_service import WorldService
-
-if TYPE_CHECKING:
-    from env_server.worlds import Worlds
+from env_server.worlds import Worlds
 
 DESCRIPTORS: Final = (
     environment_service_pb2.DESCRIPTOR.services_by_name["EnvironmentService"],

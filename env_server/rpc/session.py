@@ -6,11 +6,8 @@
 Nothing is made per op, and no task or future per frame: the engine's deliver puts the answer into the outbox.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 import grpc
 from env_api.v1 import session_pb2
@@ -18,6 +15,7 @@ from env_api.v1 import session_pb2
 from env_server.model.errors import InternalError, InvalidRequest, NotSupported, Reason, WorldError
 from env_server.model.frames import Answer
 from env_server.model.names import check_identity
+from env_server.pipeline import World
 from env_server.rpc.decode_frames import decode_frame
 from env_server.rpc.decode_watches import check_history
 from env_server.rpc.edge import Context, NewIncident, parse, report_defect
@@ -26,10 +24,7 @@ from env_server.rpc.errors import encode_error
 from env_server.rpc.outbox import Events, Outbox
 from env_server.rpc.session_watches import SessionWatches
 from env_server.rpc.streams import Streams
-
-if TYPE_CHECKING:
-    from env_server.pipeline import World
-    from env_server.worlds import Worlds
+from env_server.worlds import Worlds
 
 HELLO_TIMEOUT_S = 10.0
 

@@ -1,22 +1,17 @@
 """The watches of one session: one task each, behind the client's credit and the session's outbox."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from env_api.v1 import session_pb2
 
+from env_server.events.watches import Watch
 from env_server.model.errors import Exhausted, InternalError, InvalidRequest, Reason, WorldError
+from env_server.pipeline import World
 from env_server.rpc.decode_watches import check_history, decode_watch
 from env_server.rpc.encode_events import encode_delivery, encode_mark
 from env_server.rpc.errors import encode_error
 from env_server.rpc.outbox import Outbox
-
-if TYPE_CHECKING:
-    from env_server.events.watches import Watch
-    from env_server.pipeline import World
 
 ReportDefect = Callable[[BaseException], InternalError]
 
@@ -93,7 +88,7 @@ class SessionWatches:
             raise Exhausted(Reason.WATCH_QUOTA, problem, retry_delay_ms=world.limits.retry_delay_ms)
         return world.watches.open(decode_watch(message, self._client_id, world.limits))
 
-    async def _feed(self, feed: _Feed) -> None:
+    async def _feed(self, feed: "_Feed") -> None:
         error: WorldError
         try:
             await feed.run(self._world)

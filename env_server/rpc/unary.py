@@ -1,11 +1,9 @@
 """The unary verbs: one op each, as a frame of its own through the same engine as a session's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from env_api.v1 import environment_service_pb2 as service_pb2
 from google.protobuf.message import Message
@@ -15,6 +13,7 @@ from env_server.model.frames import Answer, Frame, Invoked, Listed, Transacted, 
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity
 from env_server.model.operations import Precondition
+from env_server.pipeline import World
 from env_server.rpc.decode_frames import check_cause
 from env_server.rpc.decode_ops import (
     Decoded,
@@ -29,10 +28,7 @@ from env_server.rpc.decode_ops import (
 from env_server.rpc.edge import Context, Handler, abort, parse
 from env_server.rpc.encode_answers import encode_invoked, encode_transacted, encode_written
 from env_server.rpc.encode_values import encode_read
-
-if TYPE_CHECKING:
-    from env_server.pipeline import World
-    from env_server.worlds import Worlds
+from env_server.worlds import Worlds
 
 
 class Verb(NamedTuple):

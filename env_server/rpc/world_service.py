@@ -1,20 +1,12 @@
 """WorldService: creates, lists and deletes worlds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from env_api.v1 import world_service_pb2
 
 from env_server.model.names import check_world
+from env_server.pipeline import World
 from env_server.rpc.edge import Context, Handler, parse
 from env_server.rpc.streams import Streams
-
-if TYPE_CHECKING:
-    from env_server.pipeline import World
-    from env_server.worlds import Worlds
-
-DEFAULT_WORLD = "main"
+from env_server.worlds import MAIN, Worlds
 
 
 class WorldService:
@@ -30,7 +22,7 @@ class WorldService:
 
     async def _create(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.CreateWorldRequest, request)
-        name = message.name or DEFAULT_WORLD
+        name = message.name or MAIN
         check_world(name)
         world = await self._worlds.create(name, message.if_absent)
         return world_service_pb2.CreateWorldResponse(world=encode_world(world)).SerializeToString()
@@ -42,7 +34,7 @@ class WorldService:
 
     async def _delete(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.DeleteWorldRequest, request)
-        name = message.name or DEFAULT_WORLD
+        name = message.name or MAIN
         check_world(name)
         await self._worlds.delete(name, message.history)
         self._streams.end_world(name)

@@ -8,14 +8,11 @@ again, so that does no harm. When the last slice is written, everything up to th
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from env_server.model.entries import STREAM, Entry, StreamItem
 from env_server.model.ordering import in_slices
 from env_server.model.ports import EnvironmentRow, StateChunk
-
-if TYPE_CHECKING:
-    from env_server.state_tree.nodes import Node, Nodes
+from env_server.state_tree.nodes import Node, Nodes
 
 SLICE_KEYS = 8192
 
@@ -23,30 +20,30 @@ SLICE_KEYS = 8192
 class Unsaved:
     """Bookkeeping of one world's unsaved state."""
 
-    def __init__(self, nodes: "Nodes") -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._environments: dict[int, None] = {}
         self._ranges: list[int] = []
         self._lost_items: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
-    def environment(self, node: "Node") -> None:
+    def environment(self, node: Node) -> None:
         """The node's declaration changed."""
         self._environments[node.number] = None
 
-    def environment_gone(self, node: "Node") -> None:
+    def environment_gone(self, node: Node) -> None:
         """The node was deleted, with all its entries."""
         self._environments[node.number] = None
         self._ranges.append(node.number)
 
-    def environment_back(self, node: "Node") -> None:
+    def environment_back(self, node: Node) -> None:
         """The deletion was taken back."""
         self._ranges.remove(node.number)
 
-    def stream_dropped(self, node: "Node", key: str, first: int, next_: int) -> None:
+    def stream_dropped(self, node: Node, key: str, first: int, next_: int) -> None:
         """The stream was deleted; its items from `first` up to `next_` may be in the tables."""
         self._lost_items.setdefault((node.number, key), []).append((first, next_))
 
-    def stream_restored(self, node: "Node", key: str) -> None:
+    def stream_restored(self, node: Node, key: str) -> None:
         """The deletion was taken back."""
         ranges = self._lost_items[node.number, key]
         ranges.pop()
@@ -73,7 +70,7 @@ class Unsaved:
             return None
         return EnvironmentRow(number, node.path, node.declaration, node.version, node.created, node.modified)
 
-    def _entries_chunk(self, node: "Node", keys: list[str]) -> StateChunk:
+    def _entries_chunk(self, node: Node, keys: list[str]) -> StateChunk:
         """The entries with their items: a stream's ends and its items belong together."""
         if node.number not in self._nodes.by_number:
             return _chunk()
