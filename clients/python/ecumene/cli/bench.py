@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,12 +50,15 @@ def all_(
     quick: QuickOption = False,
 ) -> None:
     """All benchmarks, shown and written as a page."""
-    environments = _show(bench_env(is_quick=quick, note=_note), as_json=False)
-    rounds = bench_round(agents=agents, with_limit=True, with_cost=True, is_quick=quick, note=_note)
-    try:
-        write_page([environments, _show(rounds, as_json=False)], out)
-    except OSError as error:
-        raise CliError(f"cannot write the page: {error}") from error
+    reports: list[Report] = []
+    rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True)
+    for measure in (bench_env, rounds):
+        reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
+        try:
+            # After each: what was measured stays when a later one fails.
+            write_page(reports, out)
+        except OSError as error:
+            raise CliError(f"cannot write the page: {error}") from error
 
 
 def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> Report:
