@@ -82,15 +82,15 @@ class Pages:
         value_of: Callable[[Any], object],
     ) -> Page:
         """The first page."""
-        self._expire()
-        while len(self._cursors) >= self._limits.pages_open_max:
-            del self._cursors[min(self._cursors, key=lambda name: self._cursors[name].used_ns)]
         self._opened += 1
         name = str(self._opened)
-        cursor = self._cursors[name] = _Cursor(rows, about, revision, value_of)
+        cursor = _Cursor(rows, about, revision, value_of)
         page = self._take(name, cursor, size)
-        if not page[1]:
-            del self._cursors[name]
+        if page[1]:  # only a listing that goes on takes the place of another
+            self._expire()
+            while len(self._cursors) >= self._limits.pages_open_max:
+                del self._cursors[min(self._cursors, key=lambda name: self._cursors[name].used_ns)]
+            self._cursors[name] = cursor
         return page
 
     def next(self, token: str, about: tuple[Any, ...], size: int) -> Page:

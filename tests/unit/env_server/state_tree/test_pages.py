@@ -97,6 +97,9 @@ def test_a_listing_expires_after_its_time_and_the_longest_idle_one_makes_room(st
         tokens.append(listing(stand).next_page_token)
         stand.clock.advance(1)
     assert stand.do(Op("/l", "", Code.QUERY, Query(ListEntries("", 10, tokens[0])))).error.reason is Reason.PAGE_EXPIRED
+    stand.done(*[new_environment(f"/l/c{n}") for n in range(3)])
+    for _ in range(4):
+        assert children(stand).next_page_token == "", "a listing of one page takes no other's place"
     for token in tokens[1:]:
         assert len(listing(stand, token).entries) == 10
 
