@@ -4,6 +4,8 @@ Handlers get and return bytes: what a message cannot be parsed into is then an a
 many watches share are encoded once.
 """
 
+from __future__ import annotations  # grpc's handlers take type arguments in stubs alone
+
 from collections.abc import Mapping
 from typing import Any, Final
 
