@@ -9,6 +9,7 @@ import pytest
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
 from env_server.model.entries import COUNTER
+from env_server.model.environments import Gate
 from env_server.model.errors import (
     Exhausted,
     InternalError,
@@ -21,7 +22,7 @@ from env_server.model.errors import (
 )
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, Delete, EnvironmentUpdate, RegisterEntry
+from env_server.model.operations import BeginGeneration, Code, Delete, EnvironmentUpdate, OpenGate, RegisterEntry
 from tests.engine import Op, Sent, Stand, add, drop, get, invoke, new_environment, put
 
 
@@ -197,6 +198,21 @@ def test_a_producers_number_returns_the_first_outcome(stand: Stand, op: Op, rest
     assert again.is_duplicate()
     assert describe(again) == describe_outcome(first)
     assert stand.world.revision == revision
+
+
+def test_an_update_of_several_rows_returns_its_last_version_also_after_a_restart(stand: Stand) -> None:
+    stand.done(new_environment("/g", gates=(Gate("g"),)))
+    stand.done(Op("/g", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(begin=BeginGeneration("g"))))
+    both = EnvironmentUpdate(set_labels=(("a", "b"),), open=OpenGate("g", 1))
+    op = Op("/g", "", Code.UPDATE_ENVIRONMENT, both, producer="p", seq=1)
+    first = stand.do(op, client_id="c", seq=1)
+    assert first.written.version == 4
+    for _ in range(2):
+        assert stand.do(op).outcome() == first.outcome()
+        again = stand.resend(first)
+        stand.clock.settle()
+        assert again.outcome() == first.outcome()
+        stand.reopen()
 
 
 def test_a_number_below_the_last_is_refused_and_changes_nothing(stand: Stand) -> None:
