@@ -94,7 +94,8 @@ class Commits:
             call()
 
     def save_everything(self) -> None:
-        """Queues what completes the state tables; for a clean stop, when idle."""
+        """Queues what completes the state tables; for a clean stop, when idle. No group is sealed any more."""
+        self._sealing = True  # for ever: an operation that awaits may still return, and has no effect
         for chunk in self._saving.everything(self.durable_number):
             group = self._tree.changes
             group.last_revision = self._tree.revision

@@ -191,6 +191,15 @@ class FrameRun:
         self._deliver = deliver
         self._send(replace(_copy(self.answer), part=0))
 
+    def abandon(self, error: WorldError) -> None:
+        """The world is gone: tells so of every op that waits, at once. Whatever still happens to them is lost."""
+        waiting = sorted(self._tickets)
+        revision, part = self._tree.revision, self.answer.part + 1
+        outcomes = [Listed(index, error) for index in waiting]
+        self._deliver(
+            Answer(self.frame.seq, len(self.frame.keys), revision, part, waiting, outcomes, revision=revision)
+        )
+
     def when_ended(self, call: Callable[[], object]) -> None:
         """Calls once when no op of the frame waits any more."""
         self._ended = call

@@ -81,6 +81,7 @@ class World:
         self._execution = Execution(
             tree, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
         )
+        self._waiting_runs: set[FrameRun] = set()
         self._waiting_frames: dict[tuple[str, int], FrameRun] = {}
         self._gate_timers: dict[int, Handle] = {}
         if not recovered.record_number:
@@ -150,8 +151,11 @@ class World:
         self._commits.when_idle(save)
 
     def delete(self) -> None:
-        """Ends every watch; the world takes no more calls."""
-        self.watches.close_all(NotFound(Reason.WORLD_NOT_FOUND, world=self.name))
+        """Ends every watch and every op that waits; the world takes no more calls."""
+        gone = NotFound(Reason.WORLD_NOT_FOUND, world=self.name)
+        self.watches.close_all(gone)
+        for run in list(self._waiting_runs):
+            run.abandon(gone)
 
     def _create_root(self) -> None:
         """Revision 1 of every world is its root; so revision 0 always means "none"."""
@@ -176,10 +180,16 @@ class World:
             run.finish()
         finally:
             self._executing = False
-        if run.is_waiting and run.frame.client_id and run.frame.seq:
-            self._waiting_frames[run.frame.client_id, run.frame.seq] = run
-            run.when_ended(lambda: self._waiting_frames.pop((run.frame.client_id, run.frame.seq), None))
+        if run.is_waiting:
+            self._waiting_runs.add(run)
+            if run.frame.client_id and run.frame.seq:
+                self._waiting_frames[run.frame.client_id, run.frame.seq] = run
+            run.when_ended(lambda: self._forget(run))
         self._drain()
+
+    def _forget(self, run: FrameRun) -> None:
+        self._waiting_runs.discard(run)
+        self._waiting_frames.pop((run.frame.client_id, run.frame.seq), None)
 
     def _is_repeated(self, frame: Frame, deliver: Deliver) -> bool:
         waiting = self._waiting_frames.get((frame.client_id, frame.seq))

@@ -376,3 +376,22 @@ def test_arguments_are_checked_before_anything_is_held(stand: Stand) -> None:
     assert stand.do(new_environment("/x", kind="unheard-of")).error.reason is Reason.KIND_NOT_FOUND
     assert Json.of({}) == Json(b"{ }")
     assert stand.world._execution._queues.environments == {}
+
+
+def test_what_waits_in_a_deleted_world_is_told_so(stand: Stand) -> None:
+    held = stand.do(invoke("/d", "hold", key="k", seconds=5))
+    waiting = stand.do(put("/t", "x", 1), add("/d", "k", 1), client_id="c", seq=1)
+    stand.world.delete()
+    assert held.error.reason is Reason.WORLD_NOT_FOUND
+    assert isinstance(waiting.outcome(0), Written)
+    assert waiting.outcome(1).reason is Reason.WORLD_NOT_FOUND  # type: ignore[union-attr]
+
+
+def test_an_operation_that_returns_after_the_stop_has_no_effect(stand: Stand) -> None:
+    held = stand.do(invoke("/d", "hold", key="k", seconds=5))
+    clock = stand.clock
+    stand.stop()
+    clock.advance(10)
+    assert not held.done
+    stand.open()
+    assert stand.value("/d", "k") is NOTHING
