@@ -15,7 +15,7 @@ from env_server.events.history import ReadLog
 from env_server.events.watches import WatchHub
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.key_queues.queues import KeyQueues
+from env_server.key_queues.queues import KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
 from env_server.model.changes import Changes, EventType
 from env_server.model.errors import Exhausted, NotFound, OutOfRange, Reason, WorldError
@@ -75,7 +75,7 @@ class World:
         )
         self._ready: deque[Callable[[], None]] = deque()
         self._draining = self._executing = False
-        queues = KeyQueues(self._make_ready)
+        self._queues = queues = KeyQueues(self._make_ready)
         slots = Slots(limits.concurrency_max, self._make_ready)
         invoking = Invoking(tree, behaviours, queues, slots, clock, limits, self._drain)
         self._execution = Execution(
@@ -250,7 +250,21 @@ class World:
             self._gate_timers[node.number] = self.clock.call_later(gate.deadline_ms / 1000, expire)
 
     def _expire(self, node: Node, generation: int) -> None:
+        """The deadline passed: opens the gate, behind whoever holds the environment."""
         self._gate_timers.pop(node.number, None)
+        keys = [(node.number, "")]
+        if not self._queues.blocked(keys):
+            self._open_expired(node, generation)
+            return
+
+        def start() -> None:
+            self._open_expired(node, generation)
+            self._queues.leave(ticket)
+
+        ticket = Ticket(keys, start)
+        self._queues.enter(ticket)
+
+    def _open_expired(self, node: Node, generation: int) -> None:
         if self._tree.nodes.by_number.get(node.number) is node and expire_gate(self._tree, node, generation):
             self._tree.advance()
             self._commits.touch()

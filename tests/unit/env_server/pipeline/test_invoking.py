@@ -8,6 +8,7 @@ import pytest
 
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
+from env_server.model.changes import EventType
 from env_server.model.environments import Gate
 from env_server.model.errors import (
     DeadlineExceeded,
@@ -395,3 +396,16 @@ def test_an_operation_that_returns_after_the_stop_has_no_effect(stand: Stand) ->
     assert not held.done
     stand.open()
     assert stand.value("/d", "k") is NOTHING
+
+
+def test_a_gates_deadline_waits_for_whoever_holds_the_environment(stand: Stand) -> None:
+    stand.done(
+        Op("/d", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(set_gates=(Gate("g", deadline_ms=500),))),
+        Op("/d", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(begin=BeginGeneration("g"))),
+    )
+    held = stand.do(invoke("/d", "hold_all", seconds=1))
+    stand.clock.advance(0.9)
+    assert not any(row[1] == EventType.GATE_OPENED for row in stand.rows())
+    stand.clock.advance(0.2)
+    opened = [row[0] for row in stand.rows() if row[1] == EventType.GATE_OPENED]
+    assert opened == [held.invoked.revision + 1]
