@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from env_server.behaviours.registry import Behaviours
-from env_server.loop_clock import LoopClock
+from env_server.clocks.loop_clock import LoopClock
 from env_server.model.changes import Changes
 from env_server.model.errors import AlreadyExists, Exhausted, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from env_server.behaviours.behaviour import Behaviour
 from env_server.behaviours.registry import Behaviours
-from env_server.manual_clock import ManualClock
+from env_server.clocks.manual_clock import ManualClock
 from env_server.model.changes import Changes
 from env_server.model.entries import Entry
 from env_server.model.environments import Declaration

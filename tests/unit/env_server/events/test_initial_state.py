@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from env_server.events.definition import check_event_stream, list_events
 from env_server.events.filters import Matcher
 from env_server.events.initial_state import InitialState
 from env_server.events.statistics import WatchState
@@ -13,6 +12,7 @@ from env_server.model.entries import Entry, StreamEnds
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING
 from env_server.model.watching import Filter, Snapshot
+from tests.contracts.event_stream import check_event_stream, list_events
 from tests.unit.env_server.events.worlds import Row, World, drain, step
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env_server.events.definition import list_events
 from env_server.events.portions import Portion, conflate
 from env_server.model.changes import EventType
 from env_server.model.watching import Delivery
+from tests.contracts.event_stream import list_events
 from tests.unit.env_server.events.oracle import ROWS
 from tests.unit.env_server.events.worlds import Row, World, drain, step
 

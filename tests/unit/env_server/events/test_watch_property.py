@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from env_server.events.definition import Seen, check_event_stream, list_events
 from env_server.events.watch import Watch
 from env_server.model.changes import EventType
 from env_server.model.errors import OutOfRange, Reason
 from env_server.model.watching import Delivery, Filter
+from tests.contracts.event_stream import Seen, check_event_stream, list_events
 from tests.unit.env_server.events.oracle import FILTERS, ROWS, accepts
 from tests.unit.env_server.events.worlds import World, drain, step
 

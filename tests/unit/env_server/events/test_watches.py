@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from env_server.events.definition import check_event_stream, list_events
 from env_server.events.statistics import WatchState
 from env_server.model.changes import Changes, EventType
 from env_server.model.errors import InvalidRequest, NotFound, OutOfRange, Reason, Unavailable
+from tests.contracts.event_stream import check_event_stream, list_events
 from tests.unit.env_server.events.worlds import Row, World, drain, step
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from env_server.events.definition import Seen
 from env_server.events.watch import Watch
 from env_server.events.watches import WatchHub
 from env_server.model.changes import Changes, EventType, Place
@@ -14,6 +13,7 @@ from env_server.model.entries import Entry
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING
 from env_server.model.watching import Delivery, EntryMatcher, Filter, Snapshot, WatchSpec
+from tests.contracts.event_stream import Seen
 
 ROW_BYTES = 10
 LOOP_STEPS_ENOUGH = 200

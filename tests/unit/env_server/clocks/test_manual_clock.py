@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from env_server import manual_clock
-from env_server.manual_clock import ManualClock
+from env_server.clocks import manual_clock
+from env_server.clocks.manual_clock import ManualClock
 
 
 def test_alarms_ring_in_order_of_their_time_and_of_being_set() -> None:
