@@ -18,9 +18,9 @@ from ecumene.client import EcumeneError, FrameResult, Transacted, Value, World
 
 from agent_runtime.actions.settlement import read_answer, settle_block
 from agent_runtime.actions.validation import measure_value
-from agent_runtime.llm.slots import Slots
 from agent_runtime.model.actions import Action, Outcome
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.slots import Slots
 from agent_runtime.settings import WorkerSettings
 
 BLOCK_BYTES_MAX = 1024 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from agent_runtime.agents.ready import GuessGame, NumberAnswer, ReasonedAnswer
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.requests import ModelRequest
+from agent_runtime.model.draws import Draw
 
 _GAME = GuessGame(2 / 3)
 _LEVELS = (0, 1, 1, 2, 2, 3)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from ecumene.client import Event, EventBatch, FrameWatch
 
-from agent_runtime.listeners.rules import EVERYONE, WakeRules
+from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
-from agent_runtime.model.notices import Notice, read_ask
+from agent_runtime.model.notices import EVERYONE, Notice, read_ask
 
 Deliver = Callable[[Notice, str], Awaitable[None]]
 """Takes a notice, and the agent that it is for or EVERYONE. While it waits, the watch is not read on."""

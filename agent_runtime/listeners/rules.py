@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from ecumene.client import EventFilter
 
+from agent_runtime.model.notices import EVERYONE
 from agent_runtime.settings import WakeRule
 
 AGENT_KEY = "{agent}"
 ANY_TYPE = 0
-EVERYONE = ""
-"""In place of an agent's id: all agents of the group."""
 _MATCHES_KEPT_MAX = 4096
 
 

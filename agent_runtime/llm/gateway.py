@@ -15,8 +15,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from agent_runtime.llm.errors import ModelError, ModelTimeoutError, ModelUnavailableError
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
-from agent_runtime.llm.slots import Slots
 from agent_runtime.llm.structured import ModeMemory, ask_typed
+from agent_runtime.model.slots import Slots
 
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 20.0

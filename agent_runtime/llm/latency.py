@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.wakeups import Wakeups
+from agent_runtime.model.draws import Draw
 
 # A stream of its own: an answer must not change when only the latency does.
 LATENCY_STREAM = 1

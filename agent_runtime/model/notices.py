@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ecumene.client import Event
 
+EVERYONE = ""
+"""In place of an agent's id: all agents of the group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from agent_runtime.llm import Answer, Message, ModelError, ModelRequest, ModelSetupError
-from agent_runtime.llm.draws import Draw
+from agent_runtime.model.draws import Draw
 
 if TYPE_CHECKING:
     from agent_runtime.turns.desk import Desk

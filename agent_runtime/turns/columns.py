@@ -18,10 +18,9 @@ from ecumene.client import EcumeneError, FrameResult
 from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, settle_block
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
-from agent_runtime.listeners.rules import EVERYONE
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
-from agent_runtime.model.notices import Ask, Notice
+from agent_runtime.model.notices import EVERYONE, Ask, Notice
 from agent_runtime.turns.deciding import all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, UNANSWERED, make_no_answer

@@ -13,9 +13,8 @@ import numpy as np
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
-from agent_runtime.listeners.rules import EVERYONE
-from agent_runtime.llm.slots import Slots
-from agent_runtime.model.notices import Notice
+from agent_runtime.model.notices import EVERYONE, Notice
+from agent_runtime.model.slots import Slots
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_runtime.agents.cohort import Rows
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.latency import LATENCY_STREAM, LatencyDistribution
+from agent_runtime.model.draws import Draw
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.mailboxes import Numbers
 

@@ -15,10 +15,14 @@ PACKAGES = (
     "env_server/state_tree",
     "env_server/storage",
     "env_server/rpc",
+    "agent_runtime/listeners",
+    "agent_runtime/llm",
     "agent_runtime/turns",
     "ecumene/client",
     "ecumene/sim",
     "ecumene/bench",
+    "ecumene/bench/limits",
+    "ecumene/bench/wire",
     "ecumene/launch",
     "ecumene/cli",
     "env_api/v1",
@@ -36,6 +40,12 @@ PLANTED = {
     "stages": [
         ("env_server/storage/log.py", "import env_server.state_tree"),
         ("env_server/model/ops.py", "import env_server.rpc"),
+        ("env_server/homeless.py", ""),
+    ],
+    "turn-stages": [
+        ("agent_runtime/turns/turn.py", "import agent_runtime.listeners"),
+        ("agent_runtime/llm/gateway.py", "import agent_runtime.turns"),
+        ("agent_runtime/homeless.py", ""),
     ],
     "houses": [("ecumene/sim/spec.py", "import ecumene.cli"), ("ecumene/client/x.py", "import ecumene.sim")],
     "server-alone": [

@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import ClassVar, Protocol
 
 from agent_runtime.agents.ready.game import HIGH, LOW, GuessGame
-from agent_runtime.llm.draws import Draw
+from agent_runtime.model.draws import Draw
 
 # A stream of its own: an answer of a model and a choice of a rule never share their chance.
 CHOICE_STREAM = 16

@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 
 from pydantic import BaseModel
 
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.errors import ModelUnavailableError
 from agent_runtime.llm.latency import LATENCY_STREAM, FixedLatency, LatencyDistribution
 from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
 from agent_runtime.llm.wakeups import Wakeups
+from agent_runtime.model.draws import Draw
 
 ScriptedAnswer = str | BaseModel | Mapping[str, object]
 AnswerFunction = Callable[[ModelRequest, Draw], ScriptedAnswer]

@@ -12,8 +12,8 @@ from ecumene.client import Event
 from agent_runtime.agents.agent import Agent, RuleAgents
 from agent_runtime.agents.ready import NumberAnswer
 from agent_runtime.llm import Message
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.requests import ModelRequest
+from agent_runtime.model.draws import Draw
 from agent_runtime.turns.turn import Turn
 
 

@@ -21,8 +21,8 @@ from agent_runtime.llm import (
     ModelUnavailableError,
     SchemaMode,
 )
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.providers.scripted import FaultRates, ScriptedProvider
+from agent_runtime.model.draws import Draw
 
 
 class Guess(BaseModel):

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.latency import (
     ExponentialLatency,
     FixedLatency,
@@ -16,6 +15,7 @@ from agent_runtime.llm.latency import (
     UniformLatency,
 )
 from agent_runtime.llm.wakeups import Wakeups
+from agent_runtime.model.draws import Draw
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.latency import LATENCY_STREAM, LognormalLatency
+from agent_runtime.model.draws import Draw
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.thinking import NEVER, ThinkingRows, draw_delays_ms
 

@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from agent_runtime.llm import Completion, Message, ModelRequest, ModelUnavailableError, SchemaMode
-from agent_runtime.llm.draws import Draw
 from agent_runtime.llm.latency import FixedLatency, LognormalLatency
 from agent_runtime.llm.providers.scripted import FaultRates, ScriptedAnswer, ScriptedProvider
 from agent_runtime.llm.testing import check_llm_provider
+from agent_runtime.model.draws import Draw
 
 
 class Guess(BaseModel):

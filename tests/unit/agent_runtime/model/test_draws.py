@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_runtime.llm.draws import Draw
+from agent_runtime.model.draws import Draw
 
 EXPECTED = [0.6851049797062729, 0.7117630421791585, 0.8950106767215404]
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agent_runtime.llm.slots import Slots
+from agent_runtime.model.slots import Slots
 
 
 async def test_waiters_are_served_in_order() -> None:
