@@ -19,7 +19,7 @@ def describe_machine(now: datetime | None = None) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
         "load_1m": round(os.getloadavg()[0], 2),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         "loop": "uvloop" if find_version("uvloop") else "asyncio",
         **{name: find_version(name) for name in ("ecumene", *SHOWN_PACKAGES)},
