@@ -6,11 +6,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from env_server.behaviours.registry import Behaviours
 from env_server.clocks.loop_clock import LoopClock
 from env_server.model.changes import Changes
-from env_server.model.errors import AlreadyExists, Exhausted, NotFound, Reason, Unavailable, WrongState
+from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
 from env_server.model.names import check_world
 from env_server.pipeline import World
@@ -19,6 +20,14 @@ from env_server.storage.lmdb_log import LmdbCommitLog
 MAIN = "main"
 WORLDS_OPEN_MAX = 64
 _DOOMED = ".deleted-"
+
+
+class _OpenWorld(NamedTuple):
+    """A world with what it stands on; `reader` is the thread that reads its log."""
+
+    world: World
+    log: LmdbCommitLog
+    reader: ThreadPoolExecutor
 
 
 class Worlds:
@@ -37,9 +46,7 @@ class Worlds:
         self._behaviours = behaviours
         self._on_fatal = on_fatal
         self._new_history = new_history
-        self._worlds: dict[str, World] = {}
-        self._logs: dict[str, LmdbCommitLog] = {}
-        self._readers: dict[str, ThreadPoolExecutor] = {}
+        self._open_worlds: dict[str, _OpenWorld] = {}
         #: Set when the server is about to stop: nothing new is accepted.
         self.draining = False
 
@@ -64,13 +71,12 @@ class Worlds:
             NotFound: WORLD_NOT_FOUND.
             InvalidRequest: no possible name.
         """
-        if self.draining:
-            raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
-        world = self._worlds.get(name or MAIN)
-        if world is None:
+        self._check_accepting()
+        known = self._open_worlds.get(name or MAIN)
+        if known is None:
             check_world(name)
             raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
-        return world
+        return known.world
 
     async def create(self, name: str, if_absent: bool) -> World:
         """Makes an empty world, durable on return.
@@ -80,17 +86,16 @@ class Worlds:
             Exhausted: WORLD_QUOTA.
         """
         check_world(name)
-        if self.draining:
-            raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
-        known = self._worlds.get(name)
+        self._check_accepting()
+        known = self._open_worlds.get(name)
         if known is not None:
             if if_absent:
-                return known
+                return known.world
             raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
-        if len(self._worlds) >= WORLDS_OPEN_MAX:
+        if len(self._open_worlds) >= WORLDS_OPEN_MAX:
             raise Exhausted(
                 Reason.WORLD_QUOTA,
-                f"{len(self._worlds)} worlds are open, as many as may be",
+                f"{len(self._open_worlds)} worlds are open, as many as may be",
                 metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
             )
         world = self._open(name)
@@ -101,27 +106,24 @@ class Worlds:
 
     def list(self) -> list[World]:
         """All worlds by name."""
-        return [self._worlds[name] for name in sorted(self._worlds)]
+        return [self._open_worlds[name].world for name in sorted(self._open_worlds)]
 
     async def delete(self, name: str, history: str) -> None:
         """Deletes a world and its data, for ever. Its watches end with WORLD_NOT_FOUND.
 
         Raises:
             NotFound.
-            WrongState: HISTORY_MISMATCH: it is another world than the caller thinks. `main` stays.
+            HistoryMismatch: it is another world than the caller thinks.
+            WrongState: `main` stays.
         """
         world = self.get(name)
         if history and history != world.history:
-            raise WrongState(
-                Reason.HISTORY_MISMATCH,
-                f"world {world.name} has history {world.history}",
-                metadata={"history": world.history, "asked": history},
-            )
+            raise HistoryMismatch(world.name, history=world.history, asked=history)
         if world.name == MAIN:
             raise WrongState(Reason.HAS_CHILDREN, "the world main cannot be deleted", metadata={"world": MAIN})
-        del self._worlds[world.name]
+        gone = self._open_worlds.pop(world.name)
         world.delete()
-        await self._close(world)
+        await self._close(gone)
         doomed = self._directory / f"{_DOOMED}{world.history}"
         (self._directory / world.name).rename(doomed)
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, doomed)
@@ -129,9 +131,13 @@ class Worlds:
     async def stop(self) -> None:
         """Waits until all is durable and answered, completes the state tables, closes everything."""
         self.draining = True
-        for world in self.list():
-            await self._close(world)
-        self._worlds.clear()
+        for _, known in sorted(self._open_worlds.items()):
+            await self._close(known)
+        self._open_worlds.clear()
+
+    def _check_accepting(self) -> None:
+        if self.draining:
+            raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
 
     def _open(self, name: str) -> World:
         loop = asyncio.get_running_loop()
@@ -147,16 +153,13 @@ class Worlds:
             log.close()
             raise
         log.start(call=loop.call_soon_threadsafe, on_durable=world.durable, on_fatal=self._on_fatal)
-        self._worlds[name] = world
-        self._logs[name] = log
-        self._readers[name] = reader
+        self._open_worlds[name] = _OpenWorld(world, log, reader)
         return world
 
-    async def _close(self, world: World) -> None:
+    async def _close(self, known: _OpenWorld) -> None:
         loop = asyncio.get_running_loop()
         stopped = loop.create_future()
-        world.stop(lambda: stopped.set_result(None))
+        known.world.stop(lambda: stopped.set_result(None))
         await stopped
-        log, reader = self._logs.pop(world.name), self._readers.pop(world.name)
-        await loop.run_in_executor(None, log.close)
-        reader.shutdown()
+        await loop.run_in_executor(None, known.log.close)
+        known.reader.shutdown()

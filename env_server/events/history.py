@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from env_server.events.ring import Ring
 from env_server.events.statistics import HubStatistics
 from env_server.model.changes import Changes
-from env_server.model.errors import InternalError, OutOfRange, Reason
+from env_server.model.errors import InternalError, RevisionCompacted
 
 ReadLog = Callable[[int, int], Awaitable[list[Changes]]]
 """(from_revision, bytes_max) -> groups that hold it or later ones, in order, at least one if there is any."""
@@ -56,11 +56,11 @@ class History:
         """Refuses a start that the log no longer reaches, also while the ring happens to hold it.
 
         Raises:
-            OutOfRange: REVISION_COMPACTED.
+            RevisionCompacted.
         """
         first = self._first_revision()
         if revision < first:
-            raise self._compacted(revision, first)
+            raise RevisionCompacted(revision, first)
 
     def needs_log(self, cursor: int) -> bool:
         """Whether what follows the revision `cursor`, below the head, is only in the log."""
@@ -70,7 +70,7 @@ class History:
         """Some groups that hold the revisions after `cursor` (below the head), without a gap, at least one.
 
         Raises:
-            OutOfRange: REVISION_COMPACTED when the revision after `cursor` was trimmed, also during the read.
+            RevisionCompacted: when the revision after `cursor` was trimmed, also during the read.
         """
         async with self._reads:
             self.check_retained(cursor + 1)
@@ -89,14 +89,6 @@ class History:
         if not found:
             first = max(self._first_revision(), groups[0].base_revision + 1 if groups else 0)
             if cursor + 1 < first:
-                raise self._compacted(cursor + 1, first)
+                raise RevisionCompacted(cursor + 1, first)
             raise InternalError(f"log-without-revision-{cursor + 1}")
         return found
-
-    @staticmethod
-    def _compacted(asked: int, first: int) -> OutOfRange:
-        return OutOfRange(
-            Reason.REVISION_COMPACTED,
-            f"revision {asked} is no longer retained, the oldest is {first}: read the state, then watch from there",
-            metadata={"asked": str(asked), "compacted": str(first)},
-        )

@@ -20,6 +20,11 @@ COUNTER: Final = 2
 STREAM: Final = 3
 
 
+def name_of_kind(kind: int) -> str:
+    """A kind in messages and metadata."""
+    return EntryKind(kind).name.lower()
+
+
 class StreamEnds(NamedTuple):
     """The state of a stream apart from its items."""
 

@@ -8,8 +8,11 @@
       PreconditionFailed     read again, then retry
       WrongState             the state must change first
         GateClosed           the report names a generation that no longer collects
+        HistoryMismatch      the caller means another line of revisions
+        KindMismatch         the entry is of another kind than the op is for
         OperationRefused     a behaviour said no, in its own words
       OutOfRange             outside what is retained or allowed
+        RevisionCompacted    below what the log still holds
       Exhausted              retry after a delay
       Unavailable            retry after a delay, perhaps elsewhere
       DeadlineExceeded       too late
@@ -175,6 +178,28 @@ class GateClosed(WrongState):
         )
 
 
+class HistoryMismatch(WrongState):
+    """The caller expects the history `asked`; the world's line of revisions is another one."""
+
+    def __init__(self, world: str, *, history: str, asked: str) -> None:
+        super().__init__(
+            Reason.HISTORY_MISMATCH,
+            f"world {world} has history {history}, not the expected one",
+            metadata={"history": history, "asked": asked},
+        )
+
+
+class KindMismatch(WrongState):
+    """The entry is a `kind`, and the op is for a `wanted`."""
+
+    def __init__(self, path: str, key: str, *, kind: str, wanted: str) -> None:
+        super().__init__(
+            Reason.ENTRY_KIND_MISMATCH,
+            f"entry {key!r} of {path} is a {kind}, and this is for a {wanted}",
+            metadata={"path": path, "key": key, "kind": kind, "wanted": wanted},
+        )
+
+
 class OperationRefused(WrongState):
     """A behaviour refused an operation; `code` and `message` are the behaviour's own."""
 
@@ -184,6 +209,17 @@ class OperationRefused(WrongState):
 
 class OutOfRange(WorldError):
     """A revision, page or number outside what is retained or allowed; metadata says what is."""
+
+
+class RevisionCompacted(OutOfRange):
+    """The log no longer holds `asked`; it begins with `first`."""
+
+    def __init__(self, asked: int, first: int) -> None:
+        super().__init__(
+            Reason.REVISION_COMPACTED,
+            f"revision {asked} is no longer retained, the oldest is {first}: read the state, then watch from there",
+            metadata={"asked": str(asked), "compacted": str(first)},
+        )
 
 
 class Exhausted(WorldError):

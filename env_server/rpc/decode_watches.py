@@ -3,7 +3,7 @@
 from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
 
 from env_server.model.changes import EventType
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WrongState
+from env_server.model.errors import HistoryMismatch, InvalidRequest, LimitExceeded, NotSupported, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity, split_path
 from env_server.model.watching import Filter, WatchSpec
@@ -32,18 +32,14 @@ def decode_monitor(message: environment_service_pb2.MonitorRequest, limits: Limi
     return _decode_spec(message, message.client_id, limits)
 
 
-def check_history(asked: str, history: str) -> None:
-    """Accepts the history that a caller expects; empty = any.
+def check_history(asked: str, world: str, history: str) -> None:
+    """Accepts the history that a caller expects of a world; empty = any.
 
     Raises:
-        WrongState: HISTORY_MISMATCH.
+        HistoryMismatch.
     """
     if asked and asked != history:
-        raise WrongState(
-            Reason.HISTORY_MISMATCH,
-            f"the world's history is {history}, not the expected one",
-            metadata={"history": history},
-        )
+        raise HistoryMismatch(world, history=history, asked=asked)
 
 
 def _decode_spec(

@@ -35,7 +35,7 @@ class MonitorService:
         """
         message = parse(service_pb2.MonitorRequest, request)
         world = self._worlds.get(message.world)
-        check_history(message.history, world.history)
+        check_history(message.history, world.name, world.history)
         watch = world.watches.open(decode_monitor(message, world.limits))
         stream = MonitorStream(world)
         self._streams.add(stream)

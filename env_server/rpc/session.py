@@ -48,7 +48,7 @@ class SessionService:
         hello = await _read_hello(context)
         world = self._worlds.get(hello.world)
         check_identity(hello.client_id, "hello.client_id")
-        check_history(hello.history, world.history)
+        check_history(hello.history, world.name, world.history)
         if hello.groups:
             raise NotSupported("hello.groups")
         stream = SessionStream(world, hello.client_id, self._new_incident)

@@ -81,7 +81,7 @@ class SessionWatches:
 
     def _open(self, message: session_pb2.WatchStart) -> Watch:
         world = self._world
-        check_history(message.history, world.history)
+        check_history(message.history, world.name, world.history)
         maximum = world.limits.watches_per_session_max
         if len(self._feeds) >= maximum:
             problem = f"a session holds at most watches_per_session_max = {maximum} watches"

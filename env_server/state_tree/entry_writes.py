@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from env_server.model.changes import ENTRY_APPENDED, ENTRY_DELETED, ENTRY_INCREMENTED, ENTRY_SET, Extra
-from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, EntryKind, StreamEnds, StreamItem
-from env_server.model.errors import AlreadyExists, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem, name_of_kind
+from env_server.model.errors import AlreadyExists, KindMismatch, LimitExceeded, NotFound, OutOfRange, Reason
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
 from env_server.model.operations import Code, Delete, RegisterEntry
@@ -213,13 +213,8 @@ def _take_back(stream: Stream, lost: StreamItem | None) -> None:
         stream.dropped.pop()
 
 
-def _mismatch(node: Node, key: str, entry: Entry, wanted: int) -> WrongState:
-    kind, asked = EntryKind(entry.kind).name.lower(), EntryKind(wanted).name.lower()
-    return WrongState(
-        Reason.ENTRY_KIND_MISMATCH,
-        f"entry {key!r} of {node.path} is a {kind} and does not take this change",
-        metadata={"path": node.path, "key": key, "kind": kind, "wanted": asked},
-    )
+def _mismatch(node: Node, key: str, entry: Entry, wanted: int) -> KindMismatch:
+    return KindMismatch(node.path, key, kind=name_of_kind(entry.kind), wanted=name_of_kind(wanted))
 
 
 def _overflow(node: Node, key: str, what: str) -> OutOfRange:

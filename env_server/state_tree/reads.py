@@ -3,9 +3,9 @@
 from itertools import islice
 from operator import attrgetter
 
-from env_server.model.entries import STREAM, Entry, StreamEnds
+from env_server.model.entries import STREAM, Entry, StreamEnds, name_of_kind
 from env_server.model.environments import EnvironmentState
-from env_server.model.errors import InvalidRequest, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.errors import InvalidRequest, KindMismatch, NotFound, OutOfRange, Reason
 from env_server.model.frames import (
     AggregatesRead,
     EntryPage,
@@ -106,11 +106,7 @@ class Reader:
         if entry is None:
             raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
         if entry.kind != STREAM:
-            raise WrongState(
-                Reason.ENTRY_KIND_MISMATCH,
-                f"entry {key!r} of {node.path} is no stream",
-                metadata={"path": node.path, "key": key},
-            )
+            raise KindMismatch(node.path, key, kind=name_of_kind(entry.kind), wanted=name_of_kind(STREAM))
         ends = entry.value
         assert isinstance(ends, StreamEnds), "the value of a stream is its ends"
         start = max(ask.from_sequence, ends.first)

@@ -6,7 +6,7 @@ Pairs are (key, value) of the log table in key order.
 from collections.abc import Iterable, Iterator
 
 from env_server.model.changes import Changes
-from env_server.model.errors import OutOfRange, Reason
+from env_server.model.errors import RevisionCompacted
 from env_server.model.ports import Head
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss
@@ -102,11 +102,7 @@ def check_retained(from_revision: int, first_revision: int, revision: int) -> No
     """Accepts a revision to read from that is in the log or above it.
 
     Raises:
-        OutOfRange: REVISION_COMPACTED, with what is retained.
+        RevisionCompacted.
     """
     if from_revision < first_revision:
-        raise OutOfRange(
-            Reason.REVISION_COMPACTED,
-            f"revision {from_revision} is not in the log any more: it begins with {first_revision}",
-            metadata={"asked": str(from_revision), "compacted": str(first_revision)},
-        )
+        raise RevisionCompacted(from_revision, first_revision)

@@ -81,8 +81,8 @@ def test_a_monitor_call_without_client_id_has_nothing_of_its_own() -> None:
 
 
 def test_another_history_is_refused() -> None:
-    check_history("", "h")
-    check_history("h", "h")
+    check_history("", "w", "h")
+    check_history("h", "w", "h")
     with pytest.raises(WrongState) as caught:
-        check_history("g", "h")
+        check_history("g", "w", "h")
     assert caught.value.reason is Reason.HISTORY_MISMATCH
