@@ -44,7 +44,6 @@ class Limits:
     """Advice to callers who met a full queue or held keys."""
 
     session_frames_kept_max: int = 64
-    session_answers_bytes_max: int = 4 * MIB
     sessions_max: int = 10_000
     """Client ids whose answers are kept; beyond it the longest idle one is forgotten."""
     producers_max: int = 20_000_000
@@ -58,11 +57,9 @@ class Limits:
     """Largest message sent; foreign clients receive 4 MiB by default."""
     heartbeat_ms: int = 5_000
 
-    group_bytes_max: int = 4 * MIB
     log_bytes_max: int = 4096 * MIB
     log_age_s: float = 86_400.0
     replay_ops_max: int = 500_000
     """Changes that a restart replays at most: the state tables are never further behind."""
     map_bytes: int = 32 * 1024 * MIB
-    quota_warn: float = 0.80
     quota_refuse: float = 0.90
