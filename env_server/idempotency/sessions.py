@@ -70,6 +70,10 @@ class Sessions:
         self._unsaved.add(client_id)
         return kept
 
+    def grew(self, client_id: str) -> None:
+        """A kept answer of the client has grown in place."""
+        self._unsaved.add(client_id)
+
     def acknowledge(self, client_id: str, seq: int) -> None:
         """Forgets the answers of frames up to `seq`."""
         session = self.use(client_id)
@@ -86,8 +90,18 @@ class Sessions:
         session.acknowledged = mark.acknowledged
 
     def replay(self, client_id: str, answer: Answer) -> None:
-        """Takes over an answer of the log."""
-        self.keep(client_id, answer)
+        """Takes over an answer of the log: the first part, or what a later part adds to it."""
+        if not answer.part:
+            self.keep(client_id, answer)
+            return
+        kept = self.use(client_id).answers.get(answer.seq)
+        if kept is None:  # acknowledged, or forgotten for newer ones
+            return
+        known = {listed.index for listed in kept.outcomes}
+        kept.outcomes.extend(listed for listed in answer.outcomes if listed.index not in known)
+        kept.without_revision.extend(op for op in answer.without_revision if op not in kept.without_revision)
+        kept.pending = [op for op in kept.pending if op not in answer.without_revision]
+        self.grew(client_id)
 
     def round(self) -> dict[str, SessionMark | None]:
         """The sessions that the state tables lack."""
@@ -98,9 +112,17 @@ class Sessions:
             marks[client_id] = (
                 None
                 if session is None
-                else SessionMark(client_id, session.last_seq, tuple(session.answers.values()), session.acknowledged)
+                else SessionMark(client_id, session.last_seq, _stable(session.answers), session.acknowledged)
             )
         return marks
+
+
+def _stable(answers: dict[int, Answer]) -> tuple[Answer, ...]:
+    """The answers as they are now; one with pending ops still grows, and is encoded later, on another thread."""
+    return tuple(
+        replace(one, outcomes=list(one.outcomes), without_revision=list(one.without_revision)) if one.pending else one
+        for one in answers.values()
+    )
 
 
 def strip_reads(answer: Answer) -> Answer:

@@ -59,14 +59,18 @@ class Commits:
             self._sealing = True
             self._clock.call_soon(self._seal)
 
-    def answer(self, deliver: Deliver, answer: Answer) -> None:
-        """Sends `answer` when all that it rests on is durable, after the answers before it."""
+    def answer(self, deliver: Deliver, answer: Answer) -> int:
+        """Sends `answer` when all that it rests on is durable, after the answers before it.
+
+        Returns the number of the group that it waits for, 0 if it was sent at once.
+        """
         group = self._tree.changes
         number = group.number if _holds_anything(group) else group.number - 1
         if number <= self.durable_number:
             deliver(answer)
-        else:
-            self._answers.append((number, deliver, answer))
+            return 0
+        self._answers.append((number, deliver, answer))
+        return number
 
     def durable(self, number: int) -> None:
         """The log's word that everything up to record `number` is on the disk."""

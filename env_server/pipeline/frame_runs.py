@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from env_server.idempotency.producers import Producers
-from env_server.idempotency.sessions import Sessions
+from env_server.idempotency.sessions import Sessions, strip_reads
 from env_server.model.changes import KeptAnswer, KeptOutcome
 from env_server.model.errors import DeadlineExceeded, Executed, Exhausted, InternalError, Unavailable, WorldError
 from env_server.model.frames import Answer, Frame, Invoked, Listed, Outcome, Read, Transacted, Written
@@ -31,8 +31,12 @@ class FrameRun:
         "_effects",
         "_ended",
         "_first_revision",
+        "_kept",
         "_late",
+        "_open_group",
         "_owned",
+        "_part",
+        "_part_kept",
         "_producers",
         "_row",
         "_sessions",
@@ -76,6 +80,11 @@ class FrameRun:
         #: The op that ends after the first part was sent, while it does.
         self._late: int | None = None
         self._during = True
+        #: What the session keeps of the whole answer.
+        self._kept: Answer | None = None
+        #: The last part, what is kept of it, and the group it waits for: while that is open, later ends join the part.
+        self._part = self._part_kept = self.answer
+        self._open_group = 0
         own = frame.producers
         #: Whether some write of the frame goes by the frame's own identity, so that its answer is kept.
         self._owned = bool(frame.client_id and frame.seq) and (own is None or "" in own)
@@ -189,6 +198,7 @@ class FrameRun:
     def join(self, deliver: Deliver) -> None:
         """The same frame was sent again while ops of it wait: answers go there from now on."""
         self._deliver = deliver
+        self._open_group = 0
         self._send(replace(_copy(self.answer), part=0))
 
     def abandon(self, error: WorldError) -> None:
@@ -210,18 +220,23 @@ class FrameRun:
         return bool(self._tickets)
 
     def _end_part(self, first: Answer, index: int, row: int) -> None:
-        part, self.answer = self.answer, first
-        first.part += 1
-        part.part = first.part
-        part.pending = first.pending = sorted(self._tickets)
-        part.revision = first.revision = self._tree.revision
-        # The whole answer, for repetitions; its first part's ranks stay true, this op's revision is listed.
-        first.without_revision.append(index)
-        first.outcomes.extend(part.outcomes)
+        ended, self.answer = self.answer, first
         attribute_op(self._tree.changes, self.frame, row, index)
-        if self._owned:
-            self._keep_answer(first)
-        self._send(part)
+        is_new = self._open_group != self._tree.changes.number
+        if is_new:
+            first.part += 1
+            self._part = Answer(first.seq, first.count, ended.base_revision, first.part)
+            self._part_kept = Answer(first.seq, first.count, ended.base_revision, first.part)
+        self._part.pending = first.pending = sorted(self._tickets)
+        self._part.revision = first.revision = self._tree.revision
+        # The whole answer is for repetitions; its first part's ranks stay true, this op's revision is listed.
+        for answer in (first, self._part):
+            answer.outcomes.extend(ended.outcomes)
+            answer.without_revision.append(index)
+        if self._kept is not None:
+            self._keep_part(index, ended, is_new)
+        if is_new:
+            self._open_group = self._send(self._part)
         if self._tickets:
             return
         if self._deadline is not None:
@@ -229,10 +244,13 @@ class FrameRun:
         if self._ended is not None:
             self._ended()
 
-    def _send(self, answer: Answer) -> None:
-        # A copy when the answer still grows: what ends meanwhile may be durable later than this part.
-        self._commits.answer(self._deliver, _copy(answer) if answer.pending or answer.part else answer)
+    def _send(self, answer: Answer) -> int:
+        """Queues a part; the group that it waits for, 0 if it was sent at once."""
+        # A copy of a first part that still grows: what ends meanwhile may be durable later.
+        grows = bool(answer.pending) and not answer.part
+        group = self._commits.answer(self._deliver, _copy(answer) if grows else answer)
         self._commits.touch()
+        return group
 
     def _keep(self, index: int, outcome: Outcome) -> None:
         """Keeps the outcome of an op with an identity of its own."""
@@ -251,9 +269,23 @@ class FrameRun:
         return changes.told_version(bisect_left(changes.revisions, written.revision)) == written.version
 
     def _keep_answer(self, answer: Answer) -> None:
-        # A copy when the answer still grows: the record and the tables are encoded later.
-        kept = self._sessions.keep(self.frame.client_id, _copy(answer) if answer.pending or answer.part else answer)
-        self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, answer.seq, kept))
+        # Copies when the answer still grows: one to grow with it, one as the record has to tell it now.
+        kept = self._sessions.keep(self.frame.client_id, _copy(answer) if answer.pending else answer)
+        self._kept = kept
+        told = _copy(kept) if answer.pending else kept
+        self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, answer.seq, told))
+
+    def _keep_part(self, index: int, ended: Answer, is_new: bool) -> None:
+        """Lets the kept answer grow by what has ended; the record tells only that."""
+        whole, part = self._kept, self._part_kept
+        assert whole is not None, "the first part was kept"
+        whole.part, whole.pending, whole.revision = part.part, self._part.pending, self._part.revision
+        for answer in (whole, part):
+            answer.outcomes.extend(strip_reads(ended).outcomes)
+            answer.without_revision.append(index)
+        self._sessions.grew(self.frame.client_id)
+        if is_new:
+            self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, part.seq, part))
 
     def _took(self, index: int, changed: bool) -> None:
         """Notes whether an op took a revision, so that ranks in the answer stay true."""
