@@ -38,6 +38,8 @@ class Frame:
     causes: list[str] | None = None
     principal: str = ""
     return_versions: bool = False
+    size_bytes: int = 0
+    """As received."""
     deadline_ns: int = 0
     """On the world's monotonic clock; 0 = none."""
 

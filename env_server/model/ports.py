@@ -137,8 +137,8 @@ class CommitLog(Protocol):
     def storage_bytes(self) -> int:
         """Bytes in use of the map, log and state together, as of the last commit. Cheap."""
 
-    def free_bytes(self) -> int:
-        """Bytes that the disk still has for the log's file to grow. One system call."""
+    def room_bytes(self) -> int:
+        """What `storage_bytes` can grow to: the map, or what the disk allows. Two system calls."""
 
     def close(self) -> None:
         """Commits what is queued, then closes. No append may follow."""

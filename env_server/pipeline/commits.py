@@ -42,6 +42,9 @@ class Commits:
         self._in_flight: deque[Changes] = deque()
         self._answers: deque[tuple[int, Deliver, Answer]] = deque()
         self._sealing = False
+        self._urged = self._stopped = False
+        #: What the open group will hold, as far as it is known.
+        self._bytes_expected = 0
         self._idle: list[Callable[[], None]] = []
         #: Everything up to this record, and revision, is on the disk.
         self.durable_number = record_number
@@ -53,9 +56,26 @@ class Commits:
         """The open group."""
         return self._tree.changes
 
+    @property
+    def bytes_under_way(self) -> int:
+        """Bytes of records that are not durable yet, the open group's included."""
+        return self._bytes_expected + sum(group.size_bytes for group in self._in_flight)
+
+    def expect(self, size_bytes: int) -> None:
+        """So many bytes are about to be written into the open group, perhaps."""
+        if not _holds_anything(self._tree.changes):  # what was expected before has come to nothing
+            self._bytes_expected = 0
+        self._bytes_expected += size_bytes
+
+    def urge(self) -> None:
+        """Commits soon, whether or not there is anything but a slice of state to write."""
+        self._urged = True
+        self._saving.urge()
+        self.touch()
+
     def touch(self) -> None:
         """Call after anything was added to the open group: makes sure that it gets sealed."""
-        if not self._sealing and len(self._in_flight) < IN_FLIGHT_MAX:
+        if not (self._sealing or self._stopped) and len(self._in_flight) < IN_FLIGHT_MAX:
             self._sealing = True
             self._clock.call_soon(self._seal)
 
@@ -83,7 +103,7 @@ class Commits:
         while answers and answers[0][0] <= number:
             _, deliver, answer = answers.popleft()
             deliver(answer)
-        if _holds_anything(self._tree.changes):
+        if _holds_anything(self._tree.changes) or self._urged:
             self.touch()
         elif not in_flight:
             waiting, self._idle = self._idle, []
@@ -99,7 +119,7 @@ class Commits:
 
     def save_everything(self) -> None:
         """Queues what completes the state tables; for a clean stop, when idle. No group is sealed any more."""
-        self._sealing = True  # for ever: an operation that awaits may still return, and has no effect
+        self._stopped = True  # an operation that awaits may still return, and has no effect
         for chunk in self._saving.everything(self.durable_number):
             group = self._tree.changes
             group.last_revision = self._tree.revision
@@ -109,19 +129,24 @@ class Commits:
 
     def _seal(self) -> None:
         self._sealing = False
+        if self._stopped:
+            return
         tree = self._tree
         group = tree.changes
-        if not _holds_anything(group):
+        if not _holds_anything(group) and not self._urged:
             return
+        self._urged = False
         tree.note_aggregates()
         pad_origins(group, len(group))
         group.last_revision = tree.revision
         group.wall_ns = self._clock.wall_ns()
         self._log.append(group, self._saving.next_chunk(len(group), group.number))
+        self._saving.note_bytes(group.size_bytes)
         self._in_flight.append(group)
         self._begin(group.number + 1)
 
     def _begin(self, number: int) -> None:
+        self._bytes_expected = 0
         self._tree.begin_group(Changes(number=number, base_revision=self._tree.revision))
 
 

@@ -17,6 +17,7 @@ class Recovered(NamedTuple):
     history: str
     record_number: int
     changes_replayed: int
+    bytes_replayed: int
 
 
 def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions) -> Recovered:
@@ -33,15 +34,16 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
     for session in loaded.sessions:
         sessions.load(session)
     head = loaded.head
-    changes_replayed = 0
+    changes_replayed = bytes_replayed = 0
     for record in loaded.records:
         replay.record(record)
         _replay_identities(record, producers, sessions)
         changes_replayed += len(record)
+        bytes_replayed += record.size_bytes
     tree.revision = head.revision
     tree.nodes.next_number = max(tree.nodes.next_number, head.next_environment_number)
     replay.finish()
-    return Recovered(head.history, head.record_number, changes_replayed)
+    return Recovered(head.history, head.record_number, changes_replayed, bytes_replayed)
 
 
 def _replay_identities(record: Changes, producers: Producers, sessions: Sessions) -> None:

@@ -1,34 +1,71 @@
 """Saving rounds: what the state tables lack, in chunks that ride along with commits (see state_tree.unsaved)."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.model.limits import Limits
+from env_server.model.limits import MIB, Limits
 from env_server.model.ports import StateChunk
 from env_server.state_tree.tree import Tree
+
+_MAP_SHARE: Final = 16
+"""A round begins before what it has to write exceeds this part of the map, so that there is room for it at the end."""
+_ROUND_BYTES_MAX: Final = 256 * MIB
 
 
 class Saving:
     """Decides when a round begins and hands out its chunks."""
 
     def __init__(
-        self, tree: Tree, producers: Producers, sessions: Sessions, limits: Limits, changes_unsaved: int = 0
+        self,
+        tree: Tree,
+        producers: Producers,
+        sessions: Sessions,
+        limits: Limits,
+        changes_unsaved: int = 0,
+        bytes_unsaved: int = 0,
     ) -> None:
-        """`changes_unsaved` counts those that recovery has replayed."""
+        """`changes_unsaved` counts those that recovery has replayed, in records of `bytes_unsaved`."""
         self._tree = tree
         self._producers = producers
         self._sessions = sessions
         self._round_every = limits.replay_ops_max // 2
+        self._round_every_bytes = min(limits.log_bytes_max // 2, limits.map_bytes // _MAP_SHARE, _ROUND_BYTES_MAX)
         self._changes_since = changes_unsaved
+        self._bytes_since = bytes_unsaved
+        #: Of the round that is under way.
+        self._bytes_saving = 0
+        self._urged = False
         self._round: Iterator[StateChunk] | None = None
+
+    @property
+    def bytes_owed(self) -> int:
+        """Bytes of records whose changes are not in the tables yet: as much as saving them may take, roughly."""
+        return self._bytes_since + self._bytes_saving
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the tables lack anything."""
+        return self._round is not None or self._changes_since > 0
+
+    def note_bytes(self, size_bytes: int) -> None:
+        """The record of the group that was asked for last has this size."""
+        self._bytes_since += size_bytes
+
+    def urge(self) -> None:
+        """Begins the next round at once."""
+        self._urged = True
 
     def next_chunk(self, changes: int, number: int) -> StateChunk | None:
         """What goes with commit group `number`, which holds that many changes; None = nothing."""
         if self._round is None:
-            if self._changes_since < self._round_every:
+            is_due = self._changes_since >= self._round_every or self._bytes_since >= self._round_every_bytes
+            if not is_due and not (self._urged and self._changes_since):
                 self._changes_since += changes
                 return None
+            self._urged = False
+            self._bytes_saving, self._bytes_since = self._bytes_since, 0
             # The group itself is not sealed yet: what it holds counts as unsaved after this round too.
             self._changes_since = changes
             self._round = self._chunks(number - 1)
@@ -37,6 +74,7 @@ class Saving:
         chunk = next(self._round, None)
         if chunk is None:
             self._round = None
+            self._bytes_saving = 0
         return chunk
 
     def everything(self, number: int) -> Iterator[StateChunk]:
@@ -45,7 +83,7 @@ class Saving:
             yield from self._round
             self._round = None
         yield from self._chunks(number)
-        self._changes_since = 0
+        self._changes_since = self._bytes_since = self._bytes_saving = 0
 
     def _chunks(self, through: int) -> Iterator[StateChunk]:
         yield from self._tree.unsaved.round()

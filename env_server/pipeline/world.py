@@ -18,11 +18,12 @@ from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
 from env_server.model.changes import Changes, EventType
-from env_server.model.errors import Exhausted, NotFound, OutOfRange, Reason, WorldError
+from env_server.model.errors import NotFound, OutOfRange, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Listed
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
 from env_server.model.ports import Clock, CommitLog, Handle
+from env_server.pipeline.admission import Admission
 from env_server.pipeline.commits import Commits, Deliver
 from env_server.pipeline.execution import Execution
 from env_server.pipeline.frame_runs import FrameRun
@@ -68,8 +69,9 @@ class World:
         self._sessions = sessions = Sessions(limits)
         recovered = recover(log.load(), tree, producers, sessions)
         self.history = recovered.history
-        saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed)
+        saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
         self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number)
+        self._admission = Admission(log, self._commits, saving, limits)
         self.watches = WatchHub(
             limits, read_log, lambda: log.first_revision, lambda matcher: snapshot_of(tree, matcher), head=tree.revision
         )
@@ -118,7 +120,7 @@ class World:
 
     def durable(self, number: int) -> None:
         """The log's word that everything up to this record is on the disk."""
-        self._admit_writes()
+        self._admission.look()
         self._commits.durable(number)
 
     def describe(self) -> WorldDescription:
@@ -175,6 +177,7 @@ class World:
 
     def _run(self, run: FrameRun, only: set[int] | None) -> None:
         self._executing = True
+        self._execution.full = self._admission.refusal(len(run.frame.keys), run.frame.size_bytes)
         try:
             self._execution.run(run, only)
             run.finish()
@@ -268,16 +271,3 @@ class World:
         if self._tree.nodes.by_number.get(node.number) is node and expire_gate(self._tree, node, generation):
             self._tree.advance()
             self._commits.touch()
-
-    def _admit_writes(self) -> None:
-        """Refuses writes while the storage is nearly full; deletions go on."""
-        used, room = self._log.storage_bytes(), self.limits.map_bytes
-        if used < self.limits.quota_refuse * room:
-            self._execution.full = None
-        else:
-            self._execution.full = Exhausted(
-                Reason.STORAGE_QUOTA,
-                f"{used} of {room} bytes of storage are in use",
-                metadata={"limit": "map_bytes", "max": str(room), "used": str(used)},
-                retry_delay_ms=1000,
-            )

@@ -70,6 +70,7 @@ def decode_frame(
 
     paths = list(message.paths)
     frame = Frame(paths, [], [], [], [], client_id=client_id, seq=message.seq, principal=principal)
+    frame.size_bytes = size_bytes
     refusals: Refusals = {}
     if message.ops:
         _decode_rows(list(message.ops), frame, refusals, limits)

@@ -68,7 +68,9 @@ class UnaryService:
         message = parse(verb.request, request)
         world = self._worlds.get(message.world)
         check_count(len(request), "frame_bytes_max", world.limits)
-        answer = await execute(world, decode_call(verb, message, world, context.time_remaining()))
+        frame = decode_call(verb, message, world, context.time_remaining())
+        frame.size_bytes = len(request)
+        answer = await execute(world, frame)
         outcome, duplicate = read_outcome(answer)
         if isinstance(outcome, WorldError):
             # Not raised: it is kept by the engine for repetitions, and would collect a traceback each time.

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from env_server.model.changes import Changes
 from env_server.model.limits import Limits
@@ -18,6 +18,9 @@ from env_server.storage.log_reading import check_retained, replay, select
 from env_server.storage.rows import Pair
 from env_server.storage.writer import Writer
 
+_BLOCK_BYTES: Final = 512
+"""The unit of st_blocks, on every file system."""
+
 
 class LmdbCommitLog:
     """See ports.CommitLog. Made by `open`, then loaded, then started."""
@@ -28,6 +31,8 @@ class LmdbCommitLog:
         self._committer = Committer(tables, head, limits)
         self._next_environment_number = head.next_environment_number
         self._writer: Writer | None = None
+        self._on_fatal: Callable[[BaseException], None] = lambda error: None
+        self._map_bytes = limits.map_bytes
         self._closed = False
         self._streams: list[Generator[Any, None, None]] = []
         self._reading = threading.Condition()
@@ -75,6 +80,7 @@ class LmdbCommitLog:
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         """Starts the writer. `call(f, argument)` brings its reports to the world's thread."""
+        self._on_fatal = on_fatal
         self._writer = Writer(self._tables.directory.name, self._committer.commit, call, on_durable, on_fatal)
 
     def append(self, changes: Changes, state: StateChunk | None) -> None:
@@ -85,7 +91,11 @@ class LmdbCommitLog:
         """
         if self._writer is None or self._closed:
             raise StorageClosed(str(self._tables.directory), "append needs a log that is started and not closed")
-        group = seal_group(changes, state, self._next_environment_number)
+        try:
+            group = seal_group(changes, state, self._next_environment_number)
+        except Exception as defect:  # what was applied can never become durable: as if the disk had refused it
+            self._on_fatal(defect)
+            raise
         self._next_environment_number = group.next_environment_number
         self._writer.put(group)
 
@@ -126,10 +136,11 @@ class LmdbCommitLog:
         """Bytes of the pages that hold data, as of the last commit. Pages freed inside the file do not count."""
         return self._committer.storage_bytes
 
-    def free_bytes(self) -> int:
-        """Bytes that the file system still has for us; free pages inside the file come on top."""
-        found = os.statvfs(self._tables.directory)
-        return found.f_bavail * found.f_frsize
+    def room_bytes(self) -> int:
+        """See ports.CommitLog. Pages freed inside the file are used again, so the file as it is counts as room."""
+        disk = os.statvfs(self._tables.directory)
+        file = (self._tables.directory / layout.DATA_FILE).stat()
+        return min(self._map_bytes, file.st_blocks * _BLOCK_BYTES + disk.f_bavail * disk.f_frsize)
 
     def close(self) -> None:
         """See ports.CommitLog. Blocks until what is queued is durable and no read is under way; safe to repeat."""

@@ -133,9 +133,9 @@ class MemoryCommitLog:
         """Bytes of all keys and values."""
         return sum(len(key) + len(value) for table in self._disk.tables.values() for key, value in table.items())
 
-    def free_bytes(self) -> int:
-        """As if the disk were as large as the map may grow."""
-        return max(0, self._limits.map_bytes - self.storage_bytes())
+    def room_bytes(self) -> int:
+        """As if the disk had room for the whole map."""
+        return self._limits.map_bytes
 
     def close(self) -> None:
         """See ports.CommitLog."""
