@@ -122,22 +122,25 @@ async def test_a_world_that_is_not_there_is_one_line_and_exit_code_1(server: str
     assert "nowhere" in errors
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("agents", "kills", "high_ms"), [(3000, 2, 3000), pytest.param(20_000, 50, 90_000, marks=pytest.mark.long)]
+)
 async def test_a_round_outlives_kills_of_the_server_with_every_report_counted_once(
-    tmp_path: Path, processes: Processes
+    tmp_path: Path, processes: Processes, agents: int, kills: int, high_ms: int
 ) -> None:
     server, address = await processes.start_server()
-    agents = 3000
     async with connect(address, create=True) as world:
         game = world.environment("/game")
         await game.register(kind="guess_game")
-        thinking = {"kind": "uniform", "low_ms": 0, "high_ms": 3000}
+        thinking = {"kind": "uniform", "low_ms": 0, "high_ms": high_ms}
         runtime = await processes.start_runtime(
             address, agents=agents, agent="random", parameters={}, thinking=thinking
         )
         await read_line(runtime)
         reports = EventFilter(path_prefix="/game/reports", types=(EventType.ENTRY_SET, EventType.GATE_OPENED))
         opened: Any = None
-        seen, kill_at = 0, [500, 1500]
+        seen, kill_at = 0, [agents * (number + 1) // (2 * kills) for number in range(kills)]
         async with world.watch_frames(reports) as watch:
             opened = await game.invoke("open_round", participants=agents)
             async for batch in watch:
