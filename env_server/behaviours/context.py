@@ -4,6 +4,7 @@ Reads see the applied state without the operation's own staged writes. Staged wr
 revision, when the operation returns; an exception drops them.
 """
 
+import math
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -129,8 +130,14 @@ class Context:
         raise OperationRefused(code, message, **details)
 
     def sleep(self, seconds: float) -> Sleep:
-        """Await it to go on later, on the engine's clock, with the keys held."""
-        return Sleep(seconds)
+        """Await it to go on later, on the engine's clock, with the keys held.
+
+        Raises:
+            ValueError, TypeError: it is no number.
+        """
+        if math.isnan(seconds):
+            raise ValueError("an operation cannot sleep for NaN seconds")
+        return Sleep(float(seconds))
 
     def breathe(self) -> Sleep:
         """Await it now and then in a long computation, so that others proceed."""

@@ -57,6 +57,9 @@ class Limits:
     """Largest message sent; foreign clients receive 4 MiB by default."""
     heartbeat_ms: int = 5_000
 
+    group_repeated_bytes_max: int = 64 * MIB
+    """Of what the changes of a commit group repeat of stored documents, beyond what came in: whole documents that were
+    merged, configs of environments, results of operations. Further such ops are told to come again."""
     log_bytes_max: int = 4096 * MIB
     log_age_s: float = 86_400.0
     replay_ops_max: int = 500_000

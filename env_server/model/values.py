@@ -15,6 +15,7 @@ from env_server.model.limits import Limits
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
 
 
 class Nothing:

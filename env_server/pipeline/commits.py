@@ -59,7 +59,7 @@ class Commits:
     @property
     def bytes_under_way(self) -> int:
         """Bytes of records that are not durable yet, the open group's included."""
-        return self._bytes_expected + sum(group.size_bytes for group in self._in_flight)
+        return self._bytes_expected + self._tree.repeated_bytes + sum(group.size_bytes for group in self._in_flight)
 
     def expect(self, size_bytes: int) -> None:
         """So many bytes are about to be written into the open group, perhaps."""

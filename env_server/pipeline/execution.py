@@ -57,7 +57,7 @@ class Execution:
         )
         marks, unsaved_marks = self._producers.marks, self._producers.unsaved
         plain = frame.preconditions is None and self.full is None and only is None
-        producer = ""
+        producer, is_stale = "", False
         for index, (place, key, code, argument) in enumerate(
             zip(frame.path, frame.keys, frame.codes, frame.arguments, strict=True)
         ):
@@ -84,10 +84,11 @@ class Execution:
                         run.wrote(index, written)
                 else:
                     self._other(run, index, frame.paths[place], key, code, argument)
-                    if code in _STRUCTURAL:
-                        nodes[:] = self._resolve(frame.paths)
+                    if code in _STRUCTURAL and not is_stale:
+                        nodes, is_stale = [None] * len(nodes), True  # from here on each op looks its node up
             except WorldError as error:
                 run.failed(index, error)
+        self._reader.forget()
 
     def _resolve(self, paths: list[str]) -> list[Node | None]:
         by_path = self._tree.nodes.by_path

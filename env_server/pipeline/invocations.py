@@ -13,7 +13,7 @@ from env_server.behaviours.behaviour import Operation
 from env_server.behaviours.context import Context, Sleep
 from env_server.model.entries import Entry
 from env_server.model.environments import AggregateValue, EnvironmentState
-from env_server.model.errors import DeadlineExceeded, Executed, InternalError, WorldError
+from env_server.model.errors import DeadlineExceeded, Executed, InternalError, Reason, WorldError
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.operations import Write
 from env_server.model.ports import Clock, Handle
@@ -22,7 +22,7 @@ from env_server.state_tree.tree import Tree
 
 log = logging.getLogger(__name__)
 
-Commit = Callable[[tuple[Write, ...]], bool]
+Commit = Callable[[tuple[Write, ...], Json], bool]
 
 
 class TreeView:
@@ -91,8 +91,8 @@ class Invocation:
         except StopIteration as returned:
             self._end(self._returned(returned.value))
         except WorldError as error:
-            self._end(error)
-        except Exception as error:  # noqa: BLE001 - the edge of foreign code: its defects become INTERNAL
+            self._end(error if _can_be_told(error) else self._defect(error))
+        except BaseException as error:  # noqa: BLE001 - the edge of foreign code: nothing of it may end the server
             self._end(self._defect(error))
         else:
             if isinstance(instruction, Sleep):
@@ -105,7 +105,7 @@ class Invocation:
         try:
             result = Json.of(value)
             staged = (*self._context.staged, *self._companions)
-            changed = self._commit(staged)
+            changed = self._commit(staged, result)
             return Invoked(0, result, changed)
         except WorldError as error:
             return error
@@ -122,7 +122,7 @@ class Invocation:
         """Unwinds it; what its cleaning up does wrong must not keep its keys from being freed."""
         try:
             coroutine.close()
-        except Exception as error:  # noqa: BLE001 - foreign code
+        except BaseException as error:  # noqa: BLE001 - foreign code
             self._defect(error)
 
     def _end(self, outcome: Outcome) -> None:
@@ -131,11 +131,17 @@ class Invocation:
             self._timeout.cancel()
         self._ended(outcome)
 
-    def _defect(self, error: Exception) -> InternalError:
+    def _defect(self, error: BaseException) -> InternalError:
         return defect_of(self._operation, error)
 
 
-def defect_of(operation: Operation, error: Exception) -> InternalError:
+def _can_be_told(error: WorldError) -> bool:
+    """Whether what an operation raised can be encoded: it is kept in the log for repetitions."""
+    texts = (error.message, *error.metadata, *error.metadata.values())
+    return isinstance(error.reason, Reason) and all(isinstance(text, str) for text in texts)
+
+
+def defect_of(operation: Operation, error: BaseException) -> InternalError:
     """What the caller of an operation with a defect sees; the rest is in our log."""
     incident = secrets.token_hex(8)
     log.error("incident %s: operation %s", incident, operation.name, exc_info=error)

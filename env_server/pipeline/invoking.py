@@ -15,6 +15,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Invoke, Write
 from env_server.model.ports import Clock
+from env_server.model.values import Json, check_document
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.invocations import Invocation, TreeView, defect_of
 from env_server.pipeline.transactions import apply_writes, check_staged
@@ -83,7 +84,7 @@ class Invoking:
         arguments = operation.parse(asked.arguments)
         try:
             targets = operation.targets(path, arguments)
-        except Exception as error:  # noqa: BLE001 - the edge of foreign code, as in Invocation
+        except BaseException as error:  # noqa: BLE001 - the edge of foreign code, as in Invocation
             raise defect_of(operation, error) from None
         keys = [*self._keys(targets), *keys_of_writes(self._tree, asked.companions)]
         self.check_room()
@@ -139,18 +140,20 @@ class Invoking:
             context,
             call.companions,
             self._clock,
-            commit=lambda writes: self._commit(call, writes),
+            commit=lambda writes, result: self._commit(call, writes, result),
             ended=lambda outcome: self._end(call, outcome),
         )
         timeout_s = self._limits.operation_timeout_s if operation.timeout_s is None else operation.timeout_s
         invocation.start(call.arguments, timeout_s)
 
-    def _commit(self, call: _Call, writes: tuple[Write, ...]) -> bool:
+    def _commit(self, call: _Call, writes: tuple[Write, ...], result: Json) -> bool:
         """Applies what the operation staged, as one op; whether that changed anything."""
+        check_document(result, self._limits, "result")
+        self._tree.weigh(len(result.text))
         check_count(len(writes), "transaction_ops_max", self._limits)
         if not writes:
             return False
-        check_staged(writes, self._limits)
+        self._tree.weigh(check_staged(writes, self._limits))
         call.first_row = len(self._tree.changes)
         return apply_writes(self._tree, self.check_kind, (), writes)[1]
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from env_server.model.changes import EventType
-from env_server.model.errors import WorldError
+from env_server.model.errors import Reason, WorldError
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
-from env_server.model.names import check_count
+from env_server.model.names import check_count, check_segment
 from env_server.model.operations import Code, Precondition, Write
 from env_server.model.values import check_value, size_of
 from env_server.state_tree import entry_writes, environment_writes
@@ -37,8 +37,8 @@ def apply_writes(
     return tuple(written), any(one.changed for one in written)
 
 
-def check_staged(writes: tuple[Write, ...], limits: Limits) -> None:
-    """Accepts what a behaviour staged, if it may be stored: a behaviour is no better than a client.
+def check_staged(writes: tuple[Write, ...], limits: Limits) -> int:
+    """Accepts what a behaviour staged, if it may be stored: a behaviour is no better than a client. Returns its size.
 
     Raises:
         InvalidRequest, LimitExceeded.
@@ -49,7 +49,10 @@ def check_staged(writes: tuple[Write, ...], limits: Limits) -> None:
         if write.code in (Code.SET, Code.APPEND, Code.ADD, Code.EMIT):
             check_value(write.argument, limits, write.key)  # type: ignore[arg-type]
             size += size_of(write.argument)  # type: ignore[arg-type]
+        if write.code == Code.EMIT:
+            check_segment(write.key, limits, Reason.INVALID_FIELD, "name of an event")
     check_count(size, "transaction_bytes_max", limits)
+    return size
 
 
 def _apply(tree: Tree, check_kind: Callable[[str], None], write: Write) -> Written:

@@ -74,6 +74,7 @@ def merge(tree: Tree, node: Node, key: str, patch: Json) -> Written:
         check_segment(key, tree.limits)
     elif old.kind != VALUE or type(old.value) is not Json:
         raise _mismatch(node, key, old, VALUE)
+    tree.weigh(len(patch.text) + (len(old.value.text) if old is not None else 0))  # type: ignore[union-attr]
     before = old.value.document if old is not None else {}  # type: ignore[union-attr]
     merged = Json.of(merge_patch(before, patch.document))
     check_document(merged, tree.limits)

@@ -1,5 +1,6 @@
 """Writes to environments: register, update, delete. Each checks, applies, and writes its rows."""
 
+import math
 from dataclasses import replace
 
 from env_server.model.changes import EventType
@@ -16,7 +17,7 @@ from env_server.model.errors import (
 from env_server.model.frames import Written
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import Delete, EnvironmentUpdate, RegisterEnvironment
-from env_server.model.values import Json, check_document
+from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -45,6 +46,7 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
 
 def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     """Changes an environment's declarations; begins a generation of its gate, or opens it."""
+    tree.weigh(len(node.declaration.config.text))
     changed = _updated(tree, node, asked)
     generation = 0
     if changed is not None:
@@ -54,6 +56,7 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         tree.note_due(node)
     if asked.begin is not None:
         gate = _gate(node, asked.begin.gate)
+        _check_bounds(asked.begin.count_target or 0, asked.begin.deadline_ms or 0)
         tree.begin_generation(node, gate, asked.begin.count_target, asked.begin.deadline_ms)
         generation = gate.generation + 1
     if asked.open is not None:
@@ -133,14 +136,26 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
         check_count(len(aggregate.bounds), "histogram_bounds_max", limits)
         if aggregate.scope is not Scope.ENTRIES:
             raise NotSupported("aggregates.scope")
-        if list(aggregate.bounds) != sorted(set(aggregate.bounds)):
-            raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must ascend")
+        if not all(map(math.isfinite, aggregate.bounds)) or list(aggregate.bounds) != sorted(set(aggregate.bounds)):
+            raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must be finite and ascend")
     if len(declaration.gates) > 1:
         raise InvalidRequest(Reason.INVALID_FIELD, "gates", "an environment holds at most one gate")
     for gate in declaration.gates:
         check_segment(gate.name, limits, Reason.INVALID_FIELD, "gates.name")
-        if gate.count_target < 0 or gate.deadline_ms < 0:
-            raise InvalidRequest(Reason.INVALID_FIELD, "gates", "count_target and deadline_ms must not be negative")
+        _check_bounds(gate.count_target, gate.deadline_ms)
+
+
+def _check_bounds(count_target: int, deadline_ms: int) -> None:
+    """Accepts what the contract can tell of a gate; a behaviour may ask for more.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+        TypeError: one is no integer: a defect of a behaviour.
+    """
+    if type(count_target) is not int or type(deadline_ms) is not int:
+        raise TypeError("count_target and deadline_ms of a gate are integers")
+    if not 0 <= count_target <= UINT_MAX or not 0 <= deadline_ms <= INT_MAX:
+        raise InvalidRequest(Reason.INVALID_FIELD, "gates", "count_target and deadline_ms must fit and not be negative")
 
 
 def _gate(node: Node, name: str) -> Gate:

@@ -1,5 +1,7 @@
 """Reads: what a query sees now, and pages of what it saw."""
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
 
@@ -27,6 +29,13 @@ class Reader:
     def __init__(self, tree: Tree, pages: Pages) -> None:
         self._tree = tree
         self._pages = pages
+        #: What was listed last, and once it is listed again its sorted keys and entries; until `forget`.
+        self._listed: tuple[int, int] | None = None
+        self._sorted: tuple[list[str], dict[str, Entry]] | None = None
+
+    def forget(self) -> None:
+        """Lets go of what was kept for further listings of the same frame."""
+        self._listed = self._sorted = None
 
     def answer(self, path: str, key: str, query: Query) -> Read:
         """What the query sees in the applied state.
@@ -69,11 +78,22 @@ class Reader:
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
             return EntryPage(node.path, page, token, revision)
-        snapshot = node.entries.copy()
-        names = (key for key in snapshot if key.startswith(ask.prefix)) if ask.prefix else iter(snapshot)
-        rows = ((key, snapshot[key]) for key in sorted(names))
+        rows = self._rows(node, ask.prefix)
         page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _value_of_entry)
         return EntryPage(node.path, page, token, revision)
+
+    def _rows(self, node: Node, prefix: str) -> Iterator[tuple[str, Entry]]:
+        """Entries in key order. A second listing of the same state is worth sorting all of it once."""
+        state = node.number, self._tree.revision
+        if self._listed != state:
+            self._listed, self._sorted = state, None
+            snapshot = node.entries.copy()
+            names = (key for key in snapshot if key.startswith(prefix)) if prefix else iter(snapshot)
+            return ((key, snapshot[key]) for key in sorted(names))
+        if self._sorted is None:
+            snapshot = node.entries.copy()
+            self._sorted = sorted(snapshot), snapshot
+        return _rows_from(*self._sorted, prefix)
 
     def _children(self, node: Node, ask: ListChildren) -> EnvironmentPage:
         size = self._page_size(ask.page_size)
@@ -120,6 +140,14 @@ class Reader:
         if asked < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "page_size", "must not be negative")
         return min(asked or limits.page_items, limits.page_items_max)
+
+
+def _rows_from(names: list[str], entries: dict[str, Entry], prefix: str) -> Iterator[tuple[str, Entry]]:
+    for index in range(bisect_left(names, prefix), len(names)):
+        key = names[index]
+        if not key.startswith(prefix):
+            return
+        yield key, entries[key]
 
 
 def _value_of_entry(row: tuple[str, Entry]) -> object:

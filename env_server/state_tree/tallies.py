@@ -5,14 +5,18 @@ entry is a report of the current generation when it was last changed after the g
 replaces another of the same generation counts once.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from env_server.model.entries import Entry
 from env_server.model.environments import Aggregate, AggregateValue, Function, Gate
 from env_server.model.values import INT_MAX, INT_MIN, Json
 from env_server.state_tree.exact import ExactSum, Extremes
+
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+"""An array index of RFC 6901; longer ones lie outside any document, and may be too long to be read as a number."""
 
 
 class Tally:
@@ -219,7 +223,7 @@ def _at(value: object, tokens: tuple[str, ...]) -> Any:
     for token in tokens:
         if isinstance(found, dict):
             found = found.get(token)
-        elif isinstance(found, list) and token.isdecimal() and int(token) < len(found):
+        elif isinstance(found, list) and _INDEX.fullmatch(token) and int(token) < len(found):
             found = found[int(token)]
         else:
             return None

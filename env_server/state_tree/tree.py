@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from env_server.model.changes import Changes, EventType, Extra, Place
 from env_server.model.entries import Entry
 from env_server.model.environments import Declaration, Gate, GateCause
+from env_server.model.errors import Exhausted, Reason
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.state_tree.nodes import Node, Nodes
@@ -36,11 +37,14 @@ class Tree:
         self.stirred: dict[Node, None] = {}
         #: Environments whose gate began a generation with a deadline; the pipeline sets the timers.
         self.timed: list[Node] = []
+        #: What the open group repeats of stored documents; see `weigh`.
+        self.repeated_bytes = 0
         self.begin_group(self.changes)
 
     def begin_group(self, changes: Changes) -> None:
         """Directs rows into a new commit group."""
         self.changes = changes
+        self.repeated_bytes = 0
         self.row_appends = (
             changes.path.append,
             changes.revisions.append,
@@ -56,6 +60,22 @@ class Tree:
             self._open_due()
         self.revision += 1
         return self.revision
+
+    def weigh(self, size_bytes: int) -> None:
+        """Counts what the running op will repeat of stored documents: a small request can ask for much of that.
+
+        Raises:
+            Exhausted: RATE_LIMITED while the open group repeats too much already.
+        """
+        maximum = self.limits.group_repeated_bytes_max
+        if self.repeated_bytes > maximum:
+            raise Exhausted(
+                Reason.RATE_LIMITED,
+                f"the changes under way repeat more than group_repeated_bytes_max = {maximum} bytes of documents",
+                metadata={"limit": "group_repeated_bytes_max", "max": str(maximum)},
+                retry_delay_ms=self.limits.retry_delay_ms,
+            )
+        self.repeated_bytes += size_bytes
 
     def row(self, node: Node, type_: int, key: str, value: Value | Nothing, version: int) -> None:
         """Writes one row of the running op."""

@@ -1,0 +1,116 @@
+"""Small requests that ask for much: nobody else waits long, and memory stays bounded.
+
+Each frame took from 13 s to many minutes once, during which the server answered nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import psutil
+import pytest
+from env_api.v1 import errors_pb2, session_pb2, values_pb2
+from env_api.v1 import operations_pb2 as operations
+
+from tests.raw_client import Failure, RawSession, call
+from tests.services import ServerProcess
+
+WAIT_S_MAX = 5.0
+GROWTH_BYTES_MAX = 600 << 20
+OPS = 4096
+ENTRIES = 20_000
+BIG = b'{"big":"' + b"x" * 1_000_000 + b'"}'
+
+
+def frame(paths: list[str], op: Callable[[int], session_pb2.Op]) -> session_pb2.OpFrame:
+    return session_pb2.OpFrame(paths=paths, ops=[op(index) for index in range(OPS)])
+
+
+def registrations() -> session_pb2.OpFrame:
+    paths = [f"/e{index}" for index in range(OPS)]
+    return frame(paths, lambda index: session_pb2.Op(path=index, register=operations.Register()))
+
+
+def deletions_beside_a_long_path_table() -> session_pb2.OpFrame:
+    delete = operations.Delete(if_present=True)
+    return frame(["/absent"] * 250_000, lambda _: session_pb2.Op(delete=delete))
+
+
+def listings(prefix: str) -> session_pb2.OpFrame:
+    ask = operations.Query(list_entries=operations.ListEntries(key_prefix=prefix, page_size=1))
+    return frame(["/"], lambda _: session_pb2.Op(query=ask))
+
+
+def merges() -> session_pb2.OpFrame:
+    update = operations.Update(merge_json=b'{"a":1}')
+    return frame(["/"], lambda _: session_pb2.Op(key="big", update=update))
+
+
+def environment_updates(update: operations.EnvironmentUpdate) -> session_pb2.OpFrame:
+    return frame(["/big"], lambda _: session_pb2.Op(update=operations.Update(environment=update)))
+
+
+FRAMES: dict[str, Callable[[], session_pb2.OpFrame]] = {
+    "registrations": registrations,
+    "deletions": deletions_beside_a_long_path_table,
+    "listings": lambda: listings("k"),
+    "listings by prefix": lambda: listings("none"),
+    "merges": merges,
+    "labels": lambda: environment_updates(operations.EnvironmentUpdate(set_labels={"a": "b"})),
+    "generations": lambda: environment_updates(
+        operations.EnvironmentUpdate(begin_generation=operations.GateBegin(gate="g"))
+    ),
+}
+
+
+async def fill(channel: grpc.aio.Channel) -> None:
+    session = await RawSession(channel, "fill").open()
+    keys = [f"k{number}" for number in range(ENTRIES)]
+    for start in range(0, ENTRIES, OPS):
+        part = keys[start : start + OPS]
+        await session.send(
+            session_pb2.OpFrame(paths=["/"], block=session_pb2.SetBlock(keys=part, ints=[1] * len(part)))
+        )
+    session.cancel()
+    update = operations.Update(set=values_pb2.Value(json_value=BIG))
+    await call(channel, "update", path="/", key="big", update=update)
+    register = operations.Register(config_json=BIG, gates=[values_pb2.Gate(name="g")])
+    assert not isinstance(await call(channel, "register", path="/big", register=register), Failure)
+
+
+async def longest_wait(channel: grpc.aio.Channel, stopped: asyncio.Event) -> float:
+    """Of one who reads a small thing again and again meanwhile."""
+    longest = 0.0
+    get = operations.Query(get=operations.Get())
+    while not stopped.is_set():
+        began = time.monotonic()
+        assert not isinstance(await call(channel, "query", path="/", query=get), Failure)
+        longest = max(longest, time.monotonic() - began)
+        await asyncio.sleep(0.005)
+    return longest
+
+
+@pytest.mark.parametrize("name", FRAMES)
+async def test_nobody_waits_long_for_a_small_request(tmp_path: Path, name: str) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        async with (
+            grpc.aio.insecure_channel(server.address) as channel,
+            grpc.aio.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as other,
+        ):
+            await fill(channel)
+            before = psutil.Process(server.pid).memory_info().rss
+            stopped = asyncio.Event()
+            waiting = asyncio.create_task(longest_wait(other, stopped), name="longest wait")
+            session = await RawSession(channel, "hostile").open()
+            async with asyncio.timeout(60):
+                parts = await session.send(FRAMES[name]())
+            stopped.set()
+            assert await waiting < WAIT_S_MAX
+            errors = [outcome.error for part in parts for outcome in part.outcomes if outcome.HasField("error")]
+            assert {error.reason for error in errors} <= {errors_pb2.ERROR_REASON_RATE_LIMITED}
+            assert psutil.Process(server.pid).memory_info().rss - before < GROWTH_BYTES_MAX
+            session.cancel()
