@@ -243,7 +243,8 @@ def load_launch(path: Path) -> Launch:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise LaunchError(str(path), f"cannot be read: {error}") from error
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise LaunchError(str(path), f"cannot be read: {problem}") from error
     launch = parse_launch(document)
     folder = path.resolve().parent
     groups = tuple(group.model_copy(update={"agents": folder / group.agents}) for group in launch.groups)

@@ -5,11 +5,13 @@ failed (nothing was answered that is not on the disk; start again, which verifie
 """
 
 import asyncio
+import errno
 import gc
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 import uuid
 from typing import NoReturn
@@ -93,13 +95,25 @@ async def serve(settings: ServerSettings) -> None:
 
 def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    why = "another program listens there; stop it or give another --port"
     try:
-        port = server.add_insecure_port(f"{host}:{settings.port}")
+        _try_address(settings.host, settings.port)
+        if port := server.add_insecure_port(f"{host}:{settings.port}"):
+            return port
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            why = str(error.strerror or error)
     except RuntimeError:
-        port = 0
-    if not port:
-        raise StartError(f"cannot listen on {host}:{settings.port}: is another server running there?")
-    return port
+        pass  # somebody took the port since the trial
+    raise StartError(f"cannot listen on {host}:{settings.port}: {why}")
+
+
+def _try_address(host: str, port: int) -> None:
+    """Binds and lets go: grpc would say on many lines, and not to the caller, what is wrong. Raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trial.bind(address)
 
 
 def _tell_ready(host: str, port: int) -> None:

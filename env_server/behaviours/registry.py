@@ -62,6 +62,8 @@ def load(names: list[str]) -> Behaviours:
     found: dict[str, Any] = {point.value: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
     for name in names:
         module, _, attribute = name.partition(":")
+        if not module or not attribute:
+            raise BehaviourError(f"behaviour {name!r} cannot be loaded: write module:Class")
         try:
             found[name] = getattr(import_module(module), attribute)
         except (ImportError, AttributeError, ValueError) as error:

@@ -44,7 +44,7 @@ def test_a_mistake_is_told_in_one_line_with_its_place(group: dict[str, Any], mes
 
 
 def test_an_unreadable_description_is_told_with_its_path(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match=r"launch\.json: cannot be read"):
+    with pytest.raises(LaunchError, match=r"launch\.json: cannot be read: No such file"):
         load_launch(tmp_path / "launch.json")
 
 
