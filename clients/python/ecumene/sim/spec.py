@@ -113,7 +113,9 @@ def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
     try:
         document = read_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YamlError) as error:
+    except UnicodeDecodeError as error:
+        raise SpecError(str(path), [SpecProblem("", "is not UTF-8 text")]) from error
+    except (OSError, YamlError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SpecError(str(path), [SpecProblem("", problem)]) from error
     return parse_spec(document, source=str(path))

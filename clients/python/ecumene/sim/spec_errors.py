@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -12,6 +13,17 @@ from pydantic import BaseModel, ValidationError
 from ecumene.client.errors import EcumeneError
 
 _SHOWN_MAX = 10
+_GIVEN_CHARS_MAX = 60
+_QUOTED = re.compile(r"'([^']+)'")
+_ASIDES = re.compile(r" or instance of \w+|, (unable to|got) .*")
+_WORDS = (
+    ("a valid dictionary", "a mapping"),
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid string", "text"),
+    ("a valid tuple", "a list"),
+    ("a valid boolean", "true or false"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +79,27 @@ def describe(found: Any, model: type[BaseModel]) -> str:
         return f"unknown field; did you mean {near[0]}?" if near else f"unknown field; there are {', '.join(known)}"
     if found["type"] == "missing":
         return "is missing"
-    message = str(found["msg"]).removeprefix("Value error, ")
+    message = restate(str(found["msg"]), found["input"])
+    if found["type"] == "literal_error":
+        near = difflib.get_close_matches(str(found["input"]), _QUOTED.findall(str(found["msg"])), n=1)
+        message += f"; did you mean {near[0]}?" if near else ""
     return message[:1].lower() + message[1:]
+
+
+def restate(message: str, given: Any) -> str:
+    """What pydantic says, in the words of a spec: what must be, and what was given instead."""
+    if message.startswith("String should match pattern"):
+        demand = "1 to 40 characters of a-z, 0-9 and -, the first no -"
+    elif message.startswith("Input should be "):
+        demand = _ASIDES.sub("", message.removeprefix("Input should be "))
+    else:
+        return message.removeprefix("Value error, ")
+    for theirs, ours in _WORDS:
+        demand = demand.replace(theirs, ours)
+    if not isinstance(given, str | int | float):
+        return f"must be {demand}"
+    shown = repr(given)
+    return f"must be {demand}, not {shown if len(shown) <= _GIVEN_CHARS_MAX else shown[:_GIVEN_CHARS_MAX] + '…'}"
 
 
 def list_fields(model: type[BaseModel], steps: Sequence[int | str]) -> list[str]:

@@ -12,6 +12,7 @@ from ecumene.sim.spec import RunSpec, load_spec, parse_spec
 from ecumene.sim.spec_errors import SpecError
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "guess_average.yaml"
+AGENT_CLASSES = "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random' or 'prompted'"
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
     "population": {
@@ -57,15 +58,18 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
-        (("name",), "Mine", "name: string should match pattern '^[a-z0-9-]{1,40}$'"),
+        (("name",), "Mine", "name: must be 1 to 40 characters of a-z, 0-9 and -, the first no -, not 'Mine'"),
         (("nmae",), "x", "nmae: unknown field; did you mean name?"),
         (("game", "raito"), 1, "game.raito: unknown field; did you mean ratio?"),
         (("game", "ratio"), "2/0", "game.ratio: '2/0' is no number and no fraction such as \"2/3\""),
-        (("game", "ratio"), 0, "game.ratio: input should be greater than 0"),
+        (("game", "ratio"), 0, "game.ratio: must be greater than 0, not 0"),
         (("game", "ratio"), float("inf"), "game.ratio: must be a finite number"),
         (("game", "ratio"), "1e999", "game.ratio: too large"),
         (("game", "ratio"), True, 'game.ratio: write a number, or a fraction such as "2/3"'),
-        (("game", "rounds"), 0, "game.rounds: input should be greater than or equal to 1"),
+        (("game", "rounds"), 0, "game.rounds: must be greater than or equal to 1, not 0"),
+        (("game", "rounds"), "five", "game.rounds: must be a whole number, not 'five'"),
+        (("game", "rounds"), 2.5, "game.rounds: must be a whole number, not 2.5"),
+        (("game",), [1], "game: must be a mapping"),
         (("model",), {"provider": "openai"}, "model: endpoint is for provider openai, and needed there"),
         (("model",), {"provider": "local", "latency_ms": 5}, "model: latency_ms is for provider scripted"),
         (("population", "size"), None, "population: shares need a size"),
@@ -75,8 +79,15 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
         (
             ("population", "groups", 0, "parameters", "level"),
             -1,
-            "population.groups[0].parameters.level: Input should be greater than or equal to 0",
+            "population.groups[0].parameters.level: must be greater than or equal to 0, not -1",
         ),
+        (("population", "groups", 1, "parameters"), 3, "population.groups[1].parameters: must be a mapping, not 3"),
+        (
+            ("population", "groups", 1, "agent"),
+            "randm",
+            f"{AGENT_CLASSES}, not 'randm'; did you mean random?",
+        ),
+        (("population", "groups", 1, "agent"), "x" * 99, f"{AGENT_CLASSES}, not '{'x' * 59}…"),
         (
             ("population", "groups", 1, "parameters"),
             {"level": 1},
@@ -129,7 +140,7 @@ def test_all_problems_are_told_at_once() -> None:
         ("name: a\nname: b", "line 2: the key 'name' stands twice"),
         ("name: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("name: x\npopulation: &a [*a]", "population: "),
-        (b"\xff\xfe\x00", "decode"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
     ],
 )
 def test_a_file_that_is_no_spec_says_so(tmp_path: Path, text: str | bytes | None, problem: str) -> None:
