@@ -95,6 +95,17 @@ def test_no_server_is_two_lines_with_what_to_do(
     assert "ecumene serve" in shown[1]
 
 
+@pytest.mark.parametrize("command", [["env", "ls"], ["world", "list"], ["run", "spec.yaml"]])
+@pytest.mark.parametrize("address", ["localhost", "", ":7170", "localhost:", "127.0.0.1:http", "127.0.0.1:70000"])
+def test_an_address_without_host_or_port_is_refused_at_once(
+    capsys: pytest.CaptureFixture[str], command: list[str], address: str
+) -> None:
+    assert app.main([*command, "--server", address]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == f"ecumene: {address!r} is no address of a server"
+    assert shown[1].endswith("localhost:7170" if address == "localhost" else "127.0.0.1:7170")
+
+
 def test_ctrl_c_ends_a_watch_with_code_130(server: RunningServer) -> None:
     command = [sys.executable, "-m", "ecumene.cli", "env", "watch", "--server", server.address, "--json"]
     watching = subprocess.Popen(

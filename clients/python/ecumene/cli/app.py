@@ -7,6 +7,7 @@ simulation packages.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -25,12 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     defect and keeps its traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    replace_what_cannot_be_shown()
     try:
         return dispatch(given)
     except KeyboardInterrupt:
         return failures.report(failures.Interrupted())
     except failures.expected_errors() as error:
         return failures.report(error)
+
+
+def replace_what_cannot_be_shown() -> None:
+    """A character that the terminal's encoding lacks becomes a question mark instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -8,13 +8,15 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from ecumene.cli.failures import CliError
+from ecumene.cli.failures import CliError, UsageError
 from ecumene.client.errors import ConnectionFailedError
 from ecumene.client.world import World, connect
 from ecumene.client.worlds import Worlds
 
 DEFAULT_SERVER = "127.0.0.1:7170"
+PORT_MAX = 65_535
 CONNECT_TIMEOUT_S = 5.0
+NO_SERVER_HINT = "is a server running there? start one: ecumene serve"
 
 ServerOption = Annotated[
     str, typer.Option("--server", envvar="ECUMENE_SERVER", help="Host and port of the server.", metavar="ADDRESS")
@@ -25,11 +27,21 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 Answer = TypeVar("Answer")
 
 
+def check_address(address: str) -> str:
+    """The address, if it names host and port: gRPC would take a silent 443 for a missing one. Raises UsageError."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > PORT_MAX:
+        example = f"{address}:7170" if address and ":" not in address else DEFAULT_SERVER
+        raise UsageError(f"{address!r} is no address of a server", hint=f"write host and port, such as {example}")
+    return address
+
+
 def run_in_world(server: str, world: str, use: Callable[[World], Awaitable[Answer]]) -> Answer:
     """Open a world, use it, close it.
 
     Raises CliError if there is no server; what the SDK raises otherwise.
     """
+    check_address(server)
 
     async def connected() -> Answer:
         async with connect(server, world, timeout_s=CONNECT_TIMEOUT_S) as opened:
@@ -43,6 +55,7 @@ def run_with_server(server: str, use: Callable[[Worlds], Awaitable[Answer]]) -> 
 
     Raises CliError if there is no server; what the SDK raises otherwise.
     """
+    check_address(server)
 
     async def connected() -> Answer:
         async with Worlds(server, timeout_s=CONNECT_TIMEOUT_S) as worlds:
@@ -58,4 +71,4 @@ def _run(connected: Callable[[], Awaitable[Answer]]) -> Answer:
     try:
         return asyncio.run(main())
     except ConnectionFailedError as error:
-        raise CliError(str(error), hint="is a server running there? start one: ecumene serve") from error
+        raise CliError(str(error), hint=NO_SERVER_HINT) from error

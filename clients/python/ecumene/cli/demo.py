@@ -10,13 +10,19 @@ import typer
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.running import execute
 from ecumene.sim import RunOptions
+from ecumene.sim.population_spec import POPULATION_MAX
 from ecumene.sim.run_demo import AGENTS, LLM_AGENTS, ROUNDS, SEED, make_demo_spec, make_llm_demo_spec
 
 
 def demo(
     agents: Annotated[
         int | None,
-        typer.Option(help=f"How many play ({AGENTS:,}; {LLM_AGENTS} with --llm).", min=1, show_default=False),
+        typer.Option(
+            help=f"How many play ({AGENTS:,}; {LLM_AGENTS} with --llm).",
+            min=1,
+            max=POPULATION_MAX,
+            show_default=False,
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(help="How many rounds.", min=1, max=1000)] = ROUNDS,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.", min=0)] = SEED,

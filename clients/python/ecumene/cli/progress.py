@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 LINE_INTERVAL_S = 2.0
+STANDSTILL_INTERVAL_S = 15.0
 
 
 class ProgressDisplay(Protocol):
@@ -39,6 +40,11 @@ def show_progress(label: str, total: int, unit: str, *, stream: TextIO | None = 
     return _Lines(label, total, unit, stream)
 
 
+def describe_rate(rate: float, unit: str) -> str:
+    """A rate in words; a slow one by the minute, so that it does not read as standstill."""
+    return f"{rate * 60:,.0f} {unit}/min" if 0 < rate < 1 else f"{rate:,.0f} {unit}/s"
+
+
 class _Rate(ProgressColumn):
     """What is done in a second."""
 
@@ -49,7 +55,7 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         """The rate, once it is known."""
         speed = task.finished_speed or task.speed
-        return Text(f"{speed:,.0f} {self._unit}/s" if speed else "", style="progress.data.speed")
+        return Text(describe_rate(speed, self._unit) if speed else "", style="progress.data.speed")
 
 
 class _Bar:
@@ -96,6 +102,7 @@ class _Lines:
         self._stream = stream
         self._clock = clock
         self._started_at = self._shown_at = clock()
+        self._shown_done = 0
 
     def __enter__(self) -> Self:
         return self
@@ -104,14 +111,14 @@ class _Lines:
         pass
 
     def show(self, done: int, part: str) -> None:
-        """A line, if the last one is some time ago."""
+        """A line, if the last one is some time ago; the more so if nothing has moved since."""
         now = self._clock()
-        if now - self._shown_at < LINE_INTERVAL_S:
+        if now - self._shown_at < (LINE_INTERVAL_S if done != self._shown_done else STANDSTILL_INTERVAL_S):
             return
-        self._shown_at = now
+        self._shown_at, self._shown_done = now, done
         rate = done / max(now - self._started_at, 1e-9)
         left = f", {(self._total - done) / rate:,.0f} s left" if rate > 0 else ""
-        self.note(f"{self._label} {part}: {done:,} of {self._total:,}, {rate:,.0f} {self._unit}/s{left}")
+        self.note(f"{self._label} {part}: {done:,} of {self._total:,}, {describe_rate(rate, self._unit)}{left}")
 
     def note(self, line: str) -> None:
         """A line."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ecumene.cli.connecting import JsonOption
+from ecumene.cli.connecting import JsonOption, check_address
 from ecumene.cli.running import execute
 from ecumene.sim import RunOptions, load_spec
 
@@ -26,6 +26,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Execute the experiment that a spec describes."""
+    if server is not None:
+        check_address(server)
     loaded = load_spec(spec)
     if seed is not None:
         loaded = loaded.model_copy(update={"seed": seed})

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ecumene.cli.connecting import NO_SERVER_HINT
 from ecumene.cli.failures import CliError, Interrupted
 from ecumene.cli.progress import ProgressDisplay, show_progress
 from ecumene.cli.tables import WIDTH_WITHOUT_TERMINAL, print_json
+from ecumene.client.errors import ConnectionFailedError
 from ecumene.sim import GamePlan, RoundResult, RunOptions, RunOutcome, RunSpec, run
 from ecumene.sim.reporting import render_report
 
@@ -25,6 +27,8 @@ def execute(spec: RunSpec, options: RunOptions, *, as_json: bool) -> None:
         outcome = asyncio.run(run(spec, observer=display, options=options))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted{display.describe_kept()}") from None
+    except ConnectionFailedError as error:
+        raise CliError(str(error), hint=NO_SERVER_HINT if options.server else "") from error
     except OSError as error:
         raise CliError(f"{error.strerror or error}: {error.filename or spec.recording.directory}") from error
     finally:
@@ -68,7 +72,9 @@ class RunDisplay:
     def run_began(self, run_id: str, directory: Path, plan: GamePlan) -> None:
         """The bar begins."""
         self._participants, self._rounds, self._directory = plan.participants, plan.rounds, directory
-        self._note(f"{plan.participants:,} agents play {plan.rounds} rounds (run {run_id})")
+        rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds:,} rounds"
+        players = "1 agent plays" if plan.participants == 1 else f"{plan.participants:,} agents play"
+        self._note(f"{players} {rounds} (run {run_id})")
         self._progress = show_progress("turns", plan.participants * plan.rounds, "turns")
         self._progress.__enter__()
 

@@ -33,8 +33,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on one line; bytes become {"base64": ...}."""
-    print(json.dumps(document, ensure_ascii=False, default=_encode), flush=True)
+    """Print one JSON document on one line, in ASCII where the stream is not Unicode; bytes become {"base64": ...}."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    print(json.dumps(document, ensure_ascii=not is_unicode, default=_encode), flush=True)
 
 
 def to_document(found: Any) -> dict[str, Any]:

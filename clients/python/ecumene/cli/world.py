@@ -13,7 +13,7 @@ from ecumene.client.worlds import Worlds
 
 app = typer.Typer(no_args_is_help=True)
 
-NameArgument = Annotated[str, typer.Argument(help="Name of the world: [a-z0-9-], at most 40.", metavar="NAME")]
+NameArgument = Annotated[str, typer.Argument(help="Name of the world: a-z, 0-9 and -, at most 40.", metavar="NAME")]
 
 
 @app.command("list")

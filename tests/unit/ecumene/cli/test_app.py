@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import types
@@ -121,6 +122,24 @@ def test_a_group_has_its_own_subcommands(planted: types.ModuleType) -> None:
     planted.run = group  # type: ignore[attr-defined]
     assert app.main(["planted", "two"]) == 0
     assert called == ["two"]
+
+
+def test_the_help_on_names_loses_no_part_to_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["world", "create", "--help"]) == 0
+    assert "a-z, 0-9 and -" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_the_terminal_cannot_show_is_replaced_and_json_is_whole(encoding: str) -> None:
+    code = (
+        "from ecumene.cli.app import replace_what_cannot_be_shown; from ecumene.cli.tables import print_json\n"
+        "replace_what_cannot_be_shown(); print_json({'name': '実験'}); print('2/3 × 実験')"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, timeout=60).stdout
+    document, text = shown.decode(encoding).splitlines()
+    assert json.loads(document) == {"name": "実験"}
+    assert text.endswith("??")
 
 
 def test_the_module_runs_as_the_command() -> None:

@@ -25,13 +25,21 @@ def test_elsewhere_a_line_comes_now_and_then_with_rate_and_time_left() -> None:
     assert stream.getvalue() == "reports round 1: 500 of 1,000, 200 reports/s, 2 s left\n"
 
 
-def test_nothing_done_yet_has_no_time_left() -> None:
+def test_a_standstill_is_told_rarely_and_has_no_time_left() -> None:
     stream = io.StringIO()
     now = [0.0]
     lines = progress._Lines("reports", 10, "reports", stream, clock=lambda: now[0])
-    now[0] = 3.0
-    lines.show(0, "round 1")
-    assert stream.getvalue() == "reports round 1: 0 of 10, 0 reports/s\n"
+    for at_s in range(3, 32):
+        now[0] = float(at_s)
+        lines.show(0, "round 1")
+    assert stream.getvalue() == "reports round 1: 0 of 10, 0 reports/s\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(0, "0 turns/s"), (0.25, "15 turns/min"), (1, "1 turns/s"), (13_440.2, "13,440 turns/s")]
+)
+def test_a_slow_rate_is_told_by_the_minute(rate: float, text: str) -> None:
+    assert progress.describe_rate(rate, "turns") == text
 
 
 def test_a_terminal_gets_a_bar_and_notes_stay_above_it(monkeypatch: pytest.MonkeyPatch) -> None:

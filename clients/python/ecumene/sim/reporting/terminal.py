@@ -17,7 +17,7 @@ COMPARED_ROUNDS_MAX = 5
 
 def render_report(report: GuessReport) -> RenderableType:
     """The table of rounds, the comparison below it, and where the plot is; print it with a rich console."""
-    lines = [describe_statuses(report.statuses)]
+    lines = [f"turns: {describe_statuses(report.statuses) or 'none'}"]
     lines += [compare(reference, report.rows) for reference in report.references]
     lines += [report.note] if report.note else []
     lines += [f"plot: {report.plot}"]
@@ -26,7 +26,8 @@ def render_report(report: GuessReport) -> RenderableType:
 
 def build_round_table(report: GuessReport) -> Table:
     """One line a round."""
-    title = f"Guess the average · {report.agents:,} agents · seed {report.manifest.seed}"
+    players = "1 agent" if report.agents == 1 else f"{report.agents:,} agents"
+    title = f"Guess the average · {players} · seed {report.manifest.seed}"
     table = Table(title=title, title_justify="left")
     table.add_column("round", justify="right")
     table.add_column("reported", justify="right")

@@ -31,7 +31,7 @@ def test_a_report_shows_figures_failures_winners_comparison_and_plot(record_run:
         "15.56",
         "agent-000001 with 10.00",
         "nobody",
-        "3 ok, 1 parse_error, 1 timeout",
+        "turns: 3 ok, 1 parse_error, 1 timeout",
         "theory: equilibrium (this run): 0.0 (23.3)",
         "people: Nagel 1995, round 1, n = 67 (this run): 36.7 (23.3)",
         "reproduces nobody's behaviour",
