@@ -55,7 +55,8 @@ def make_llm_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path) 
                 "temperature": 0.8,
                 "max_tokens": 160,
                 "in_flight_max": 16,
-                "timeout_s": 60,
+                # Long, because a busy machine is slow, and asking again only keeps it busier.
+                "timeout_s": 300,
             },
             "recording": {"directory": str(directory), "bodies": True},
         }
