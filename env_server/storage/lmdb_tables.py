@@ -13,6 +13,7 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Head
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss, StorageError, StorageFormat, StorageInUse, StorageUnreadable
+from env_server.storage.lmdb_pages import lacks_only_free_pages
 from env_server.storage.log_reading import check_head
 
 READERS_MAX: Final = 512
@@ -156,7 +157,8 @@ def _open_owned(directory: Path, owner: int, limits: Limits, new_history: Callab
         raise StorageUnreadable(where, f"LMDB cannot open it ({error})") from error
     try:
         info = env.info()
-        if not is_new and data.stat().st_size < (info["last_pgno"] + 1) * env.stat()["psize"]:
+        is_short = not is_new and data.stat().st_size < (info["last_pgno"] + 1) * env.stat()["psize"]
+        if is_short and not lacks_only_free_pages(data):
             raise DataLoss(where, f"{layout.DATA_FILE} is cut off")  # touching the missing pages would be a SIGBUS
         env.reader_check()  # readers of a killed process would keep pages from being used again
         tables = Tables(directory, owner, env, _open_databases(env, where, new_history))
