@@ -234,6 +234,7 @@ class ColumnTurns:
         """Record turns that ended alike; a report of numbers is recorded as their action."""
         acted = values is not None and len(values) > 0 and all_numbers(values[:1])
         await self._desk.ledger.close_many(
+            self._desk.group.name,
             pack.notice,
             self._cohort.select_ids(pack.rows),
             pack.turns,

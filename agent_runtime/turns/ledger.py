@@ -86,9 +86,15 @@ class Ledger:
         return self._recorder is not None
 
     async def close_turn(
-        self, turn: Turn, model: str | None, end: TurnEnd, actions: Sequence[Action], revision: int | None
+        self,
+        group: str,
+        turn: Turn,
+        model: str | None,
+        end: TurnEnd,
+        actions: Sequence[Action],
+        revision: int | None,
     ) -> None:
-        """One turn that asked `model`, if any, and did `actions` in the commit of `revision`, if any."""
+        """One turn of an agent of `group` that asked `model` and did `actions` in the commit of `revision`, if any."""
         self.statuses[end.status] += 1
         self.prompt_tokens += turn.prompt_tokens
         self.completion_tokens += turn.completion_tokens
@@ -99,10 +105,11 @@ class Ledger:
         notice, agent, number = turn.notice, turn.agent_id, turn.number
         for seq, action in enumerate(actions):
             named = (action.name, action.path, action.key)
-            self._actions.add((agent, number, seq, notice.round, *named, *spread_value(action.value), revision))
+            self._actions.add((agent, group, number, seq, notice.round, *named, *spread_value(action.value), revision))
         self._turns.add(
             (
                 agent,
+                group,
                 number,
                 notice.round,
                 notice.revision,
@@ -129,6 +136,7 @@ class Ledger:
 
     async def close_many(
         self,
+        group: str,
         notice: Notice,
         agents: Any,
         turns: Any,
@@ -139,7 +147,7 @@ class Ledger:
         values: Any = None,
         revisions: Any = None,
     ) -> None:
-        """Turns of rule agents that ended alike, in columns; with one action each if `action` names it.
+        """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it.
 
         `agents` is an Arrow array or list of ids, `turns` their numbers, `values` doubles, `revisions`
         those of the commits (None: no effect).
@@ -151,7 +159,7 @@ class Ledger:
         recorder = self._recorder
         if recorder is None or not count:
             return
-        shared = {"agent": agents, "turn": turns, "round": notice.round}
+        shared = {"agent": agents, "group": group, "turn": turns, "round": notice.round}
         if action is not None and notice.ask is not None:
             columns = {
                 **shared,

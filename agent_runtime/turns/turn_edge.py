@@ -145,7 +145,7 @@ class TurnEdge:
     async def _record(self, turn: Turn, end: TurnEnd, actions: Sequence[Action], revision: int | None) -> None:
         model = self._desk.model
         name = model.settings.model if model is not None else None
-        await self._desk.ledger.close_turn(turn, name, end, actions, revision)
+        await self._desk.ledger.close_turn(self._desk.group.name, turn, name, end, actions, revision)
 
     def _log(self, turn: Turn, error: Exception) -> None:
         self._tracebacks += 1

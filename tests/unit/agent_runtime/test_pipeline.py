@@ -27,6 +27,7 @@ async def test_an_agent_reports_under_the_generation_that_woke_it(tmp_path: Path
     assert [generation for _, _, generation in stage.world.frames.blocks] == [4]
     turns, actions = stage.read("turns"), stage.read("actions")
     assert {row["status"] for row in turns} == {"ok"}
+    assert len({row["group"] for row in (*turns, *actions)}) == 1 and turns[0]["group"]
     assert all(row["observation_revision"] == 11 and row["round"] == 4 and row["turn"] == 1 for row in turns)
     assert {(row["agent"], row["key"], row["value_double"], row["path"]) for row in actions} == {
         ("number-3", "number-3", 3.0, REPORTS),

@@ -38,6 +38,6 @@ def test_values_stand_in_the_order_of_the_table() -> None:
 
 def test_turn_rows_stand_in_the_order_of_the_table() -> None:
     assert TURN_NAMES == (
-        "agent", "turn", "round", "observation_revision", "sim_time_ns", "wall_time_ns", "status", "reason",
+        "agent", "group", "turn", "round", "observation_revision", "sim_time_ns", "wall_time_ns", "status", "reason",
         "attempts", "prompt_tokens", "completion_tokens", "latency_ms", "model", "mode", "flags",
     )  # fmt: skip

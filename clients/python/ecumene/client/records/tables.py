@@ -91,6 +91,7 @@ class Table:
 
 _RUN = Column("run", "category", "id of the run")
 _AGENT = Column("agent", "text", "id of the agent")
+_GROUP = Column("group", "category", "group of the population that the agent belongs to; null = none", nullable=True)
 _TURN = Column("turn", "int64", "number of the turn among those of its agent, from 1")
 _ROUND = Column("round", "int32", "round of the experiment, from 1; null outside of rounds", nullable=True)
 _SIM_TIME = Column("sim_time_ns", "int64", "simulated time, ns; null without a clock", nullable=True)
@@ -108,6 +109,7 @@ TURNS = Table(
     (
         _RUN,
         _AGENT,
+        _GROUP,
         _TURN,
         _ROUND,
         Column("observation_revision", "int64", "revision that the agent saw"),
@@ -130,6 +132,7 @@ ACTIONS = Table(
     (
         _RUN,
         _AGENT,
+        _GROUP,
         _TURN,
         Column("seq", "int16", "place among the actions of its turn, from 0"),
         _ROUND,
