@@ -9,12 +9,12 @@ from typing import Annotated, TypeVar
 import typer
 
 from ecumene.cli.failures import CliError, UsageError
+from ecumene.client.addresses import has_port
 from ecumene.client.errors import ConnectionFailedError
 from ecumene.client.world import World, connect
 from ecumene.client.worlds import Worlds
 
 DEFAULT_SERVER = "127.0.0.1:7170"
-PORT_MAX = 65_535
 CONNECT_TIMEOUT_S = 5.0
 NO_SERVER_HINT = "is a server running there? start one: ecumene serve"
 
@@ -29,8 +29,7 @@ Answer = TypeVar("Answer")
 
 def check_address(address: str) -> str:
     """The address, if it names host and port: gRPC would take a silent 443 for a missing one. Raises UsageError."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > PORT_MAX:
+    if not has_port(address):
         example = f"{address}:7170" if address and ":" not in address else DEFAULT_SERVER
         raise UsageError(f"{address!r} is no address of a server", hint=f"write host and port, such as {example}")
     return address

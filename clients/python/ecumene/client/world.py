@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from env_api.v1 import events_pb2, session_pb2
 
+from ecumene.client.addresses import check_address
 from ecumene.client.environment import Environment
 from ecumene.client.frames import Frame, FrameWriter
 from ecumene.client.model import EventFilter
@@ -199,11 +200,14 @@ def connect(
     your own only if a program that starts again shall go on in the same session: a newer session with the id
     ends the older. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
 
+    Raises:
+        InvalidFieldError: `address` names no port.
+
     Raises (when awaited):
         ConnectionFailedError: no server answered at the address within `timeout_s`; carries the last cause.
         WorldNotFoundError: the server has no such world.
         EcumeneError: the server refused the session; the class says why.
     """
     identity = client_id or f"py-{uuid.uuid4().hex}"
-    session = Session(address, world, identity, settings or ClientSettings(), chance or random.Random())
+    session = Session(check_address(address), world, identity, settings or ClientSettings(), chance or random.Random())
     return Connecting(session, timeout_s, create)

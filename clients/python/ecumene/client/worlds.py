@@ -12,6 +12,7 @@ import grpc
 from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 
 from ecumene.client import error_table
+from ecumene.client.addresses import check_address
 from ecumene.client.backoff import Backoff
 from ecumene.client.errors import ConnectionFailedError, UnavailableError
 from ecumene.client.model import WorldInfo
@@ -35,7 +36,7 @@ class Worlds:
         timeout_s: float = 10.0,
         chance: random.Random | None = None,
     ) -> None:
-        self._address = address
+        self._address = check_address(address)
         self._settings = settings or ClientSettings()
         self._timeout_s = timeout_s
         self._chance = chance or random.Random()
