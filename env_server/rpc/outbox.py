@@ -55,14 +55,19 @@ class Outbox:
 
     async def put_events(self, frame: bytes) -> None:
         """Adds an encoded event frame, once there is room for it; waiting callers are served in order."""
+        await self.wait_for_room()
+        self._append_events(frame)
+
+    async def wait_for_room(self) -> None:
+        """Returns when an event frame may be put at once, or after the end; waiting callers are served in order.
+
+        Who waits here before encoding holds nothing meanwhile.
+        """
         if self._events_bytes >= EVENTS_BYTES_MAX or self._turn.locked():
             async with self._turn:
                 while self._events_bytes >= EVENTS_BYTES_MAX and not self._ended:
                     self._room.clear()
                     await self._room.wait()
-                self._append_events(frame)
-        else:
-            self._append_events(frame)
 
     async def wait_until_calm(self) -> None:
         """Returns when fewer than REPLIES_MAX replies are waiting, or after the end."""

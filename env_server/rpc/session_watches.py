@@ -140,6 +140,7 @@ class _Feed:
             await self._credited.wait()
             delivery = await self.watch.next(self._events)
             self._holding = True
+            await self._outbox.wait_for_room()  # before encoding: a session may have ten thousand watches
             for frame in encode_delivery(delivery, self.watch_id, world.limits):
                 if frame.events:
                     await self._credited.wait()
