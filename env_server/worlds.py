@@ -13,7 +13,7 @@ from env_server.clocks.loop_clock import LoopClock
 from env_server.model.changes import Changes
 from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
-from env_server.model.names import check_world
+from env_server.model.names import check_world, is_world
 from env_server.pipeline import World
 from env_server.storage.lmdb_log import LmdbCommitLog
 
@@ -47,6 +47,8 @@ class Worlds:
         self._on_fatal = on_fatal
         self._new_history = new_history
         self._open_worlds: dict[str, _OpenWorld] = {}
+        #: Names of worlds that are being deleted: their directories are still there.
+        self._closing: set[str] = set()
         #: Set when the server is about to stop: nothing new is accepted.
         self.draining = False
 
@@ -59,7 +61,7 @@ class Worlds:
         self._directory.mkdir(parents=True, exist_ok=True)
         for doomed in self._directory.glob(f"{_DOOMED}*"):  # a deletion that a crash interrupted
             shutil.rmtree(doomed)
-        names = sorted(path.name for path in self._directory.iterdir() if path.is_dir())
+        names = sorted(path.name for path in self._directory.iterdir() if path.is_dir() and is_world(path.name))
         for name in dict.fromkeys([MAIN, *names]):
             self._open(name)
 
@@ -84,13 +86,17 @@ class Worlds:
         Raises:
             AlreadyExists, InvalidRequest.
             Exhausted: WORLD_QUOTA.
+            Unavailable: RECOVERING while a world of that name is being deleted.
         """
         check_world(name)
         self._check_accepting()
+        if name in self._closing:
+            problem = f"the world {name} is being deleted"
+            raise Unavailable(Reason.RECOVERING, problem, retry_delay_ms=self._limits.retry_delay_ms)
         known = self._open_worlds.get(name)
         if known is not None:
             if if_absent:
-                return known.world
+                return await _durable(known.world)
             raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
         if len(self._open_worlds) >= WORLDS_OPEN_MAX:
             raise Exhausted(
@@ -98,11 +104,7 @@ class Worlds:
                 f"{len(self._open_worlds)} worlds are open, as many as may be",
                 metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
             )
-        world = self._open(name)
-        durable = asyncio.get_running_loop().create_future()
-        world.when_durable(lambda: durable.set_result(None))
-        await durable
-        return world
+        return await _durable(self._open(name))
 
     def list(self) -> list[World]:
         """All worlds by name."""
@@ -122,10 +124,14 @@ class Worlds:
         if world.name == MAIN:
             raise WrongState(Reason.HAS_CHILDREN, "the world main cannot be deleted", metadata={"world": MAIN})
         gone = self._open_worlds.pop(world.name)
-        world.delete()
-        await self._close(gone)
-        doomed = self._directory / f"{_DOOMED}{world.history}"
-        (self._directory / world.name).rename(doomed)
+        self._closing.add(world.name)
+        try:
+            world.delete()
+            await self._close(gone)
+            doomed = self._directory / f"{_DOOMED}{world.history}"
+            (self._directory / world.name).rename(doomed)
+        finally:
+            self._closing.discard(world.name)
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, doomed)
 
     async def stop(self) -> None:
@@ -163,3 +169,16 @@ class Worlds:
         await stopped
         await loop.run_in_executor(None, known.log.close)
         known.reader.shutdown()
+
+
+async def _durable(world: World) -> World:
+    """The world, once all that was applied to it is on the disk."""
+    durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def resolve() -> None:
+        if not durable.done():  # done: the caller has gone
+            durable.set_result(None)
+
+    world.when_durable(resolve)
+    await durable
+    return world

@@ -73,13 +73,18 @@ def check_identity(text: str, field: str) -> None:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must be 1-64 characters of [A-Za-z0-9._-]")
 
 
+def is_world(name: str) -> bool:
+    """Whether a world could have this name; a directory may have others, `lost+found` for one."""
+    return _WORLD.fullmatch(name) is not None
+
+
 def check_world(name: str) -> None:
     """Accepts a world's name: [a-z0-9-]{1,40}.
 
     Raises:
         InvalidRequest: INVALID_FIELD.
     """
-    if not _WORLD.fullmatch(name):
+    if not is_world(name):
         raise InvalidRequest(Reason.INVALID_FIELD, "world", "must be 1-40 characters of [a-z0-9-]")
 
 

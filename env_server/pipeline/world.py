@@ -18,7 +18,7 @@ from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
 from env_server.model.changes import Changes, EventType
-from env_server.model.errors import NotFound, OutOfRange, Reason, WorldError
+from env_server.model.errors import InvalidRequest, NotFound, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Listed
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
@@ -196,13 +196,16 @@ class World:
 
     def _is_repeated(self, frame: Frame, deliver: Deliver) -> bool:
         waiting = self._waiting_frames.get((frame.client_id, frame.seq))
+        try:
+            kept = self._sessions.kept(frame.client_id, frame.seq) if waiting is None else waiting.answer
+            if kept is not None and kept.count != len(frame.keys):
+                problem = f"{frame.seq} was the number of another frame, of {kept.count} ops"
+                raise InvalidRequest(Reason.REQUEST_ID_REUSED, "frame.seq", problem)
+        except WorldError as error:
+            self._refuse(frame, deliver, error)
+            return True
         if waiting is not None:
             waiting.join(deliver)
-            return True
-        try:
-            kept = self._sessions.kept(frame.client_id, frame.seq)
-        except OutOfRange as error:
-            self._refuse(frame, deliver, error)
             return True
         if kept is None:
             return False

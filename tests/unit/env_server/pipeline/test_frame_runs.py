@@ -142,6 +142,21 @@ def test_a_frame_repeated_while_it_waits_is_answered_on_the_new_stream(stand: St
     assert stand.do(get("/s", "k")).entry.version == 1
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_number_of_another_frame_is_refused(stand: Stand, count: int) -> None:
+    """By the count of ops alone: nothing else of a frame is kept."""
+    stand.do(put("/t", "a", 1), drop("/t", "missing"), client_id="c", seq=1)
+    stand.do(invoke("/s", "hold", key="k", seconds=5), put("/s", "k", 2), client_id="c", seq=2)
+    for seq in (1, 2):
+        other = stand.do(*[put("/t", "a", 9)] * count, client_id="c", seq=seq)
+        assert [getattr(other.outcome(index), "reason", None) for index in range(count)] == [
+            Reason.REQUEST_ID_REUSED
+        ] * count
+    assert stand.value("/t", "a") == 1
+    stand.clock.advance(6)
+    assert stand.value("/s", "k") == 2
+
+
 def test_an_acknowledged_frame_is_not_executed_again(stand: Stand) -> None:
     sent = stand.do(add("/t", "n", 1), client_id="c", seq=1)
     stand.world.acknowledge("c", 1)
