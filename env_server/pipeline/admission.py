@@ -30,36 +30,31 @@ class Admission:
         self._commits = commits
         self._saving = saving
         self._limits = limits
-        self._used = self._room = 0
+        self._used = self._room = self._free = 0
         self.look()
 
     def look(self) -> None:
         """Takes the numbers of the last commit; a full world goes on making room, as long as that gains anything."""
         before, self._used = self._used, self._log.storage_bytes()
         self._room = self._log.room_bytes()
-        if self._needed > self._limit and (self._saving.is_behind or self._used < before):
+        self._free = int(self._limits.quota_refuse * self._room) - self._used
+        if self._commits.bytes_under_way + self._saving.bytes_owed > self._free and (
+            self._saving.is_behind or self._used < before
+        ):
             self._commits.urge()
 
     def refusal(self, ops: int, size_bytes: int) -> Exhausted | None:
         """Why writes of a frame of this size are refused; None = there is room, and it counts as under way now."""
         asked = 2 * (size_bytes + _OP_BYTES * ops)
-        needed = self._needed + asked
-        if needed <= self._limit:
+        needed = self._commits.bytes_under_way + self._saving.bytes_owed + asked
+        if needed <= self._free:
             self._commits.expect(asked)
             return None
         if self._saving.is_behind:
             self._commits.urge()
         return Exhausted(
             Reason.STORAGE_QUOTA,
-            f"{self._used} of {self._room} bytes of storage are in use, {needed - self._used} more are on their way",
+            f"{self._used} of {self._room} bytes of storage are in use, {needed} more are on their way",
             metadata={"limit": "map_bytes", "max": str(self._room), "used": str(self._used)},
             retry_delay_ms=1000,
         )
-
-    @property
-    def _needed(self) -> int:
-        return self._used + self._commits.bytes_under_way + self._saving.bytes_owed
-
-    @property
-    def _limit(self) -> float:
-        return self._limits.quota_refuse * self._room

@@ -44,7 +44,7 @@ class Commits:
         self._sealing = False
         self._urged = self._stopped = False
         #: What the open group will hold, as far as it is known.
-        self._bytes_expected = 0
+        self._bytes_expected = self._bytes_in_flight = 0
         self._idle: list[Callable[[], None]] = []
         #: Everything up to this record, and revision, is on the disk.
         self.durable_number = record_number
@@ -59,7 +59,7 @@ class Commits:
     @property
     def bytes_under_way(self) -> int:
         """Bytes of records that are not durable yet, the open group's included."""
-        return self._bytes_expected + self._tree.repeated_bytes + sum(group.size_bytes for group in self._in_flight)
+        return self._bytes_expected + self._tree.repeated_bytes + self._bytes_in_flight
 
     def expect(self, size_bytes: int) -> None:
         """So many bytes are about to be written into the open group, perhaps."""
@@ -97,6 +97,7 @@ class Commits:
         in_flight, answers = self._in_flight, self._answers
         while in_flight and in_flight[0].number <= number:
             group = in_flight.popleft()
+            self._bytes_in_flight -= group.size_bytes
             self.durable_revision = group.last_revision
             self._published(group)
         self.durable_number = number
@@ -143,6 +144,7 @@ class Commits:
         self._log.append(group, self._saving.next_chunk(len(group), group.number))
         self._saving.note_bytes(group.size_bytes)
         self._in_flight.append(group)
+        self._bytes_in_flight += group.size_bytes
         self._begin(group.number + 1)
 
     def _begin(self, number: int) -> None:
