@@ -90,6 +90,5 @@ def report_usage(error: Exception) -> int:
 def missing_extra(command_name: str, extra: str) -> CliError:
     """The error for a command whose extra is not installed; `extra` may be several, by comma."""
     return CliError(
-        f"ecumene {command_name} needs the {extra} extra: pip install 'ecumene[{extra}]'",
-        hint="in a checkout: make install",
+        f"ecumene {command_name} needs the {extra} extra: pip install 'ecumene[{extra}]' (in a checkout: make install)"
     )
