@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from env_api.v1 import operations_pb2, session_pb2
 
 from ecumene.client import actions
 from ecumene.client.actions import WriteOptions
+from ecumene.client.listings import Listing
 from ecumene.client.model import (
     Aggregate,
     Aggregates,
@@ -196,37 +197,33 @@ class Environment:
         delete = operations_pb2.Delete(if_present=if_present)
         return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, delete=delete), options), Written)
 
-    async def entries(self, prefix: str = "", *, page_size: int = 0) -> AsyncIterator[Entry]:
+    def entries(self, prefix: str = "", *, page_size: int = 0) -> Listing[Entry]:
         """Entries in key order, all at one revision; pages are fetched as they are needed.
 
-        Raises:
+        Iterating raises:
             PageExpiredError: more than 30 s passed between two pages.
         """
-        token = ""
-        while True:
+
+        async def fetch(token: str) -> tuple[Sequence[Entry], str]:
             ask = operations_pb2.ListEntries(key_prefix=prefix, page_size=page_size, page_token=token)
             page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_entries=ask)), EntryPage)
-            for entry in page.entries:
-                yield entry
-            token = page.next_page_token
-            if not token:
-                return
+            return page.entries, page.next_page_token
 
-    async def children(
+        return Listing(fetch)
+
+    def children(
         self, prefix: str = "", *, labels: Mapping[str, str] | None = None, page_size: int = 0
-    ) -> AsyncIterator[EnvironmentInfo]:
+    ) -> Listing[EnvironmentInfo]:
         """Child environments in path order, all at one revision; pages as in `entries`."""
-        token = ""
-        while True:
+
+        async def fetch(token: str) -> tuple[Sequence[EnvironmentInfo], str]:
             ask = operations_pb2.ListChildren(
                 name_prefix=prefix, labels=dict(labels or {}), page_size=page_size, page_token=token
             )
             page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_children=ask)), EnvironmentPage)
-            for environment in page.environments:
-                yield environment
-            token = page.next_page_token
-            if not token:
-                return
+            return page.environments, page.next_page_token
+
+        return Listing(fetch)
 
     async def read_stream(self, key: str, *, from_sequence: int = 0, limit: int = 0) -> StreamPage:
         """Items of a stream from a number on; 0 = the oldest kept, and at most 1,000 items.

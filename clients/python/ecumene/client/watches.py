@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
@@ -83,8 +83,9 @@ class Watch:
     def __init__(self, frames: FrameWatch) -> None:
         self._frames = frames
         self._rows: Iterator[Event] = iter(())
-        self.synced_revision = 0
-        """The initial state was the state at this revision; 0 = not known before its last event is read."""
+        self._rows_are_initial = False
+        self.synced_revision: int = 0
+        """The initial state was the state at this revision; 0 = not known before its last batch is read."""
 
     def statistics(self) -> WatchStatistics:
         """How full it is."""
@@ -94,21 +95,28 @@ class Watch:
         return self
 
     async def __anext__(self) -> Event:
-        while (event := next(self._rows, None)) is None:
-            batch = await self._frames.__anext__()
-            self._rows = iter(batch)
-            self.synced_revision = batch.synced_revision or self.synced_revision
+        while (event := self.try_next()) is None:
+            await self.read_batch()
         return event
 
-    async def initial_state(self) -> AsyncIterator[Event]:
+    def try_next(self) -> Event | None:
+        """The next event of the batch at hand, without waiting; None = the next one must be awaited."""
+        return next(self._rows, None)
+
+    def try_next_initial(self) -> Event | None:
+        """`try_next`, if it belongs to the initial state."""
+        return self.try_next() if self._rows_are_initial else None
+
+    async def read_batch(self) -> None:
+        """Wait for the next batch; what is left of the one at hand is dropped."""
+        batch = await self._frames.__anext__()
+        self._rows_are_initial = not self.synced_revision
+        self.synced_revision = batch.synced_revision or self.synced_revision
+        self._rows = iter(batch)
+
+    def initial_state(self) -> InitialState:
         """Events of type INITIAL up to the end of the initial state; later events stay for the watch itself."""
-        while not self.synced_revision:
-            batch = await anext(self._frames, None)
-            if batch is None:
-                return
-            for event in batch:
-                yield event
-            self.synced_revision = batch.synced_revision
+        return InitialState(self)
 
     async def aclose(self) -> None:
         """End the watch."""
@@ -121,6 +129,28 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class InitialState:
+    """The first part of a watch: it ends when the initial state is complete, or the watch is."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        watch = self._watch
+        while (event := watch.try_next_initial()) is None:
+            if watch.synced_revision:
+                raise StopAsyncIteration
+            await watch.read_batch()
+        return event
+
+    def try_next(self) -> Event | None:
+        """The next event of the batch at hand, without waiting; None = the next one must be awaited."""
+        return self._watch.try_next_initial()
 
 
 def _abandon(loop: asyncio.AbstractEventLoop, session: Session, feed: WatchFeed) -> None:
