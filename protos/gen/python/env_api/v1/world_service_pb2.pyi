@@ -30,6 +30,8 @@ class World(google.protobuf.message.Message):
     ENTRIES_FIELD_NUMBER: builtins.int
     STORAGE_BYTES_FIELD_NUMBER: builtins.int
     STORAGE_BYTES_MAX_FIELD_NUMBER: builtins.int
+    STORAGE_LOW_FIELD_NUMBER: builtins.int
+    RESTORED_FROM_FIELD_NUMBER: builtins.int
     name: builtins.str
     """[a-z0-9-]{1,40}"""
     history: builtins.str
@@ -40,6 +42,12 @@ class World(google.protobuf.message.Message):
     entries: builtins.int
     storage_bytes: builtins.int
     storage_bytes_max: builtins.int
+    storage_low: builtins.bool
+    """Four fifths of what the map or the disk allows are in use; at nine tenths writes are refused."""
+    @property
+    def restored_from(self) -> Global___Origin:
+        """Of a world that was restored, forked or rebuilt: what it came from."""
+
     def __init__(
         self,
         *,
@@ -51,10 +59,78 @@ class World(google.protobuf.message.Message):
         entries: builtins.int = ...,
         storage_bytes: builtins.int = ...,
         storage_bytes_max: builtins.int = ...,
+        storage_low: builtins.bool = ...,
+        restored_from: Global___Origin | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["restored_from", b"restored_from"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "restored_from", b"restored_from", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max", "storage_low", b"storage_low"]) -> None: ...
 
 Global___World: typing_extensions.TypeAlias = World
+
+@typing.final
+class Origin(google.protobuf.message.Message):
+    """A moment of a world."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    HISTORY_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    world: builtins.str
+    history: builtins.str
+    revision: builtins.int
+    def __init__(
+        self,
+        *,
+        world: builtins.str = ...,
+        history: builtins.str = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["history", b"history", "revision", b"revision", "world", b"world"]) -> None: ...
+
+Global___Origin: typing_extensions.TypeAlias = Origin
+
+@typing.final
+class Snapshot(google.protobuf.message.Message):
+    """A copy of a world. Never changes."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    ORIGIN_FIELD_NUMBER: builtins.int
+    FIRST_RETAINED_REVISION_FIELD_NUMBER: builtins.int
+    STORAGE_FORMAT_FIELD_NUMBER: builtins.int
+    SIZE_BYTES_FIELD_NUMBER: builtins.int
+    WALL_TIME_NS_FIELD_NUMBER: builtins.int
+    SHA256_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """[a-z0-9-]{1,80}"""
+    first_retained_revision: builtins.int
+    """The oldest revision from which a watch of a world restored from it can begin."""
+    storage_format: builtins.int
+    size_bytes: builtins.int
+    wall_time_ns: builtins.int
+    sha256: builtins.str
+    """Of the data file, in hexadecimal digits."""
+    @property
+    def origin(self) -> Global___Origin:
+        """What was copied, and at which revision."""
+
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        origin: Global___Origin | None = ...,
+        first_retained_revision: builtins.int = ...,
+        storage_format: builtins.int = ...,
+        size_bytes: builtins.int = ...,
+        wall_time_ns: builtins.int = ...,
+        sha256: builtins.str = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["origin", b"origin"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["first_retained_revision", b"first_retained_revision", "name", b"name", "origin", b"origin", "sha256", b"sha256", "size_bytes", b"size_bytes", "storage_format", b"storage_format", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+
+Global___Snapshot: typing_extensions.TypeAlias = Snapshot
 
 @typing.final
 class CreateWorldRequest(google.protobuf.message.Message):
@@ -145,3 +221,209 @@ class DeleteWorldResponse(google.protobuf.message.Message):
     ) -> None: ...
 
 Global___DeleteWorldResponse: typing_extensions.TypeAlias = DeleteWorldResponse
+
+@typing.final
+class SnapshotWorldRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    world: builtins.str
+    name: builtins.str
+    """Empty = the world's name, its revision and a few digits."""
+    def __init__(
+        self,
+        *,
+        world: builtins.str = ...,
+        name: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "world", b"world"]) -> None: ...
+
+Global___SnapshotWorldRequest: typing_extensions.TypeAlias = SnapshotWorldRequest
+
+@typing.final
+class SnapshotWorldResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SNAPSHOT_FIELD_NUMBER: builtins.int
+    @property
+    def snapshot(self) -> Global___Snapshot: ...
+    def __init__(
+        self,
+        *,
+        snapshot: Global___Snapshot | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["snapshot", b"snapshot"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["snapshot", b"snapshot"]) -> None: ...
+
+Global___SnapshotWorldResponse: typing_extensions.TypeAlias = SnapshotWorldResponse
+
+@typing.final
+class ListSnapshotsRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    world: builtins.str
+    """Empty = of all worlds."""
+    def __init__(
+        self,
+        *,
+        world: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+
+Global___ListSnapshotsRequest: typing_extensions.TypeAlias = ListSnapshotsRequest
+
+@typing.final
+class ListSnapshotsResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SNAPSHOTS_FIELD_NUMBER: builtins.int
+    DAMAGED_FIELD_NUMBER: builtins.int
+    @property
+    def snapshots(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Snapshot]: ...
+    @property
+    def damaged(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Directories of snapshots whose description cannot be read; they are left as they are."""
+
+    def __init__(
+        self,
+        *,
+        snapshots: collections.abc.Iterable[Global___Snapshot] | None = ...,
+        damaged: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["damaged", b"damaged", "snapshots", b"snapshots"]) -> None: ...
+
+Global___ListSnapshotsResponse: typing_extensions.TypeAlias = ListSnapshotsResponse
+
+@typing.final
+class DeleteSnapshotRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name"]) -> None: ...
+
+Global___DeleteSnapshotRequest: typing_extensions.TypeAlias = DeleteSnapshotRequest
+
+@typing.final
+class DeleteSnapshotResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+
+Global___DeleteSnapshotResponse: typing_extensions.TypeAlias = DeleteSnapshotResponse
+
+@typing.final
+class RestoreWorldRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SNAPSHOT_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    snapshot: builtins.str
+    name: builtins.str
+    """Name of the new world."""
+    def __init__(
+        self,
+        *,
+        snapshot: builtins.str = ...,
+        name: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "snapshot", b"snapshot"]) -> None: ...
+
+Global___RestoreWorldRequest: typing_extensions.TypeAlias = RestoreWorldRequest
+
+@typing.final
+class RestoreWorldResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    @property
+    def world(self) -> Global___World: ...
+    def __init__(
+        self,
+        *,
+        world: Global___World | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["world", b"world"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+
+Global___RestoreWorldResponse: typing_extensions.TypeAlias = RestoreWorldResponse
+
+@typing.final
+class ForkWorldRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    world: builtins.str
+    name: builtins.str
+    """Name of the new world."""
+    def __init__(
+        self,
+        *,
+        world: builtins.str = ...,
+        name: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "world", b"world"]) -> None: ...
+
+Global___ForkWorldRequest: typing_extensions.TypeAlias = ForkWorldRequest
+
+@typing.final
+class ForkWorldResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    @property
+    def world(self) -> Global___World: ...
+    def __init__(
+        self,
+        *,
+        world: Global___World | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["world", b"world"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+
+Global___ForkWorldResponse: typing_extensions.TypeAlias = ForkWorldResponse
+
+@typing.final
+class CompactWorldRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORLD_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    world: builtins.str
+    revision: builtins.int
+    """The oldest revision to keep, at most the world's own; 0 = that one."""
+    def __init__(
+        self,
+        *,
+        world: builtins.str = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["revision", b"revision", "world", b"world"]) -> None: ...
+
+Global___CompactWorldRequest: typing_extensions.TypeAlias = CompactWorldRequest
+
+@typing.final
+class CompactWorldResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    FIRST_RETAINED_REVISION_FIELD_NUMBER: builtins.int
+    first_retained_revision: builtins.int
+    """The oldest revision from which a watch can still begin: at or below the one that was asked for."""
+    def __init__(
+        self,
+        *,
+        first_retained_revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["first_retained_revision", b"first_retained_revision"]) -> None: ...
+
+Global___CompactWorldResponse: typing_extensions.TypeAlias = CompactWorldResponse

@@ -26,7 +26,9 @@ if _version_not_supported:
 
 
 class WorldServiceStub(object):
-    """Creates, lists and deletes worlds. Not ordered with the ops inside them.
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
+    HISTORY_MISMATCH there and never another past.
     """
 
     def __init__(self, channel):
@@ -50,10 +52,42 @@ class WorldServiceStub(object):
                 request_serializer=env__api_dot_v1_dot_world__service__pb2.DeleteWorldRequest.SerializeToString,
                 response_deserializer=env__api_dot_v1_dot_world__service__pb2.DeleteWorldResponse.FromString,
                 _registered_method=True)
+        self.SnapshotWorld = channel.unary_unary(
+                '/env_api.v1.WorldService/SnapshotWorld',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.SnapshotWorldRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.SnapshotWorldResponse.FromString,
+                _registered_method=True)
+        self.ListSnapshots = channel.unary_unary(
+                '/env_api.v1.WorldService/ListSnapshots',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.ListSnapshotsRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.ListSnapshotsResponse.FromString,
+                _registered_method=True)
+        self.DeleteSnapshot = channel.unary_unary(
+                '/env_api.v1.WorldService/DeleteSnapshot',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotResponse.FromString,
+                _registered_method=True)
+        self.RestoreWorld = channel.unary_unary(
+                '/env_api.v1.WorldService/RestoreWorld',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.RestoreWorldRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.RestoreWorldResponse.FromString,
+                _registered_method=True)
+        self.ForkWorld = channel.unary_unary(
+                '/env_api.v1.WorldService/ForkWorld',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.ForkWorldRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.ForkWorldResponse.FromString,
+                _registered_method=True)
+        self.CompactWorld = channel.unary_unary(
+                '/env_api.v1.WorldService/CompactWorld',
+                request_serializer=env__api_dot_v1_dot_world__service__pb2.CompactWorldRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_world__service__pb2.CompactWorldResponse.FromString,
+                _registered_method=True)
 
 
 class WorldServiceServicer(object):
-    """Creates, lists and deletes worlds. Not ordered with the ops inside them.
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
+    HISTORY_MISMATCH there and never another past.
     """
 
     def CreateWorld(self, request, context):
@@ -72,6 +106,56 @@ class WorldServiceServicer(object):
 
     def DeleteWorld(self, request, context):
         """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND.
+        FAILED_PRECONDITION / PROTECTED for main. Snapshots of it stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SnapshotWorld(self, request, context):
+        """Copies a world as it stands at its durable revision, while it goes on; the copy is whole and on the disk on return,
+        or there is none. Changes nothing in the world. ALREADY_EXISTS / SNAPSHOT_EXISTS by name; RESOURCE_EXHAUSTED /
+        STORAGE_QUOTA when the disk has no room for the copy, SNAPSHOT_QUOTA when there are too many. A retry after a lost
+        answer gets ALREADY_EXISTS if it named the snapshot, else a second one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSnapshots(self, request, context):
+        """Lists the snapshots of this server, of one world or of all, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSnapshot(self, request, context):
+        """Deletes a snapshot, for ever. NOT_FOUND / SNAPSHOT_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreWorld(self, request, context):
+        """Makes a world from a snapshot, durable on return, under a name that is free. DATA_LOSS / SNAPSHOT_DAMAGED when the
+        snapshot is not what was written: then nothing is made.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForkWorld(self, request, context):
+        """Makes a world that begins as another one stands at its durable revision, durable on return, under a name that is
+        free. The other one goes on meanwhile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompactWorld(self, request, context):
+        """Forgets the world's events below a revision, as far as nothing needs them any more (a subscription, a restart). The
+        state stays, a revision is not taken. Repeating it does no harm. Watches that still need what is gone end with
+        OUT_OF_RANGE / REVISION_COMPACTED. OUT_OF_RANGE / REVISION_IN_FUTURE for a revision that is not durable yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,6 +179,36 @@ def add_WorldServiceServicer_to_server(servicer, server):
                     request_deserializer=env__api_dot_v1_dot_world__service__pb2.DeleteWorldRequest.FromString,
                     response_serializer=env__api_dot_v1_dot_world__service__pb2.DeleteWorldResponse.SerializeToString,
             ),
+            'SnapshotWorld': grpc.unary_unary_rpc_method_handler(
+                    servicer.SnapshotWorld,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.SnapshotWorldRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.SnapshotWorldResponse.SerializeToString,
+            ),
+            'ListSnapshots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSnapshots,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.ListSnapshotsRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.ListSnapshotsResponse.SerializeToString,
+            ),
+            'DeleteSnapshot': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSnapshot,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotResponse.SerializeToString,
+            ),
+            'RestoreWorld': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreWorld,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.RestoreWorldRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.RestoreWorldResponse.SerializeToString,
+            ),
+            'ForkWorld': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkWorld,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.ForkWorldRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.ForkWorldResponse.SerializeToString,
+            ),
+            'CompactWorld': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompactWorld,
+                    request_deserializer=env__api_dot_v1_dot_world__service__pb2.CompactWorldRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_world__service__pb2.CompactWorldResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'env_api.v1.WorldService', rpc_method_handlers)
@@ -104,7 +218,9 @@ def add_WorldServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WorldService(object):
-    """Creates, lists and deletes worlds. Not ordered with the ops inside them.
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
+    HISTORY_MISMATCH there and never another past.
     """
 
     @staticmethod
@@ -178,6 +294,168 @@ class WorldService(object):
             '/env_api.v1.WorldService/DeleteWorld',
             env__api_dot_v1_dot_world__service__pb2.DeleteWorldRequest.SerializeToString,
             env__api_dot_v1_dot_world__service__pb2.DeleteWorldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SnapshotWorld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/SnapshotWorld',
+            env__api_dot_v1_dot_world__service__pb2.SnapshotWorldRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.SnapshotWorldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSnapshots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/ListSnapshots',
+            env__api_dot_v1_dot_world__service__pb2.ListSnapshotsRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.ListSnapshotsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/DeleteSnapshot',
+            env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.DeleteSnapshotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreWorld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/RestoreWorld',
+            env__api_dot_v1_dot_world__service__pb2.RestoreWorldRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.RestoreWorldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkWorld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/ForkWorld',
+            env__api_dot_v1_dot_world__service__pb2.ForkWorldRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.ForkWorldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompactWorld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.WorldService/CompactWorld',
+            env__api_dot_v1_dot_world__service__pb2.CompactWorldRequest.SerializeToString,
+            env__api_dot_v1_dot_world__service__pb2.CompactWorldResponse.FromString,
             options,
             channel_credentials,
             insecure,

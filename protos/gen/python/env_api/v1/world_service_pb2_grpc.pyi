@@ -73,8 +73,107 @@ _WorldServiceDeleteWorldType = typing_extensions.TypeVar(
     ],
 )
 
-class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServiceListWorldsType, _WorldServiceDeleteWorldType]):
-    """Creates, lists and deletes worlds. Not ordered with the ops inside them."""
+_WorldServiceSnapshotWorldType = typing_extensions.TypeVar(
+    '_WorldServiceSnapshotWorldType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.SnapshotWorldRequest,
+        env_api.v1.world_service_pb2.SnapshotWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.SnapshotWorldRequest,
+        env_api.v1.world_service_pb2.SnapshotWorldResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.SnapshotWorldRequest,
+        env_api.v1.world_service_pb2.SnapshotWorldResponse,
+    ],
+)
+
+_WorldServiceListSnapshotsType = typing_extensions.TypeVar(
+    '_WorldServiceListSnapshotsType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ListSnapshotsRequest,
+        env_api.v1.world_service_pb2.ListSnapshotsResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ListSnapshotsRequest,
+        env_api.v1.world_service_pb2.ListSnapshotsResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ListSnapshotsRequest,
+        env_api.v1.world_service_pb2.ListSnapshotsResponse,
+    ],
+)
+
+_WorldServiceDeleteSnapshotType = typing_extensions.TypeVar(
+    '_WorldServiceDeleteSnapshotType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+        env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+        env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+        env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+    ],
+)
+
+_WorldServiceRestoreWorldType = typing_extensions.TypeVar(
+    '_WorldServiceRestoreWorldType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.RestoreWorldRequest,
+        env_api.v1.world_service_pb2.RestoreWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.RestoreWorldRequest,
+        env_api.v1.world_service_pb2.RestoreWorldResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.RestoreWorldRequest,
+        env_api.v1.world_service_pb2.RestoreWorldResponse,
+    ],
+)
+
+_WorldServiceForkWorldType = typing_extensions.TypeVar(
+    '_WorldServiceForkWorldType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ForkWorldRequest,
+        env_api.v1.world_service_pb2.ForkWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ForkWorldRequest,
+        env_api.v1.world_service_pb2.ForkWorldResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ForkWorldRequest,
+        env_api.v1.world_service_pb2.ForkWorldResponse,
+    ],
+)
+
+_WorldServiceCompactWorldType = typing_extensions.TypeVar(
+    '_WorldServiceCompactWorldType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.CompactWorldRequest,
+        env_api.v1.world_service_pb2.CompactWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.CompactWorldRequest,
+        env_api.v1.world_service_pb2.CompactWorldResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.CompactWorldRequest,
+        env_api.v1.world_service_pb2.CompactWorldResponse,
+    ],
+)
+
+class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServiceListWorldsType, _WorldServiceDeleteWorldType, _WorldServiceSnapshotWorldType, _WorldServiceListSnapshotsType, _WorldServiceDeleteSnapshotType, _WorldServiceRestoreWorldType, _WorldServiceForkWorldType, _WorldServiceCompactWorldType]):
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
+    HISTORY_MISMATCH there and never another past.
+    """
 
     @typing.overload
     def __init__(self: WorldServiceStub[
@@ -89,6 +188,30 @@ class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServic
         grpc.UnaryUnaryMultiCallable[
             env_api.v1.world_service_pb2.DeleteWorldRequest,
             env_api.v1.world_service_pb2.DeleteWorldResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.SnapshotWorldRequest,
+            env_api.v1.world_service_pb2.SnapshotWorldResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.ListSnapshotsRequest,
+            env_api.v1.world_service_pb2.ListSnapshotsResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+            env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.RestoreWorldRequest,
+            env_api.v1.world_service_pb2.RestoreWorldResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.ForkWorldRequest,
+            env_api.v1.world_service_pb2.ForkWorldResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.CompactWorldRequest,
+            env_api.v1.world_service_pb2.CompactWorldResponse,
         ],
     ], channel: grpc.Channel) -> None: ...
 
@@ -106,6 +229,30 @@ class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServic
             env_api.v1.world_service_pb2.DeleteWorldRequest,
             env_api.v1.world_service_pb2.DeleteWorldResponse,
         ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.SnapshotWorldRequest,
+            env_api.v1.world_service_pb2.SnapshotWorldResponse,
+        ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.ListSnapshotsRequest,
+            env_api.v1.world_service_pb2.ListSnapshotsResponse,
+        ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+            env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+        ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.RestoreWorldRequest,
+            env_api.v1.world_service_pb2.RestoreWorldResponse,
+        ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.ForkWorldRequest,
+            env_api.v1.world_service_pb2.ForkWorldResponse,
+        ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.world_service_pb2.CompactWorldRequest,
+            env_api.v1.world_service_pb2.CompactWorldResponse,
+        ],
     ], channel: grpc.aio.Channel) -> None: ...
 
     CreateWorld: _WorldServiceCreateWorldType
@@ -115,7 +262,38 @@ class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServic
     """Lists the worlds of this server by name."""
 
     DeleteWorld: _WorldServiceDeleteWorldType
-    """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND."""
+    """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND.
+    FAILED_PRECONDITION / PROTECTED for main. Snapshots of it stay.
+    """
+
+    SnapshotWorld: _WorldServiceSnapshotWorldType
+    """Copies a world as it stands at its durable revision, while it goes on; the copy is whole and on the disk on return,
+    or there is none. Changes nothing in the world. ALREADY_EXISTS / SNAPSHOT_EXISTS by name; RESOURCE_EXHAUSTED /
+    STORAGE_QUOTA when the disk has no room for the copy, SNAPSHOT_QUOTA when there are too many. A retry after a lost
+    answer gets ALREADY_EXISTS if it named the snapshot, else a second one.
+    """
+
+    ListSnapshots: _WorldServiceListSnapshotsType
+    """Lists the snapshots of this server, of one world or of all, oldest first."""
+
+    DeleteSnapshot: _WorldServiceDeleteSnapshotType
+    """Deletes a snapshot, for ever. NOT_FOUND / SNAPSHOT_NOT_FOUND."""
+
+    RestoreWorld: _WorldServiceRestoreWorldType
+    """Makes a world from a snapshot, durable on return, under a name that is free. DATA_LOSS / SNAPSHOT_DAMAGED when the
+    snapshot is not what was written: then nothing is made.
+    """
+
+    ForkWorld: _WorldServiceForkWorldType
+    """Makes a world that begins as another one stands at its durable revision, durable on return, under a name that is
+    free. The other one goes on meanwhile.
+    """
+
+    CompactWorld: _WorldServiceCompactWorldType
+    """Forgets the world's events below a revision, as far as nothing needs them any more (a subscription, a restart). The
+    state stays, a revision is not taken. Repeating it does no harm. Watches that still need what is gone end with
+    OUT_OF_RANGE / REVISION_COMPACTED. OUT_OF_RANGE / REVISION_IN_FUTURE for a revision that is not durable yet.
+    """
 
 WorldServiceAsyncStub: typing_extensions.TypeAlias = WorldServiceStub[
     grpc.aio.UnaryUnaryMultiCallable[
@@ -130,10 +308,37 @@ WorldServiceAsyncStub: typing_extensions.TypeAlias = WorldServiceStub[
         env_api.v1.world_service_pb2.DeleteWorldRequest,
         env_api.v1.world_service_pb2.DeleteWorldResponse,
     ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.SnapshotWorldRequest,
+        env_api.v1.world_service_pb2.SnapshotWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ListSnapshotsRequest,
+        env_api.v1.world_service_pb2.ListSnapshotsResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+        env_api.v1.world_service_pb2.DeleteSnapshotResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.RestoreWorldRequest,
+        env_api.v1.world_service_pb2.RestoreWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.ForkWorldRequest,
+        env_api.v1.world_service_pb2.ForkWorldResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.world_service_pb2.CompactWorldRequest,
+        env_api.v1.world_service_pb2.CompactWorldResponse,
+    ],
 ]
 
 class WorldServiceServicer(metaclass=abc.ABCMeta):
-    """Creates, lists and deletes worlds. Not ordered with the ops inside them."""
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
+    HISTORY_MISMATCH there and never another past.
+    """
 
     @abc.abstractmethod
     def CreateWorld(
@@ -157,6 +362,67 @@ class WorldServiceServicer(metaclass=abc.ABCMeta):
         request: env_api.v1.world_service_pb2.DeleteWorldRequest,
         context: _ServicerContext,
     ) -> typing.Union[env_api.v1.world_service_pb2.DeleteWorldResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.DeleteWorldResponse]]:
-        """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND."""
+        """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND.
+        FAILED_PRECONDITION / PROTECTED for main. Snapshots of it stay.
+        """
+
+    @abc.abstractmethod
+    def SnapshotWorld(
+        self,
+        request: env_api.v1.world_service_pb2.SnapshotWorldRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.SnapshotWorldResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.SnapshotWorldResponse]]:
+        """Copies a world as it stands at its durable revision, while it goes on; the copy is whole and on the disk on return,
+        or there is none. Changes nothing in the world. ALREADY_EXISTS / SNAPSHOT_EXISTS by name; RESOURCE_EXHAUSTED /
+        STORAGE_QUOTA when the disk has no room for the copy, SNAPSHOT_QUOTA when there are too many. A retry after a lost
+        answer gets ALREADY_EXISTS if it named the snapshot, else a second one.
+        """
+
+    @abc.abstractmethod
+    def ListSnapshots(
+        self,
+        request: env_api.v1.world_service_pb2.ListSnapshotsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.ListSnapshotsResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.ListSnapshotsResponse]]:
+        """Lists the snapshots of this server, of one world or of all, oldest first."""
+
+    @abc.abstractmethod
+    def DeleteSnapshot(
+        self,
+        request: env_api.v1.world_service_pb2.DeleteSnapshotRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.DeleteSnapshotResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.DeleteSnapshotResponse]]:
+        """Deletes a snapshot, for ever. NOT_FOUND / SNAPSHOT_NOT_FOUND."""
+
+    @abc.abstractmethod
+    def RestoreWorld(
+        self,
+        request: env_api.v1.world_service_pb2.RestoreWorldRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.RestoreWorldResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.RestoreWorldResponse]]:
+        """Makes a world from a snapshot, durable on return, under a name that is free. DATA_LOSS / SNAPSHOT_DAMAGED when the
+        snapshot is not what was written: then nothing is made.
+        """
+
+    @abc.abstractmethod
+    def ForkWorld(
+        self,
+        request: env_api.v1.world_service_pb2.ForkWorldRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.ForkWorldResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.ForkWorldResponse]]:
+        """Makes a world that begins as another one stands at its durable revision, durable on return, under a name that is
+        free. The other one goes on meanwhile.
+        """
+
+    @abc.abstractmethod
+    def CompactWorld(
+        self,
+        request: env_api.v1.world_service_pb2.CompactWorldRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.world_service_pb2.CompactWorldResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.CompactWorldResponse]]:
+        """Forgets the world's events below a revision, as far as nothing needs them any more (a subscription, a restart). The
+        state stays, a revision is not taken. Repeating it does no harm. Watches that still need what is gone end with
+        OUT_OF_RANGE / REVISION_COMPACTED. OUT_OF_RANGE / REVISION_IN_FUTURE for a revision that is not durable yet.
+        """
 
 def add_WorldServiceServicer_to_server(servicer: WorldServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...
