@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ecumene.bench.load import HOLD_MS, LoadCase, LoadResult
 from ecumene.bench.machine import describe_machine
+from ecumene.bench.peers.absence import PeerSamples
+from ecumene.bench.peers.etcd import measure_etcd
+from ecumene.bench.peers.redis import measure_redis
 from ecumene.bench.processes import READY_TIMEOUT_S, BenchError, make_directory, run_child
 from ecumene.bench.results import Goal, Report, Result, take_median
 from ecumene.launch import Services
@@ -27,6 +31,9 @@ LOAD_TIMEOUT_S = 300.0
 
 Note = Callable[[str], None]
 
+Peer = tuple[Callable[[int], Awaitable[float]], int, int]
+"""Measures another system with so many ops; how many in full, and in a quick run."""
+
 
 @dataclass(frozen=True, slots=True)
 class EnvCase:
@@ -38,6 +45,7 @@ class EnvCase:
     goal: Goal | None = None
     unit: str = "ops/s"
     has_limit: bool = True
+    peers: Mapping[str, Peer] = field(default_factory=dict)
 
     def sized(self, is_quick: bool) -> LoadCase:
         """The load, smaller for a quick run."""
@@ -51,8 +59,16 @@ def _load(kind: str, ops: int, warm_ops: int = 0, **options: Any) -> LoadCase:
 
 
 MILLION = 1_000_000
+PEERS: Mapping[str, Peer] = {
+    "etcd": (measure_etcd, 20_000, 1_280),
+    "redis_py": (partial(measure_redis, "py"), 200_000, 10_000),
+    "redis_hiredis": (partial(measure_redis, "hiredis"), MILLION, 50_000),
+}
+BESIDE_PEERS = Goal(
+    at_least=250_000, share_at_least=0.5, peers_at_least={"etcd": 20, "redis_py": 1, "redis_hiredis": 1}
+)
 CASES = (
-    EnvCase("ops_1k_keys", _load("frames", MILLION, 100_000), 50_000, Goal(at_least=250_000, share_at_least=0.5)),
+    EnvCase("ops_1k_keys", _load("frames", MILLION, 100_000), 50_000, BESIDE_PEERS, peers=PEERS),
     EnvCase(
         "ops_1m_keys", _load("frames", MILLION, 100_000, keys=0), 50_000, Goal(at_least=150_000, share_at_least=0.5)
     ),
@@ -91,12 +107,15 @@ async def bench_env(*, is_quick: bool, note: Note) -> Report:
     for case in CASES:
         ours: list[LoadResult] = []
         limits: list[LoadResult] = []
+        peers = PeerSamples()
         for repeat in range(1 if is_quick else REPEATS):
             note(f"{case.name}, sample {repeat + 1}")
             ours.append(await measure_server(case.sized(is_quick)))
             if case.has_limit:
                 limits.append(await measure_limit(case.sized(is_quick)))
-        results.append(summarise(case, ours, limits))
+            for name, (measure, ops, quick_ops) in case.peers.items():
+                await peers.measure(name, partial(measure, quick_ops if is_quick else ops), note)
+        results.append(summarise(case, ours, limits, peers))
     return Report("env", machine, add_shares(results), is_quick)
 
 
@@ -117,7 +136,7 @@ async def measure_limit(load: LoadCase) -> LoadResult:
         return await _run_load(replace(load, target="lean", address=address, server_pid=server.pid))
 
 
-def summarise(case: EnvCase, ours: list[LoadResult], limits: list[LoadResult]) -> Result:
+def summarise(case: EnvCase, ours: list[LoadResult], limits: list[LoadResult], peers: PeerSamples) -> Result:
     """The result of a case from its samples. Raises BenchError if ops were lost."""
     for sample in (*ours, *limits):
         if sample.done != sample.ops:
@@ -140,7 +159,9 @@ def summarise(case: EnvCase, ours: list[LoadResult], limits: list[LoadResult]) -
     if case.load.kind == "held":
         limit = case.load.clients / (HOLD_MS / 1000)
     samples = read(ours)
-    return Result(case.name, take_median(samples), case.unit, limit, case.goal, {}, samples, details)
+    return Result(
+        case.name, take_median(samples), case.unit, limit, case.goal, peers.medians(), samples, details, peers.absent
+    )
 
 
 def add_shares(results: list[Result]) -> list[Result]:

@@ -63,16 +63,15 @@ class Child:
 @asynccontextmanager
 async def run_child(module: str, arguments: Iterable[str]) -> AsyncIterator[Child]:
     """Run one of our programs; it is gone when the block is left."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *arguments),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield Child(module, process)
-    finally:
-        await _end(process)
+    async with _run(module, sys.executable, "-m", module, *arguments) as child:
+        yield child
+
+
+@asynccontextmanager
+async def run_script(python: str, script: Path, arguments: Iterable[str]) -> AsyncIterator[Child]:
+    """Run a script in another interpreter; it is gone when the block is left."""
+    async with _run(script.stem, python, str(script), *arguments) as child:
+        yield child
 
 
 def read_cpu_s(pid: int) -> float:
@@ -106,6 +105,20 @@ async def make_directory() -> AsyncIterator[Path]:
         yield Path(directory)
     finally:
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _run(name: str, *command: str) -> AsyncIterator[Child]:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Child(name, process)
+    finally:
+        await _end(process)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -10,29 +10,48 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a value should reach. Parts that are None do not count; shares are of the limit."""
+    """What a value should reach. Parts that are None do not count; shares are of the limit, `peers_at_least` of peers.
+
+    A part whose limit or peer was not measured is left out.
+    """
 
     at_least: float | None = None
     at_most: float | None = None
     share_at_least: float | None = None
     share_at_most: float | None = None
+    peers_at_least: Mapping[str, float] = field(default_factory=dict)
 
-    def is_met(self, value: float, limit: float | None) -> bool:
-        """Whether a value reaches it; a share of a limit that was not measured is left out."""
-        low = [] if self.at_least is None else [self.at_least]
-        high = [] if self.at_most is None else [self.at_most]
-        if limit is not None:
-            low += [] if self.share_at_least is None else [self.share_at_least * limit]
-            high += [] if self.share_at_most is None else [self.share_at_most * limit]
-        return all(value >= bound for bound in low) and all(value <= bound for bound in high)
+    def is_met(self, value: float, limit: float | None, peers: Mapping[str, float] | None = None) -> bool:
+        """Whether a value reaches every part that could be measured."""
+        return not self.find_missed(value, limit, peers)
+
+    def find_missed(self, value: float, limit: float | None, peers: Mapping[str, float] | None = None) -> list[str]:
+        """The parts that a value does not reach, as `describe` has them."""
+        known = {"limit": limit, **(peers or {})}
+        missed = []
+        for text, share, name, is_floor in self._parts():
+            whole = 1.0 if name is None else known.get(name)
+            if whole is not None and (value < share * whole if is_floor else value > share * whole):
+                missed.append(text)
+        return missed
 
     def describe(self) -> str:
         """In a few characters."""
-        parts = [] if self.at_least is None else [f"≥ {self.at_least:,.6g}"]
-        parts += [] if self.at_most is None else [f"≤ {self.at_most:,.6g}"]
-        parts += [] if self.share_at_least is None else [f"≥ {self.share_at_least:.0%} of limit"]
-        parts += [] if self.share_at_most is None else [f"≤ {self.share_at_most:g} × limit"]
-        return ", ".join(parts)
+        return ", ".join(text for text, *_ in self._parts())
+
+    def _parts(self) -> list[tuple[str, float, str | None, bool]]:
+        """Each part: its text, the bound, what that is a share of (None = it is absolute), whether it is a floor."""
+        parts: list[tuple[str, float, str | None, bool]] = []
+        if self.at_least is not None:
+            parts.append((f"≥ {self.at_least:,.6g}", self.at_least, None, True))
+        if self.at_most is not None:
+            parts.append((f"≤ {self.at_most:,.6g}", self.at_most, None, False))
+        if self.share_at_least is not None:
+            parts.append((f"≥ {self.share_at_least:.0%} of limit", self.share_at_least, "limit", True))
+        if self.share_at_most is not None:
+            parts.append((f"≤ {self.share_at_most:g} × limit", self.share_at_most, "limit", False))
+        parts += [(f"≥ {times:g} × {peer}", times, peer, True) for peer, times in self.peers_at_least.items()]
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +64,7 @@ class Result:
         limit: the same of the bare limit, in the same unit, measured in turn with the samples; None = not measured.
         goal: what it should reach.
         peers: other systems, in the same unit.
+        absent_peers: those that could not be measured, each with the reason.
         samples: one a repeat.
         details: what explains the figure, such as CPU an op; names end with their unit.
     """
@@ -57,6 +77,7 @@ class Result:
     peers: Mapping[str, float] = field(default_factory=dict)
     samples: Sequence[float] = ()
     details: Mapping[str, float] = field(default_factory=dict)
+    absent_peers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def share(self) -> float | None:
@@ -66,12 +87,19 @@ class Result:
     @property
     def meets_goal(self) -> bool | None:
         """Whether the goal is met; None = there is none."""
-        return None if self.goal is None else self.goal.is_met(self.value, self.limit)
+        return None if self.goal is None else self.goal.is_met(self.value, self.limit, self.peers)
+
+    @property
+    def missed(self) -> list[str]:
+        """The parts of the goal that are not met."""
+        return [] if self.goal is None else self.goal.find_missed(self.value, self.limit, self.peers)
 
     def to_document(self) -> dict[str, Any]:
         """As plain JSON."""
         goal = (
-            None if self.goal is None else {name: part for name, part in asdict(self.goal).items() if part is not None}
+            None
+            if self.goal is None
+            else {name: part for name, part in asdict(self.goal).items() if part not in (None, {})}
         )
         return {
             "name": self.name,
@@ -80,7 +108,9 @@ class Result:
             "limit": None if self.limit is None else _round(self.limit),
             "goal": goal,
             "meets_goal": self.meets_goal,
-            "peers": dict(self.peers),
+            "missed": self.missed,
+            "peers": {name: _round(peer) for name, peer in self.peers.items()},
+            "absent_peers": dict(self.absent_peers),
             "samples": [_round(sample) for sample in self.samples],
             "details": {name: _round(detail) for name, detail in self.details.items()},
         }

@@ -38,7 +38,9 @@ def test_a_document_has_every_field_and_no_noise() -> None:
             "limit": 1.0,
             "goal": {"at_most": 2},
             "meets_goal": True,
+            "missed": [],
             "peers": {},
+            "absent_peers": {},
             "samples": [1.23457, 2.0],
             "details": {"cpu_s": 0.1},
         }
@@ -50,3 +52,18 @@ def test_without_limit_and_goal_there_is_neither_share_nor_judgement() -> None:
     assert result.share is None
     assert result.meets_goal is None
     assert result.to_document()["goal"] is None
+
+
+def test_a_goal_names_the_parts_that_are_missed_and_leaves_out_what_was_not_measured() -> None:
+    goal = Goal(at_least=100, share_at_least=0.5, peers_at_least={"etcd": 20, "redis": 1})
+    assert goal.find_missed(150.0, 400.0, {"etcd": 5.0, "redis": 200.0}) == ["≥ 50% of limit", "≥ 1 × redis"]
+    assert goal.is_met(150.0, None, {"etcd": 5.0})
+    assert not goal.is_met(150.0, None, {"etcd": 8.0})
+    assert goal.describe() == "≥ 100, ≥ 50% of limit, ≥ 20 × etcd, ≥ 1 × redis"
+
+
+def test_a_peer_that_is_absent_is_told_with_its_reason() -> None:
+    result = Result("ops", 5.0, "ops/s", peers={"redis": 3.14159265}, absent_peers={"etcd": "not installed"})
+    document = result.to_document()
+    assert document["peers"] == {"redis": 3.14159}
+    assert document["absent_peers"] == {"etcd": "not installed"}
