@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
 from ecumene.bench.peers.etcd import encode_put
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def test_a_put_is_a_protobuf_message_with_key_and_value() -> None:

@@ -6,7 +6,6 @@ import os
 import sys
 
 import pytest
-
 from ecumene.bench.peers.absence import PeerAbsentError
 from ecumene.bench.peers.servers import find_program, run_program, take_free_ports
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from ecumene.bench.peers.absence import PeerAbsentError
 from ecumene.bench.peers.venvs import choose_directory, make_python
 
