@@ -39,6 +39,9 @@ from ecumene.client.frames import (
     Frame,
     FrameWriter,
 )
+from ecumene.client.listings import (
+    Listing,
+)
 from ecumene.client.model import (
     Aggregate,
     AggregateFunction,
@@ -128,6 +131,7 @@ from ecumene.client.watch_feed import (
 )
 from ecumene.client.watches import (
     FrameWatch,
+    InitialState,
     Watch,
 )
 from ecumene.client.world import (
@@ -187,6 +191,7 @@ __all__ = [
     "GateState",
     "HasChildrenError",
     "HistoryMismatchError",
+    "InitialState",
     "InitialStateInterruptedError",
     "InternalError",
     "InvalidArgumentError",
@@ -201,6 +206,7 @@ __all__ = [
     "KindNotFoundError",
     "LeaseExpiredError",
     "LimitExceededError",
+    "Listing",
     "MalformedMessageError",
     "NestedInvokeError",
     "NotFoundError",

@@ -96,23 +96,12 @@ class Watch:
 
     async def __anext__(self) -> Event:
         while (event := self.try_next()) is None:
-            await self.read_batch()
+            await self._read_batch()
         return event
 
     def try_next(self) -> Event | None:
         """The next event of the batch at hand, without waiting; None = the next one must be awaited."""
         return next(self._rows, None)
-
-    def try_next_initial(self) -> Event | None:
-        """`try_next`, if it belongs to the initial state."""
-        return self.try_next() if self._rows_are_initial else None
-
-    async def read_batch(self) -> None:
-        """Wait for the next batch; what is left of the one at hand is dropped."""
-        batch = await self._frames.__anext__()
-        self._rows_are_initial = not self.synced_revision
-        self.synced_revision = batch.synced_revision or self.synced_revision
-        self._rows = iter(batch)
 
     def initial_state(self) -> InitialState:
         """Events of type INITIAL up to the end of the initial state; later events stay for the watch itself."""
@@ -130,6 +119,17 @@ class Watch:
     ) -> None:
         await self.aclose()
 
+    def _try_next_initial(self) -> Event | None:
+        """`try_next`, if it belongs to the initial state."""
+        return self.try_next() if self._rows_are_initial else None
+
+    async def _read_batch(self) -> None:
+        """Wait for the next batch; what is left of the one at hand is dropped."""
+        batch = await self._frames.__anext__()
+        self._rows_are_initial = not self.synced_revision
+        self.synced_revision = batch.synced_revision or self.synced_revision
+        self._rows = iter(batch)
+
 
 class InitialState:
     """The first part of a watch: it ends when the initial state is complete, or the watch is."""
@@ -142,15 +142,15 @@ class InitialState:
 
     async def __anext__(self) -> Event:
         watch = self._watch
-        while (event := watch.try_next_initial()) is None:
+        while (event := watch._try_next_initial()) is None:
             if watch.synced_revision:
                 raise StopAsyncIteration
-            await watch.read_batch()
+            await watch._read_batch()
         return event
 
     def try_next(self) -> Event | None:
         """The next event of the batch at hand, without waiting; None = the next one must be awaited."""
-        return self._watch.try_next_initial()
+        return self._watch._try_next_initial()
 
 
 def _abandon(loop: asyncio.AbstractEventLoop, session: Session, feed: WatchFeed) -> None:
