@@ -1,25 +1,40 @@
-"""The worlds of a server: each in a directory of its own below the data directory."""
+"""The worlds of a server: each in a directory of its own below the data directory, snapshots beside them.
+
+A world that is restored or forked is made under a temporary name, on a thread, and gets its name when all of it is on
+the disk; then it is opened.
+"""
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from env_server.behaviours.registry import Behaviours
 from env_server.clocks.loop_clock import LoopClock
 from env_server.model.changes import Changes
 from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
-from env_server.model.names import check_world, is_world
+from env_server.model.names import check_snapshot, check_world, is_world
+from env_server.model.ports import Origin
 from env_server.pipeline import World
+from env_server.storage import layout
+from env_server.storage.copies import give_history, publish, remove_unfinished, unfinished
+from env_server.storage.errors import StorageClosed
 from env_server.storage.lmdb_log import LmdbCommitLog
+from env_server.storage.read_only import look_into
+from env_server.storage.snapshots import Snapshot, Snapshots
 
 MAIN = "main"
 WORLDS_OPEN_MAX = 64
+SNAPSHOTS = ".snapshots"
 _DOOMED = ".deleted-"
+
+_Result = TypeVar("_Result")
+Listing = tuple[list[Snapshot], list[str]]
+"""Snapshots, oldest first, and the names of those that cannot be read."""
 
 
 class _OpenWorld(NamedTuple):
@@ -49,6 +64,13 @@ class Worlds:
         self._open_worlds: dict[str, _OpenWorld] = {}
         #: Names of worlds that are being deleted: their directories are still there.
         self._closing: set[str] = set()
+        #: Names of worlds that are being restored or forked.
+        self._making: set[str] = set()
+        self._snapshots = Snapshots(directory / SNAPSHOTS)
+        #: Copies are made one at a time: they are bound by the disk.
+        self._copier = ThreadPoolExecutor(1, thread_name_prefix="world-copier")
+        #: What goes on although its caller has gone: half a copy is of no use.
+        self._tasks: set[asyncio.Task[Any]] = set()
         #: Set when the server is about to stop: nothing new is accepted.
         self.draining = False
 
@@ -61,6 +83,8 @@ class Worlds:
         self._directory.mkdir(parents=True, exist_ok=True)
         for doomed in self._directory.glob(f"{_DOOMED}*"):  # a deletion that a crash interrupted
             shutil.rmtree(doomed)
+        remove_unfinished(self._directory)
+        self._snapshots.tidy()
         names = sorted(path.name for path in self._directory.iterdir() if path.is_dir() and is_world(path.name))
         for name in dict.fromkeys([MAIN, *names]):
             self._open(name)
@@ -86,24 +110,14 @@ class Worlds:
         Raises:
             AlreadyExists, InvalidRequest.
             Exhausted: WORLD_QUOTA.
-            Unavailable: RECOVERING while a world of that name is being deleted.
+            Unavailable: RECOVERING while a world of that name is being deleted or made.
         """
         check_world(name)
         self._check_accepting()
-        if name in self._closing:
-            problem = f"the world {name} is being deleted"
-            raise Unavailable(Reason.RECOVERING, problem, retry_delay_ms=self._limits.retry_delay_ms)
         known = self._open_worlds.get(name)
-        if known is not None:
-            if if_absent:
-                return await _durable(known.world)
-            raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
-        if len(self._open_worlds) >= WORLDS_OPEN_MAX:
-            raise Exhausted(
-                Reason.WORLD_QUOTA,
-                f"{len(self._open_worlds)} worlds are open, as many as may be",
-                metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
-            )
+        if known is not None and if_absent:
+            return await _durable(known.world)
+        self._check_free(name)
         return await _durable(self._open(name))
 
     def list(self) -> list[World]:
@@ -116,13 +130,13 @@ class Worlds:
         Raises:
             NotFound.
             HistoryMismatch: it is another world than the caller thinks.
-            WrongState: `main` stays.
+            WrongState: PROTECTED: `main` stays.
         """
         world = self.get(name)
         if history and history != world.history:
             raise HistoryMismatch(world.name, history=world.history, asked=history)
         if world.name == MAIN:
-            raise WrongState(Reason.HAS_CHILDREN, "the world main cannot be deleted", metadata={"world": MAIN})
+            raise WrongState(Reason.PROTECTED, "the world main cannot be deleted", metadata={"world": MAIN})
         gone = self._open_worlds.pop(world.name)
         self._closing.add(world.name)
         try:
@@ -134,16 +148,146 @@ class Worlds:
             self._closing.discard(world.name)
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, doomed)
 
+    async def snapshot(self, name: str, snapshot: str) -> Snapshot:
+        """Copies a world as it stands at its durable revision, while it goes on.
+
+        The copy is whole and on the disk on return. It goes on when the caller is cancelled.
+
+        Raises:
+            NotFound, InvalidRequest, Unavailable.
+            AlreadyExists: SNAPSHOT_EXISTS.
+            Exhausted: SNAPSHOT_QUOTA; STORAGE_QUOTA when the disk has no room.
+        """
+        if snapshot:
+            check_snapshot(snapshot)
+        world = self.get(name)
+        log, token, wall_ns = self._open_worlds[world.name].log, self._new_history(), world.clock.wall_ns()
+        take = partial(self._snapshots.take, log, world.name, snapshot, token, wall_ns)
+        return await self._to_its_end(self._on_copier(take, world.name), f"snapshot of {world.name}")
+
+    async def snapshots(self, name: str) -> Listing:
+        """The snapshots of a world; "" = of all."""
+        found, damaged = await asyncio.get_running_loop().run_in_executor(None, self._snapshots.find_all)
+        return [snapshot for snapshot in found if name in ("", snapshot.origin.world)], damaged
+
+    async def delete_snapshot(self, snapshot: str) -> None:
+        """Deletes a snapshot, for ever.
+
+        Raises:
+            NotFound: SNAPSHOT_NOT_FOUND.
+        """
+        check_snapshot(snapshot)
+        self._check_accepting()
+        await self._on_copier(partial(self._snapshots.delete, snapshot), "")
+
+    async def restore(self, snapshot: str, name: str) -> World:
+        """Makes a world of a snapshot, with a new history; durable on return.
+
+        Raises:
+            NotFound: SNAPSHOT_NOT_FOUND.
+            SnapshotDamaged: it is not what was written.
+            AlreadyExists, InvalidRequest, Exhausted, Unavailable: as `create`; STORAGE_QUOTA when the disk has no room.
+        """
+        check_snapshot(snapshot)
+        make = partial(self._snapshots.restore, snapshot)
+        return await self._to_its_end(self._make(name, make, ""), f"restoring {name}")
+
+    async def fork(self, source: str, name: str) -> World:
+        """Makes a world that begins as another one stands at its durable revision, with a new history.
+
+        Raises:
+            NotFound.
+            AlreadyExists, InvalidRequest, Exhausted, Unavailable: as `create`; STORAGE_QUOTA when the disk has no room.
+        """
+        world = self.get(source)
+        log = self._open_worlds[world.name].log
+
+        def make(directory: Path, history: str) -> None:
+            log.copy_to(directory / layout.DATA_FILE)
+            head = look_into(directory).head
+            give_history(directory, history, Origin(world.name, head.history, head.revision))
+
+        return await self._to_its_end(self._make(name, make, world.name), f"forking {world.name} into {name}")
+
+    async def compact(self, name: str, revision: int) -> int:
+        """Forgets a world's events below a revision, 0 = its durable one; returns the oldest that is left.
+
+        Raises:
+            NotFound, Unavailable.
+            OutOfRange: REVISION_IN_FUTURE.
+        """
+        compacted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def done(first_revision: int) -> None:
+            if not compacted.done():  # done: the caller has gone
+                compacted.set_result(first_revision)
+
+        self.get(name).compact(revision, done)
+        return await compacted
+
     async def stop(self) -> None:
         """Waits until all is durable and answered, completes the state tables, closes everything."""
         self.draining = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for _, known in sorted(self._open_worlds.items()):
             await self._close(known)
         self._open_worlds.clear()
+        self._copier.shutdown()
 
     def _check_accepting(self) -> None:
         if self.draining:
             raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
+
+    def _check_free(self, name: str) -> None:
+        """Whether a world of that name may be made."""
+        check_world(name)
+        if name in self._open_worlds:
+            raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
+        if name in self._closing or name in self._making:
+            problem = f"the world {name} is being {'deleted' if name in self._closing else 'made'}"
+            raise Unavailable(Reason.RECOVERING, problem, retry_delay_ms=self._limits.retry_delay_ms)
+        if len(self._open_worlds) + len(self._making) >= WORLDS_OPEN_MAX:
+            raise Exhausted(
+                Reason.WORLD_QUOTA,
+                f"{len(self._open_worlds)} worlds are open, as many as may be",
+                metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
+            )
+
+    async def _make(self, name: str, make: Callable[[Path, str], None], source: str) -> World:
+        """Lets `make` fill a directory from the world `source`, then opens it as the world `name`."""
+        token, history = self._new_history(), self._new_history()
+
+        def run() -> None:
+            with unfinished(self._directory, token) as directory:
+                make(directory, history)
+                publish(directory, self._directory / name)
+
+        self._check_accepting()
+        self._check_free(name)
+        self._making.add(name)
+        try:
+            await self._on_copier(run, source)
+        finally:
+            self._making.discard(name)
+        return await _durable(self._open(name))
+
+    async def _on_copier(self, call: Callable[[], _Result], source: str) -> _Result:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._copier, call)
+        except StorageClosed:  # deleted meanwhile
+            raise NotFound(Reason.WORLD_NOT_FOUND, world=source) from None
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, _Result], name: str) -> _Result:
+        """The result of `work`, which goes on when the caller is cancelled."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # its caller may have gone, and nobody else wants it
 
     def _open(self, name: str) -> World:
         loop = asyncio.get_running_loop()

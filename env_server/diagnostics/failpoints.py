@@ -4,8 +4,9 @@ The environment variable FAILPOINT holds `name:action` or `name:action:n` (at th
 counted from 1), several parted by commas. Actions: kill (SIGKILL to itself, as a power cut of the process), exit
 (status 70, without any clean-up), raise (FailpointReached). Unset, reaching a place costs one call and one test.
 
-Places: before_begin after_begin before_put after_put before_commit after_commit before_publish after_publish, all in
-the writer; other stages add theirs here.
+Places: before_begin after_begin before_put after_put before_commit after_commit before_publish after_publish in the
+writer; during_copy before_copy_rename after_copy_rename after_snapshot_doomed where a world is copied, or a copy
+deleted; other stages add theirs here.
 """
 
 import os
@@ -13,7 +14,7 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
-PLACES: Final = frozenset(
+WRITER_PLACES: Final = frozenset(
     {
         "before_begin",
         "after_begin",
@@ -25,6 +26,8 @@ PLACES: Final = frozenset(
         "after_publish",
     }
 )
+COPY_PLACES: Final = frozenset({"during_copy", "before_copy_rename", "after_copy_rename", "after_snapshot_doomed"})
+PLACES: Final = WRITER_PLACES | COPY_PLACES
 ACTIONS: Final = frozenset({"kill", "exit", "raise"})
 EXIT_STATUS: Final = 70
 

@@ -65,4 +65,7 @@ class Limits:
     replay_ops_max: int = 500_000
     """Changes that a restart replays at most: the state tables are never further behind."""
     map_bytes: int = 32 * 1024 * MIB
+    quota_warn: float = 0.80
+    """Part of the room, map or disk, from which on the world is said to run low."""
     quota_refuse: float = 0.90
+    """Part of the room from which on writes are refused; deletions and compaction go on."""

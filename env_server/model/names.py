@@ -13,6 +13,7 @@ from env_server.model.limits import Limits
 ROOT = "/"
 
 _WORLD = re.compile(r"[a-z0-9-]{1,40}")
+_SNAPSHOT = re.compile(r"[a-z0-9-]{1,80}")
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -86,6 +87,21 @@ def check_world(name: str) -> None:
     """
     if not is_world(name):
         raise InvalidRequest(Reason.INVALID_FIELD, "world", "must be 1-40 characters of [a-z0-9-]")
+
+
+def is_snapshot(name: str) -> bool:
+    """Whether a snapshot could have this name."""
+    return _SNAPSHOT.fullmatch(name) is not None
+
+
+def check_snapshot(name: str) -> None:
+    """Accepts a snapshot's name: [a-z0-9-]{1,80}.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    if not is_snapshot(name):
+        raise InvalidRequest(Reason.INVALID_FIELD, "snapshot", "must be 1-80 characters of [a-z0-9-]")
 
 
 def check_count(actual: int, limit: str, limits: Limits) -> None:

@@ -88,7 +88,7 @@ def delete(tree: Tree, path: str, asked: Delete) -> Written:
         tree.nodes.find(path)
         raise AssertionError("find raises for an absent path")
     if node is tree.nodes.root:
-        raise WrongState(Reason.HAS_CHILDREN, "the root environment cannot be deleted", metadata={"path": path})
+        raise WrongState(Reason.PROTECTED, "the root environment cannot be deleted", metadata={"path": path})
     if node.children and not asked.recursive:
         raise WrongState(
             Reason.HAS_CHILDREN,

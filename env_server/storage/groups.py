@@ -1,14 +1,11 @@
 """A sealed commit group on its way to a disk, whatever disk it is."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from env_server.model.changes import Changes
 from env_server.model.ports import StateChunk
 from env_server.storage import layout
 from env_server.storage.records import encode_record
-
-TRIMMED_RECORDS_MAX: Final = 64
-"""Records that a commit takes from the beginning of the log at most."""
 
 
 class Group(NamedTuple):

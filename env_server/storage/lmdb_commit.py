@@ -1,6 +1,7 @@
 """What one commit writes: records, state, metadata, and the slow removal of what is no longer needed."""
 
 from collections import deque
+from functools import partial
 from typing import Any, Final
 
 from env_server.diagnostics import failpoints
@@ -8,9 +9,10 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Head, StateChunk
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss
-from env_server.storage.groups import TRIMMED_RECORDS_MAX, Group
+from env_server.storage.groups import Group
 from env_server.storage.lmdb_tables import Tables, measure
 from env_server.storage.rows import encode_chunk
+from env_server.storage.trimming import COMPACTED_RECORDS_MAX, TRIMMED_RECORDS_MAX, Trimming
 
 DROPPED_KEYS_MAX: Final = 10_000
 """Keys of deleted environments that a commit removes at most."""
@@ -21,15 +23,15 @@ _PUT_ROWS: Final = 512
 class Committer:
     """Writes groups, one transaction for all that are given together. Belongs to the writer's thread.
 
-    `first_revision` and `storage_bytes` follow each commit; reading them from other threads is safe.
+    `first_revision`, `storage_bytes` and `owes_compaction` follow each commit; reading them from other threads is safe.
     """
 
     def __init__(self, tables: Tables, head: Head, limits: Limits) -> None:
         self._tables = tables
         self._applied_through = head.applied_through
-        self._log_bytes_max = limits.log_bytes_max
-        self._log_age_ns = int(limits.log_age_s * 1e9)
+        self.trimming = Trimming(limits.log_bytes_max, int(limits.log_age_s * 1e9))
         self.first_revision = head.first_revision
+        self.owes_compaction = False
         with tables.env.begin() as transaction:
             self._dropping = deque(
                 layout.NUMBER.unpack(key)[0] for key, _ in transaction.cursor(tables[layout.DROPPED])
@@ -47,7 +49,7 @@ class Committer:
         try:
             failpoints.reach("after_begin")
             self._write(transaction, groups)
-            first_revision = self._trim(transaction, groups[-1])
+            first_revision, owes_compaction = self._trim(transaction, groups[-1])
             storage_bytes = measure(transaction, self._tables)[0]
             failpoints.reach("before_commit")
             transaction.commit()
@@ -56,6 +58,7 @@ class Committer:
             raise
         failpoints.reach("after_commit")
         self.first_revision = first_revision
+        self.owes_compaction = owes_compaction
         self.storage_bytes = storage_bytes
 
     def _write(self, transaction: Any, groups: list[Group]) -> None:
@@ -108,18 +111,28 @@ class Committer:
                 self._dropping.popleft()
                 remaining -= 1
 
-    def _trim(self, transaction: Any, newest: Group) -> int:
-        """Takes what is too old or too much from the log's beginning; the oldest revision that is left in it."""
+    def _trim(self, transaction: Any, newest: Group) -> tuple[int, bool]:
+        """Takes from the log's beginning what may and must go; the oldest revision left, and whether more is asked."""
+        trimming = self.trimming
         cursor = transaction.cursor(self._tables[layout.LOG])
         cursor.first()
-        for _ in range(TRIMMED_RECORDS_MAX):
+        for count in range(COMPACTED_RECORDS_MAX):
             key = cursor.key()
-            if not key or layout.LOG_KEY.unpack(key)[1] > self._applied_through:
+            if not key:
+                return newest.last_revision + 1, False
+            last_revision, number = layout.LOG_KEY.unpack(key)
+            if not trimming.may_go(last_revision, number, self._applied_through):
                 break
-            too_old = newest.wall_ns - layout.LOG_HEADER.unpack_from(cursor.value())[1] > self._log_age_ns
-            if not too_old and measure(transaction, self._tables)[1] <= self._log_bytes_max:
-                break
+            if not trimming.is_asked(last_revision):
+                wall_ns = layout.LOG_HEADER.unpack_from(cursor.value())[1]
+                size = partial(self._log_bytes, transaction)
+                if count >= TRIMMED_RECORDS_MAX or not trimming.is_due(wall_ns, newest.wall_ns, size):
+                    break
             cursor.delete()
         if not cursor.key():
-            return newest.last_revision + 1
-        return int(layout.LOG_HEADER.unpack_from(cursor.value())[2]) + 1
+            return newest.last_revision + 1, False
+        owes = trimming.owes(layout.LOG_KEY.unpack(cursor.key())[0])
+        return int(layout.LOG_HEADER.unpack_from(cursor.value())[2]) + 1, owes
+
+    def _log_bytes(self, transaction: Any) -> int:
+        return measure(transaction, self._tables)[1]

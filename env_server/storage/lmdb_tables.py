@@ -1,6 +1,7 @@
 """Opening a world's directory, and refusing one that must not be opened. Nothing here ever deletes anything."""
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any, Final
 import lmdb
 
 from env_server.model.limits import Limits
-from env_server.model.ports import Head
+from env_server.model.ports import Head, Origin
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss, StorageError, StorageFormat, StorageInUse, StorageUnreadable
 from env_server.storage.lmdb_pages import lacks_only_free_pages
@@ -52,7 +53,7 @@ def open_tables(directory: Path, limits: Limits, new_history: Callable[[], str])
     """
     created = not directory.exists()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    owner = _own(directory)
+    owner = own(directory)
     try:
         return _open_owned(directory, owner, limits, new_history, created)
     except BaseException:
@@ -86,6 +87,7 @@ def read_head(tables: Tables) -> Head:
         if not history or len(numbers or b"") != layout.HEAD.size or len(applied or b"") != layout.NUMBER.size:
             raise StorageUnreadable(str(tables.directory), "the metadata is incomplete")
         revision, record_number, next_environment = layout.HEAD.unpack(numbers)
+        origin = transaction.get(layout.META_ORIGIN, db=meta)
         first = last = None
         first_revision = revision + 1
         cursor = transaction.cursor(tables[layout.LOG])
@@ -101,6 +103,7 @@ def read_head(tables: Tables) -> Head:
             next_environment_number=next_environment,
             first_revision=first_revision,
             applied_through=layout.NUMBER.unpack(applied)[0],
+            restored_from=None if origin is None else Origin(**json.loads(origin)),
         )
         check_head(head, first, last, transaction.stat(tables[layout.LOG])["entries"])
     return head
@@ -118,8 +121,14 @@ def measure(transaction: Any, tables: Tables) -> tuple[int, int]:
     return total, log
 
 
-def _own(directory: Path) -> int:
-    """Locks the directory. flock belongs to the open file, so that it refuses a second open in this process too."""
+def own(directory: Path) -> int:
+    """Locks a world's directory until the returned descriptor is closed.
+
+    flock belongs to the open file, so that it refuses a second open in this process too.
+
+    Raises:
+        StorageInUse.
+    """
     owner = os.open(directory / layout.OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)

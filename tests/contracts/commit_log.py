@@ -48,6 +48,8 @@ def check_commit_log(stand: Stand, seed: int) -> None:
     check_state_returns(stand, groups)
     check_ranges_are_dropped(stand, groups)
     check_trimming(stand, groups)
+    check_retention(stand, groups)
+    check_compaction(stand, groups)
 
 
 def check_new_world(stand: Stand) -> None:
@@ -175,6 +177,75 @@ def check_trimming(stand: Stand, groups: list[Changes]) -> None:
     loaded = log.load()
     assert loaded.head.first_revision == groups[-1].base_revision + 1
     assert list(loaded.records) == []
+    log.close()
+
+
+def check_retention(stand: Stand, groups: list[Changes]) -> None:
+    """What somebody still needs stays, however old it is, until he lets go of it."""
+    log = stand.open(Limits(log_age_s=60.0))
+    stand.start(log)
+    needed = groups[-1].last_revision + 1
+    log.retain(needed)
+    for _ in range(4):
+        groups.append(make_group(groups, wall_ns=groups[-1].wall_ns + 3600 * SECOND_NS))
+        log.append(groups[-1], empty_chunk()._replace(applied_through=groups[-1].number))
+        stand.wait(groups[-1].number)
+    assert log.first_revision == needed
+    assert log.read(needed, 1 << 30) == groups[-4:]
+    log.retain(groups[-2].last_revision)  # the revision itself is still needed, not only what follows
+    groups.append(make_group(groups))
+    log.append(groups[-1], None)
+    stand.wait(groups[-1].number)
+    assert log.first_revision == groups[-3].base_revision + 1
+    log.retain(None)
+    groups.append(make_group(groups, wall_ns=groups[-1].wall_ns + 3600 * SECOND_NS))
+    log.append(groups[-1], empty_chunk()._replace(applied_through=groups[-1].number))
+    stand.wait(groups[-1].number)
+    assert log.first_revision == groups[-1].base_revision + 1
+    log.close()
+
+
+def check_compaction(stand: Stand, groups: list[Changes]) -> None:
+    """Records wholly below a revision go when it is asked, but never one that the state lacks or somebody needs."""
+    log = stand.open(Limits())
+    stand.start(log)
+
+    def commit(rows: int = 1, applied: bool = False) -> Changes:
+        groups.append(make_group(groups, rows))
+        chunk = empty_chunk()._replace(applied_through=groups[-1].number) if applied else None
+        log.append(groups[-1], chunk)
+        stand.wait(groups[-1].number)
+        return groups[-1]
+
+    commit(applied=True)
+    first, second, third = commit(3), commit(3), commit(3)
+    assert not log.owes_compaction
+    log.compact(second.base_revision + 2)
+    commit()
+    assert log.first_revision == first.base_revision + 1, "the state lacks it"
+    assert log.owes_compaction
+    log.retain(first.last_revision)
+    commit(applied=True)
+    assert log.first_revision == first.base_revision + 1, "somebody needs it"
+    assert not log.owes_compaction, "asking on would be in vain"
+    log.retain(None)
+    commit()
+    assert log.first_revision == second.base_revision + 1, "the record that holds the revision is whole"
+    assert not log.owes_compaction
+    assert log.read(second.base_revision + 2, 0) == [second]
+    with pytest.raises(OutOfRange) as refused:
+        log.read(second.base_revision, 1)
+    assert refused.value.metadata == {
+        "asked": str(second.base_revision),
+        "compacted": str(second.base_revision + 1),
+    }
+    log.compact(1)  # lower than before: without effect
+    log.compact(third.base_revision + 1)
+    log.close()
+    log = stand.open(Limits())
+    loaded = log.load()
+    assert loaded.head.first_revision == second.base_revision + 1
+    assert loaded.head.restored_from is None
     log.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import lmdb
 import pytest
 
-from env_server.diagnostics.failpoints import PLACES
+from env_server.diagnostics.failpoints import WRITER_PLACES
 from env_server.model.changes import Changes
 from env_server.model.limits import Limits
 from env_server.storage import layout
@@ -94,7 +94,7 @@ def test_many_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) ->
     kill_at_random(tmp_path, KILLS_LONG, seed)
 
 
-@pytest.mark.parametrize("place", sorted(PLACES))
+@pytest.mark.parametrize("place", sorted(WRITER_PLACES))
 def test_a_kill_at_a_named_point_loses_nothing(tmp_path: Path, place: str) -> None:
     last = 0
     for times in (1, 7):

@@ -283,7 +283,7 @@ STATES = [
         (ops.Precondition(version=77),),
     ),
     Bad("deletion with children", "/town", "", DELETE, STATE, "HAS_CHILDREN", {"path": "/town"}),
-    Bad("deletion of the root", "/", "", ops.Delete(recursive=True), STATE, "HAS_CHILDREN"),
+    Bad("deletion of the root", "/", "", ops.Delete(recursive=True), STATE, "PROTECTED"),
     Bad(
         "closed gate",
         "/gated",

@@ -73,6 +73,8 @@ class Described(NamedTuple):
     entries: int = 0
     storage_bytes: int = 4096
     storage_bytes_max: int = 1 << 30
+    storage_low: bool = False
+    restored_from: None = None
 
 
 @dataclass

@@ -28,6 +28,9 @@ ERRORS = [
     errors.DeadlineExceeded("too late", Executed.UNKNOWN),
     errors.DeadlineExceeded("too late", Executed.NO),
     errors.NotSupported("clock"),
+    errors.Fenced("another one consumes it", subscription="s"),
+    errors.DeniedView("/a", "/b", "read"),
+    errors.SnapshotDamaged("s-1", "the checksum does not match"),
     errors.InternalError("4711"),
 ]
 

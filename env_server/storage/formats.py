@@ -1,0 +1,74 @@
+"""Earlier storage formats, and how a world is brought from one to the next: in one transaction, or not at all.
+
+1 -> 2    table `facts`; rows of entries may carry a lease. Rows of format 1 stay readable as they are.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import lmdb
+
+from env_server.storage import layout
+from env_server.storage.errors import StorageError, StorageFormat, StorageUnreadable
+
+OLDEST: Final = 1
+"""The first format that can be brought up to date."""
+TABLES_OF: Final[dict[int, tuple[str, ...]]] = {
+    1: tuple(table for table in layout.TABLES if table != layout.FACTS),
+    2: layout.TABLES,
+}
+"""The tables of each format."""
+_MAP_SLACK_BYTES: Final = 16 << 20
+"""Room for what an upgrade writes, above what the file holds."""
+
+
+def upgrade_database(directory: Path) -> int:
+    """Brings the database in `directory` to the present format; returns the one it had. Nothing else may have it open.
+
+    It is all done in one transaction: whatever happens, it is of the old format or of the new one.
+
+    Raises:
+        StorageFormat: it is of a newer format, or of one that nobody knows.
+        StorageUnreadable, StorageError: it cannot be read or written; nothing was changed.
+    """
+    where = str(directory)
+    data = directory / layout.DATA_FILE
+    if not data.exists():
+        raise StorageUnreadable(where, f"there is no {layout.DATA_FILE}")
+    try:
+        map_bytes = data.stat().st_size + _MAP_SLACK_BYTES
+        with lmdb.open(where, map_size=map_bytes, max_dbs=len(layout.TABLES), mode=0o600) as env:
+            meta = env.open_db(layout.META.encode(), create=False)
+            with env.begin(write=True) as transaction:
+                found = read_format(transaction.get(layout.META_FORMAT, db=meta), where)
+                if not OLDEST <= found <= layout.FORMAT_VERSION:
+                    raise StorageFormat(where, found, layout.FORMAT_VERSION)
+                for format_version in range(found, layout.FORMAT_VERSION):
+                    _STEPS[format_version](env, transaction)
+                if found != layout.FORMAT_VERSION:
+                    transaction.put(layout.META_FORMAT, str(layout.FORMAT_VERSION).encode(), db=meta)
+    except lmdb.Error as error:
+        if isinstance(error, lmdb.DiskError | lmdb.MapFullError):
+            raise StorageError(where, f"cannot be written ({error})", "make room on the disk") from error
+        raise StorageUnreadable(where, f"LMDB cannot read it ({error})") from error
+    return found
+
+
+def read_format(digits: bytes | None, where: str) -> int:
+    """The format that the metadata names.
+
+    Raises:
+        StorageUnreadable: it names none.
+    """
+    if not digits or not digits.isdigit():
+        raise StorageUnreadable(where, "it names no storage format")
+    return int(digits)
+
+
+def _from_1(env: Any, transaction: Any) -> None:
+    env.open_db(layout.FACTS.encode(), txn=transaction, create=True)
+
+
+_STEPS: Final[dict[int, Callable[[Any, Any], None]]] = {1: _from_1}
+"""What leads from a format to the next one."""
