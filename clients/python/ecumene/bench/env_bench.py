@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ecumene.bench.load import HOLD_MS, LoadCase, LoadResult
+from ecumene.bench.load import HOLD_MS
+from ecumene.bench.load_case import LoadCase, LoadResult
 from ecumene.bench.machine import describe_machine
 from ecumene.bench.peers.absence import PeerSamples
 from ecumene.bench.peers.etcd import measure_etcd

@@ -7,85 +7,30 @@ it and the server used meanwhile. The same load runs against the SDK with a serv
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import random
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ecumene.bench.child import run_child, tell
-from ecumene.bench.processes import read_cpu_s
+from ecumene.bench.load_case import (
+    ENVIRONMENT,
+    WARM_ENVIRONMENT,
+    LoadCase,
+    LoadResult,
+    Meter,
+    name_all,
+    name_keys,
+    spare_collector,
+)
 from ecumene.bench.senders import FrameSender, UnarySender, open_frame_sender, open_unary_sender
 from ecumene.client.world import connect
 
-ENVIRONMENT = "/bench"
-WARM_ENVIRONMENT = "/warm"
 HOLD_MS = 10.0
 IN_FLIGHT_PER_SESSION = 16
-
-
-@dataclass(frozen=True, slots=True)
-class LoadCase:
-    """What to send.
-
-    Attributes:
-        kind: `frames` (one client, frames in a pipeline), `one_key` (many sessions), `unary`, `held`.
-        target: `server` or `lean`.
-        address, server_pid: of the target.
-        ops: in the measured part, all clients together.
-        warm_ops: before it, elsewhere in the world.
-        frame_ops: ops a frame.
-        keys: of how many keys; 0 = each op its own.
-        at_random: keys drawn evenly, else in turn.
-        own_producers: each op under a producer of its own, named like its key.
-        clients: at a time.
-    """
-
-    kind: str
-    target: str
-    address: str
-    server_pid: int
-    ops: int
-    warm_ops: int = 0
-    frame_ops: int = 1000
-    keys: int = 1000
-    at_random: bool = False
-    own_producers: bool = False
-    clients: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LoadResult:
-    """What it came to. `latencies_ms`: of single ops, where one client sends them one after the other."""
-
-    ops: int
-    done: int
-    wall_s: float
-    client_cpu_s: float
-    server_cpu_s: float
-    p50_ms: float = 0.0
-    p99_ms: float = 0.0
-
-
-class Meter:
-    """Wall and CPU from its making on."""
-
-    def __init__(self, server_pid: int) -> None:
-        self._server_pid = server_pid
-        self._server_s = read_cpu_s(server_pid)
-        self._client_s = time.process_time()
-        self._start_s = time.perf_counter()
-
-    def stop(self, ops: int, done: int, latencies_s: Sequence[float] = ()) -> LoadResult:
-        """What was used since."""
-        wall_s = time.perf_counter() - self._start_s
-        client_s = time.process_time() - self._client_s
-        ranked = sorted(latencies_s)
-        p50, p99 = (1e3 * ranked[len(ranked) * share // 100] if ranked else 0.0 for share in (50, 99))
-        return LoadResult(ops, done, wall_s, client_s, read_cpu_s(self._server_pid) - self._server_s, p50, p99)
+FILL_FRAMES_KEPT = 128
 
 
 async def measure(case: LoadCase) -> LoadResult:
@@ -116,6 +61,27 @@ async def send_frames(
         producers = block if case.own_producers else None
         answers.append(await sender.submit(path, block, values[start : start + len(block)], producers))
     return sum([await answer for answer in answers])
+
+
+async def measure_grown(case: LoadCase) -> LoadResult:
+    """One client that keeps the pipeline full over entries that are there already, drawn evenly."""
+    keys = name_keys(case)
+    values = [index * 0.5 for index in range(max(case.ops, case.frame_ops))]
+    async with open_frame_sender(case.target, case.address, [ENVIRONMENT]) as sender:
+        answers: list[Awaitable[int]] = []
+        filled = 0
+        for block in name_all(case.keys, case.frame_ops):
+            answers.append(await sender.submit(ENVIRONMENT, block, values[: len(block)], None))
+            if len(answers) > FILL_FRAMES_KEPT:
+                filled += await answers.pop(0)
+        filled += sum([await answer for answer in answers])
+        if filled != case.keys:
+            return LoadResult(case.keys, filled, 1.0, 0.0, 0.0)
+        await send_frames(sender, ENVIRONMENT, keys[: case.warm_ops], values, case)
+        spare_collector()
+        meter = Meter(case.server_pid)
+        done = await send_frames(sender, ENVIRONMENT, keys, values, case)
+        return meter.stop(case.ops, done)
 
 
 async def measure_one_key(case: LoadCase) -> LoadResult:
@@ -196,26 +162,11 @@ async def measure_held(case: LoadCase) -> LoadResult:
 
 MEASURES: dict[str, Callable[[LoadCase], Awaitable[LoadResult]]] = {
     "frames": measure_frames,
+    "grown": measure_grown,
     "one_key": measure_one_key,
     "unary": measure_unary,
     "held": measure_held,
 }
-
-
-def name_keys(case: LoadCase) -> list[str]:
-    """The key of each op; the same for the same case."""
-    count = case.keys or case.ops
-    if case.at_random:
-        chance = random.Random(1)
-        return [f"a{chance.randrange(count)}" for _ in range(case.ops)]
-    return [f"a{index % count}" for index in range(case.ops)]
-
-
-def spare_collector() -> None:
-    """What is prepared lives to the end and forms no cycles: a collection would be measured as load."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
 
 
 async def main(document: dict[str, Any]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from env_api.v1 import environment_service_pb2, operations_pb2, session_pb2, values_pb2
+from env_api.v1 import environment_service_pb2, events_pb2, operations_pb2, session_pb2, values_pb2
 
 FRAMES_METHOD = "/lean/Frames"
+EVENTS_METHOD = "/lean/Events"
 UPDATE_METHOD = "/env_api.v1.EnvironmentService/Update"
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
@@ -34,6 +35,12 @@ def read_done(answer: bytes) -> tuple[int, int]:
     """Number of a frame, and how many of its ops were done."""
     message = session_pb2.FrameAnswer.FromString(answer)
     return message.seq, message.count - len(message.outcomes)
+
+
+def read_events(message: bytes) -> tuple[int, int, list[str], list[float], list[int]]:
+    """First revision, number, keys, values and versions of events that are one a revision."""
+    frame = events_pb2.EventFrame.FromString(message)
+    return frame.first_revision, frame.count, list(frame.keys), list(frame.doubles), list(frame.versions)
 
 
 def encode_update(path: str, key: str, value: float) -> bytes:

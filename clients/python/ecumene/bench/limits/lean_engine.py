@@ -17,12 +17,14 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import lmdb
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import events_pb2, operations_pb2, session_pb2
 from env_storage.v1 import record_pb2
 
 MAP_BYTES = 8 << 30
 STATE_KEYS_MAX = 65_536
 """Entries changed and not in the state table; more are written with the next commit."""
+_DOUBLE = 4
+"""Kind of value of a double, as events tell it."""
 _NUMBER = struct.Struct(">Q")
 _STATE = struct.Struct(">Qd")
 
@@ -121,6 +123,7 @@ class LeanEngine:
         self._environments: dict[str, LeanEnvironment] = {}
         self._marks: dict[str, int] = {}
         self._unsaved: dict[tuple[int, str], LeanEntry] = {}
+        self._last_versions: list[int] = []
 
     def execute(self, frame: session_pb2.OpFrame) -> tuple[session_pb2.FrameAnswer, asyncio.Future[None]]:
         """Apply a frame of one block of doubles; the answer may leave when the future is done."""
@@ -129,6 +132,7 @@ class LeanEngine:
         keys, values = list(block.keys), list(block.doubles)
         base = self.revision
         failed, versions = self._apply(environment, keys, values, frame)
+        self._last_versions = versions
         answer = session_pb2.FrameAnswer(seq=frame.seq, base_revision=base, count=len(keys), revision=self.revision)
         record = record_pb2.Record(
             base_revision=base, last_revision=self.revision, paths=frame.paths, path=[0], types=[1], versions=versions
@@ -146,6 +150,21 @@ class LeanEngine:
         kept = record_pb2.FrameOutcome(client_id="lean", seq=frame.seq, answer=answer.SerializeToString())
         record.frames.append(kept)
         return answer, self._log.append(record.SerializeToString(), self._take_state())
+
+    def encode_events(self, frame: session_pb2.OpFrame, answer: session_pb2.FrameAnswer) -> bytes:
+        """The changes of the frame that was executed last, all of which had an effect, as an EventFrame."""
+        return events_pb2.EventFrame(
+            watch_id=1,
+            count=answer.count,
+            through_revision=answer.revision,
+            first_revision=answer.base_revision + 1,
+            paths=frame.paths,
+            types=[events_pb2.EVENT_TYPE_ENTRY_SET],
+            keys=frame.block.keys,
+            value_kinds=[_DOUBLE],
+            doubles=frame.block.doubles,
+            versions=self._last_versions,
+        ).SerializeToString()
 
     def put(self, path: str, key: str, value: float) -> tuple[int, int, asyncio.Future[None]]:
         """Apply one op: its revision, its version, and the future that is done when it is durable."""

@@ -1,6 +1,7 @@
 """Serves the lean engine: `python -m ecumene.bench.limits.lean_server DIRECTORY`; ends with its standard input.
 
-`/lean/Frames` takes OpFrames as a stream and answers each with a FrameAnswer; the contract's unary Update takes one op.
+`/lean/Frames` takes OpFrames as a stream and answers each with a FrameAnswer; `/lean/Events` streams what they changed
+as EventFrames, once it is durable, to whoever asks; the contract's unary Update takes one op.
 Prints one JSON line when it is ready.
 """
 
@@ -18,7 +19,7 @@ from env_api.v1 import environment_service_pb2, operations_pb2, session_pb2
 
 from ecumene.bench.child import Parent, run_child, tell
 from ecumene.bench.limits.lean_engine import LeanEngine, LeanLog
-from ecumene.bench.wire import FRAMES_METHOD, MESSAGE_BYTES_MAX, UPDATE_METHOD
+from ecumene.bench.wire import EVENTS_METHOD, FRAMES_METHOD, MESSAGE_BYTES_MAX, UPDATE_METHOD
 
 FRAMES_IN_FLIGHT_MAX = 64
 
@@ -28,26 +29,42 @@ class LeanService:
 
     def __init__(self, engine: LeanEngine) -> None:
         self._engine = engine
+        self._readers: list[asyncio.Queue[bytes]] = []
 
     async def frames(self, requests: AsyncIterator[session_pb2.OpFrame], _: Any) -> AsyncIterator[bytes]:
         """Execute frames as they come, answer them in order when they are durable."""
-        executed: asyncio.Queue[tuple[session_pb2.FrameAnswer, asyncio.Future[None]] | None] = asyncio.Queue(
+        executed: asyncio.Queue[tuple[session_pb2.FrameAnswer, asyncio.Future[None], bytes] | None] = asyncio.Queue(
             FRAMES_IN_FLIGHT_MAX
         )
 
         async def read() -> None:
             async for frame in requests:
-                await executed.put(self._engine.execute(frame))
+                answer, durable = self._engine.execute(frame)
+                events = self._engine.encode_events(frame, answer) if self._readers else b""
+                await executed.put((answer, durable, events))
             await executed.put(None)
 
         reading = asyncio.create_task(read(), name="lean frames")
         try:
             while (one := await executed.get()) is not None:
-                answer, durable = one
+                answer, durable, events = one
                 await durable
+                for reader in self._readers:
+                    reader.put_nowait(events)
                 yield answer.SerializeToString()
         finally:
             reading.cancel()
+
+    async def events(self, _request: bytes, _: Any) -> AsyncIterator[bytes]:
+        """Begin with an empty message, then pass on the events of every frame that is executed from now on."""
+        reader: asyncio.Queue[bytes] = asyncio.Queue()
+        self._readers.append(reader)
+        try:
+            yield b""
+            while True:
+                yield await reader.get()
+        finally:
+            self._readers.remove(reader)
 
     async def update(self, request: environment_service_pb2.UpdateRequest, _: Any) -> bytes:
         """Set one value and answer when it is durable."""
@@ -59,10 +76,11 @@ class LeanService:
         return environment_service_pb2.UpdateResponse(header=header, written=written).SerializeToString()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Both methods under their names."""
+        """All methods under their names."""
+        events: Any = grpc.unary_stream_rpc_method_handler(self.events)
         frames: Any = grpc.stream_stream_rpc_method_handler(self.frames, session_pb2.OpFrame.FromString)
         update: Any = grpc.unary_unary_rpc_method_handler(self.update, environment_service_pb2.UpdateRequest.FromString)
-        return _Handlers({FRAMES_METHOD: frames, UPDATE_METHOD: update})
+        return _Handlers({FRAMES_METHOD: frames, EVENTS_METHOD: events, UPDATE_METHOD: update})
 
 
 class _Handlers(grpc.GenericRpcHandler):
