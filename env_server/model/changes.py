@@ -28,7 +28,14 @@ class EventType(IntEnum):
     GATE_OPENED = 10
     AGGREGATE_CHANGED = 11
     BEHAVIOUR = 12
+    MEMBER_JOINED = 13
+    MEMBER_LEFT = 14
+    MEMBER_EXPIRED = 15
     INITIAL = 21
+    LISTENER_FAILED = 22
+    LEASE_GRANTED = 23
+    LEASE_ENDED = 24
+    SUBSCRIPTION_CHANGED = 25
 
 
 ENTRY_SET: Final = 4
@@ -54,6 +61,12 @@ class Extra:
     changed_fields: tuple[str, ...] = ()
     stream_items_max: int = 0
     """The row that created a stream."""
+    lease: int = 0
+    """The row that registered something under a lease."""
+    kind: int = 0
+    """The entry row that registered something else than its type tells."""
+    depth: int = 0
+    """Rows of a listener: length of the chain of listeners behind them."""
 
 
 class KeptOutcome(NamedTuple):
@@ -70,6 +83,23 @@ class KeptAnswer(NamedTuple):
     client_id: str
     seq: int
     answer: Answer
+
+
+class FactKind(IntEnum):
+    """Whose fact it is; numbers are stored."""
+
+    LEASE = 1
+    SUBSCRIPTION = 2
+    LISTENER = 3
+    REQUEST = 4
+
+
+class Fact(NamedTuple):
+    """A piece of durable state that is no entry. Of several with one kind and key the last counts; None = gone."""
+
+    kind: FactKind
+    key: str
+    value: bytes | None
 
 
 @dataclass(slots=True)
@@ -101,6 +131,7 @@ class Changes:
 
     outcomes: list[KeptOutcome] = field(default_factory=list)
     answers: list[KeptAnswer] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
 
     size_bytes: int = 0
     """Bytes of the encoded record, set when it is sealed; the ring's measure."""
@@ -115,4 +146,9 @@ class Changes:
         return 0 if self.types[row] in _DELETIONS else self.versions[row]
 
 
-_DELETIONS: Final = (EventType.ENVIRONMENT_DELETED, EventType.ENTRY_DELETED)
+_DELETIONS: Final = (
+    EventType.ENVIRONMENT_DELETED,
+    EventType.ENTRY_DELETED,
+    EventType.MEMBER_LEFT,
+    EventType.MEMBER_EXPIRED,
+)

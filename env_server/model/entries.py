@@ -12,12 +12,14 @@ class EntryKind(IntEnum):
     VALUE = 1
     COUNTER = 2
     STREAM = 3
+    MEMBER = 4
 
 
 # Plain ints for the hot path: comparing an IntEnum member costs more than the comparison.
 VALUE: Final = 1
 COUNTER: Final = 2
 STREAM: Final = 3
+MEMBER: Final = 4
 
 
 def name_of_kind(kind: int) -> str:
@@ -55,4 +57,6 @@ class Entry(NamedTuple):
     modified: int
     """Revision of its last change."""
     kind: int
-    """VALUE, COUNTER or STREAM."""
+    """VALUE, COUNTER, STREAM or MEMBER."""
+    lease: int = 0
+    """Lease that it lives under; 0 = none."""

@@ -28,6 +28,20 @@ class Scope(IntEnum):
     CHILDREN = 2
 
 
+class Access(IntEnum):
+    """What a group may do; the numbers are those of the contract."""
+
+    READ = 1
+    WRITE = 2
+
+
+class Grant(NamedTuple):
+    """What a group, or with "*" every group, may do in an environment and all below it."""
+
+    group: str
+    access: Access
+
+
 class GateCause(IntEnum):
     """Why a gate opened; the numbers are those of the contract."""
 
@@ -77,6 +91,8 @@ class Gate:
     cause: GateCause = GateCause.UNSPECIFIED
     begin_revision: int = 0
     open_revision: int = 0
+    members_path: str = ""
+    """Environment whose live members must all report; "" = members do not count."""
 
     @property
     def collecting(self) -> bool:
@@ -118,6 +134,9 @@ class Declaration:
     schema: Json | None = None
     aggregates: tuple[Aggregate, ...] = ()
     gates: tuple[Gate, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    lease: int = 0
+    """Lease that the environment lives under; 0 = none."""
 
 
 class EnvironmentState(NamedTuple):

@@ -17,6 +17,9 @@
       Unavailable            retry after a delay, perhaps elsewhere
       DeadlineExceeded       too late
       NotSupported           in the contract, not in this server
+      DeniedView             outside what the group may see or do
+      Fenced                 another one has taken over
+      SnapshotDamaged        a copy that is not what was written
       InternalError          a defect of ours
 
 Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), a line for people and metadata.
@@ -45,9 +48,14 @@ class Reason(IntEnum):
     AGGREGATE_NOT_FOUND = 25
     GATE_NOT_FOUND = 26
     WATCH_NOT_FOUND = 27
+    LEASE_NOT_FOUND = 28
+    SUBSCRIPTION_NOT_FOUND = 29
+    SNAPSHOT_NOT_FOUND = 30
     WORLD_EXISTS = 40
     ENVIRONMENT_EXISTS = 41
     ENTRY_EXISTS = 42
+    SUBSCRIPTION_EXISTS = 43
+    SNAPSHOT_EXISTS = 44
     PRECONDITION_FAILED = 60
     KEYS_HELD = 61
     FENCED = 62
@@ -60,17 +68,22 @@ class Reason(IntEnum):
     ENTRY_KIND_MISMATCH = 86
     OPERATION_REFUSED = 87
     HISTORY_MISMATCH = 88
+    PROTECTED = 89
     REVISION_COMPACTED = 100
     REVISION_IN_FUTURE = 101
     PAGE_EXPIRED = 102
     SEQUENCE_PASSED = 103
     COUNTER_OVERFLOW = 104
+    SUBSCRIPTION_LAPSED = 105
     QUEUE_FULL = 120
     STORAGE_QUOTA = 121
     RATE_LIMITED = 122
     WATCH_QUOTA = 123
     WORLD_QUOTA = 124
     PRODUCER_QUOTA = 125
+    LEASE_QUOTA = 126
+    SUBSCRIPTION_QUOTA = 127
+    SNAPSHOT_QUOTA = 128
     DRAINING = 140
     RECOVERING = 141
     WRONG_OWNER = 142
@@ -79,6 +92,7 @@ class Reason(IntEnum):
     PERMISSION_DENIED = 181
     NOT_SUPPORTED = 200
     INTERNAL = 220
+    SNAPSHOT_DAMAGED = 240
 
 
 class Executed(IntEnum):
@@ -162,6 +176,21 @@ class PreconditionFailed(WorldError):
         )
 
 
+class Fenced(WorldError):
+    """Another one has taken over: the caller's lease, lock or term is not the current one."""
+
+    def __init__(self, message: str, **metadata: str) -> None:
+        super().__init__(Reason.FENCED, message, metadata=metadata)
+
+
+class DeniedView(WorldError):
+    """The group may not see, or not change, what is asked for; told before whether it exists."""
+
+    def __init__(self, group: str, path: str, what: str) -> None:
+        message = f"group {group or 'none'} may not {what} {path}"
+        super().__init__(Reason.PERMISSION_DENIED, message, metadata={"group": group, "path": path})
+
+
 class WrongState(WorldError):
     """The state must change before this can succeed."""
 
@@ -243,6 +272,13 @@ class NotSupported(WorldError):
 
     def __init__(self, field: str) -> None:
         super().__init__(Reason.NOT_SUPPORTED, f"{field} is not supported by this server", metadata={"field": field})
+
+
+class SnapshotDamaged(WorldError):
+    """The snapshot is not what was written; nothing was made of it, and it is left as it is."""
+
+    def __init__(self, snapshot: str, problem: str) -> None:
+        super().__init__(Reason.SNAPSHOT_DAMAGED, f"snapshot {snapshot}: {problem}", metadata={"snapshot": snapshot})
 
 
 class InternalError(WorldError):

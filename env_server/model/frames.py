@@ -7,7 +7,7 @@ from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import AggregateValue, EnvironmentState, GateState
 from env_server.model.errors import WorldError
 from env_server.model.operations import Precondition
-from env_server.model.values import Json, Value
+from env_server.model.values import Json, Nothing, Value
 
 
 @dataclass(slots=True)
@@ -96,6 +96,27 @@ class StreamPage(NamedTuple):
     next: int
 
 
+class PastValue(NamedTuple):
+    """One change of an entry."""
+
+    revision: int
+    type: int
+    value: Value | Nothing
+    version: int
+    actor: str
+    cause: str
+    producer: str
+    wall_ns: int
+
+
+class PastPage(NamedTuple):
+    """Changes of one entry, oldest first; `next_revision` 0 = there are no more."""
+
+    values: list[PastValue]
+    first_retained_revision: int
+    next_revision: int
+
+
 class Invoked(NamedTuple):
     """What an operation returned; `changed` is False when it wrote nothing."""
 
@@ -112,7 +133,7 @@ class Transacted(NamedTuple):
     otherwise: bool = False
 
 
-Read = EntryRead | EnvironmentState | EntryPage | EnvironmentPage | AggregatesRead | StreamPage
+Read = EntryRead | EnvironmentState | EntryPage | EnvironmentPage | AggregatesRead | StreamPage | PastPage
 Outcome = WorldError | Written | Read | Invoked | Transacted
 
 

@@ -1,10 +1,10 @@
-"""Operations: what a request asks, as plain data. An op is (path, key, code, argument)."""
+"""Operations: what a request asks, as plain data. An op is (path, key, code, argument); some need no path or key."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from env_server.model.environments import Aggregate, Declaration, Gate
+from env_server.model.environments import Aggregate, Declaration, Gate, Grant
 from env_server.model.values import NOTHING, Json, Nothing, Value
 
 
@@ -25,6 +25,12 @@ class Code(IntEnum):
     TRANSACT = 12  # Transact
     REFUSED = 13  # WorldError: the request itself is at fault; found while it was read from the wire
     EMIT = 14  # Json: an event of a behaviour; staged only
+    ACKNOWLEDGE = 15  # Acknowledge
+    GRANT_LEASE = 16  # GrantLease
+    REVOKE_LEASE = 17  # RevokeLease
+    CREATE_SUBSCRIPTION = 18  # CreateSubscription
+    SEEK_SUBSCRIPTION = 19  # SeekSubscription
+    DELETE_SUBSCRIPTION = 20  # DeleteSubscription
 
 
 # Plain ints for the hot path.
@@ -40,6 +46,8 @@ class Test(IntEnum):
     VERSION = 3
     VALUE = 4
     GATE_GENERATION = 5
+    LEASE_OWNER = 6
+    CREATED_REVISION = 7
 
 
 class Precondition(NamedTuple):
@@ -59,6 +67,7 @@ class RegisterEntry:
     value: Value | Nothing = NOTHING
     stream_items_max: int = 0
     if_absent: bool = False
+    lease: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,8 @@ class EnvironmentUpdate:
     remove_gates: tuple[str, ...] = ()
     begin: BeginGeneration | None = None
     open: OpenGate | None = None
+    set_grants: tuple[Grant, ...] = ()
+    remove_grants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +122,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """The entry, or the environment when the key is empty."""
+    """The entry, or the environment when the key is empty; `inherit` falls through to the nearest ancestor's entry."""
+
+    inherit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +162,44 @@ class ReadStream:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPast:
+    """Changes of an entry from the retained log, both ends inclusive; 0 = the oldest retained, the current one."""
+
+    from_revision: int = 0
+    to_revision: int = 0
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A read, refused unless the world has reached `min_revision`."""
 
-    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream
+    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast
     min_revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Move a subscription's cursor; `term` is the consumer's."""
+
+    subscription: str
+    term: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantLease:
+    """Grant a lease; its id becomes the revision of the grant."""
+
+    ttl_ms: int
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeLease:
+    """End a lease now."""
+
+    lease: int
 
 
 @dataclass(frozen=True, slots=True)

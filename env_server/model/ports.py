@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, Fact
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
@@ -76,6 +76,16 @@ class StateChunk(NamedTuple):
     No later chunk may hold rows of them.
     """
     applied_through: int | None
+    facts: dict[tuple[int, str], bytes | None] = {}  # noqa: RUF012 - a NamedTuple's default, never written to
+    """By kind and key."""
+
+
+class Origin(NamedTuple):
+    """A moment of a world."""
+
+    world: str
+    history: str
+    revision: int
 
 
 class Head(NamedTuple):
@@ -88,6 +98,8 @@ class Head(NamedTuple):
     first_revision: int
     """The oldest revision still in the log; revision + 1 when the log is empty."""
     applied_through: int
+    restored_from: Origin | None = None
+    """What the world was copied from, if it began as a copy."""
 
 
 class CommitLog(Protocol):
@@ -134,6 +146,27 @@ class CommitLog(Protocol):
     def first_revision(self) -> int:
         """The oldest revision still in the log; it rises as the log is trimmed."""
 
+    @property
+    def owes_compaction(self) -> bool:
+        """Whether, as of the last commit, the log begins with a record that `compact` asked to forget and may.
+
+        It goes a few records a commit, and only once the state tables hold what they changed.
+        """
+
+    def retain(self, revision: int | None) -> None:
+        """Keeps everything from this revision on, whatever its size and age; None = nothing in particular.
+
+        Holds for the commits of what is appended from now on. A commit under way may still trim what nobody asked to
+        keep before: look at `first_revision` once a group that was appended later is durable.
+        """
+
+    def compact(self, revision: int) -> None:
+        """Asks later commits to forget the records that lie wholly below `revision`, a durable one.
+
+        Never one that the state tables lack, nor one at or above what `retain` keeps. A lower revision than asked for
+        before has no effect.
+        """
+
     def storage_bytes(self) -> int:
         """Bytes in use of the map, log and state together, as of the last commit. Cheap."""
 
@@ -154,4 +187,5 @@ class Loaded(NamedTuple):
     items: Iterable[tuple[int, str, StreamItem]]
     producers: Iterable[tuple[str, ProducerMark]]
     sessions: Iterable[SessionMark]
+    facts: Iterable[Fact]
     records: Iterator[Changes]

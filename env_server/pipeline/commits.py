@@ -143,6 +143,7 @@ class Commits:
         group.wall_ns = self._clock.wall_ns()
         self._log.append(group, self._saving.next_chunk(len(group), group.number))
         self._saving.note_bytes(group.size_bytes)
+        self._saving.note_facts(group.facts)
         self._in_flight.append(group)
         self._bytes_in_flight += group.size_bytes
         self._begin(group.number + 1)
@@ -153,4 +154,4 @@ class Commits:
 
 
 def _holds_anything(group: Changes) -> bool:
-    return bool(group.keys or group.outcomes or group.answers)
+    return bool(group.keys or group.outcomes or group.answers or group.facts)

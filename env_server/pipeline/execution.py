@@ -9,18 +9,19 @@ from typing import Any
 
 from env_server.idempotency.producers import Producers
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
-from env_server.model.errors import NotSupported, Reason, WorldError
+from env_server.model.errors import Fenced, GateClosed, PreconditionFailed, Reason, WorldError
 from env_server.model.frames import Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_identity
 from env_server.model.operations import Code, Query, Transact
+from env_server.pipeline.effects import Effects
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.invoking import Invoking
 from env_server.pipeline.transactions import apply_writes
 from env_server.pipeline.write_sets import keys_of, keys_of_writes
-from env_server.state_tree import entry_writes, environment_writes
+from env_server.state_tree import entry_writes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.preconditions import check_conditions, check_version, gate_closed
+from env_server.state_tree.preconditions import check_conditions, check_preconditions, check_version, gate_closed
 from env_server.state_tree.reads import Reader
 from env_server.state_tree.tree import Tree
 
@@ -32,9 +33,17 @@ class Execution:
     """Executes frames against one tree."""
 
     def __init__(
-        self, tree: Tree, reader: Reader, producers: Producers, queues: KeyQueues, invoking: Invoking, limits: Limits
+        self,
+        tree: Tree,
+        effects: Effects,
+        reader: Reader,
+        producers: Producers,
+        queues: KeyQueues,
+        invoking: Invoking,
+        limits: Limits,
     ) -> None:
         self._tree = tree
+        self._effects = effects
         self._reader = reader
         self._producers = producers
         self._queues = queues
@@ -124,7 +133,7 @@ class Execution:
             self._invoking.admit(run, index, path, argument)
             return
         if code == Code.TRANSACT:
-            keys = keys_of_writes(self._tree, argument.writes)
+            keys = keys_of_writes(self._tree, (*argument.writes, *argument.otherwise))
         else:
             keys = keys_of(self._tree, path, key, code)
         if self._queues.blocked(keys):
@@ -163,31 +172,29 @@ class Execution:
 
     def _write(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:
         """A write with all its conditions, at the moment at which it has its effect."""
-        tree = self._tree
-        check_conditions(tree, run.frame, index, path, key)
+        check_conditions(self._tree, run.frame, index, path, key)
         match code:
             case Code.TRANSACT:
                 run.transacted(index, self._transact(argument))
-            case Code.REGISTER_ENVIRONMENT:
-                self._invoking.check_kind(argument.declaration.kind)
-                run.wrote(index, environment_writes.register(tree, path, argument))
             case Code.UPDATE_ENVIRONMENT:
-                with tree.all_or_nothing():
-                    written = environment_writes.update(tree, tree.nodes.find(path), argument)
+                with self._tree.all_or_nothing():
+                    written = self._effects.apply(path, key, code, argument)
                 run.wrote(index, written)
-            case Code.DELETE_ENVIRONMENT:
-                run.wrote(index, environment_writes.delete(tree, path, argument))
             case _:
-                node = tree.nodes.find(path)
-                done = self._writes[code](tree, node, key, argument)
-                run.wrote(index, done or Written(tree.revision + 1, node.entries[key].version))
+                run.wrote(index, self._effects.apply(path, key, code, argument))
 
     def _transact(self, asked: Transact) -> Transacted:
-        if asked.otherwise:
-            raise NotSupported("transact.otherwise")
         check_count(len(asked.writes), "transaction_ops_max", self._limits)
-        written, changed = apply_writes(self._tree, self._invoking.check_kind, asked.preconditions, asked.writes)
-        return Transacted(self._tree.revision + 1 if changed else self._tree.revision, written)
+        check_count(len(asked.otherwise), "transaction_ops_max", self._limits)
+        tree, writes, otherwise = self._tree, asked.writes, False
+        try:
+            check_preconditions(tree, "", "", asked.preconditions)
+        except (PreconditionFailed, Fenced, GateClosed):
+            if not asked.otherwise:
+                raise
+            writes, otherwise = asked.otherwise, True
+        written, changed = apply_writes(tree, self._effects, writes)
+        return Transacted(tree.revision + 1 if changed else tree.revision, written, otherwise)
 
 
 def _not_an_entry_write(tree: Tree, node: Node, key: str, argument: Any) -> Written:

@@ -16,6 +16,7 @@ from env_server.model.names import check_count
 from env_server.model.operations import Invoke, Write
 from env_server.model.ports import Clock
 from env_server.model.values import Json, check_document
+from env_server.pipeline.effects import Effects
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.invocations import Invocation, TreeView, defect_of
 from env_server.pipeline.transactions import apply_writes, check_staged
@@ -50,6 +51,7 @@ class Invoking:
     def __init__(
         self,
         tree: Tree,
+        effects: Effects,
         behaviours: Behaviours,
         queues: KeyQueues,
         slots: Slots,
@@ -58,6 +60,7 @@ class Invoking:
         drain: Callable[[], None],
     ) -> None:
         self._tree = tree
+        self._effects = effects
         self._view = TreeView(tree)
         self._behaviours = behaviours
         self._queues = queues
@@ -65,10 +68,6 @@ class Invoking:
         self._clock = clock
         self._limits = limits
         self._drain = drain
-
-    def check_kind(self, kind: str) -> None:
-        """See Behaviours.check_kind."""
-        self._behaviours.check_kind(kind)
 
     def admit(self, run: FrameRun, index: int, path: str, asked: Invoke) -> None:
         """Checks the call and puts it into the queues of all keys that it may write.
@@ -155,7 +154,7 @@ class Invoking:
             return False
         self._tree.weigh(check_staged(writes, self._limits))
         call.first_row = len(self._tree.changes)
-        return apply_writes(self._tree, self.check_kind, (), writes)[1]
+        return apply_writes(self._tree, self._effects, writes)[1]
 
     def _end(self, call: _Call, outcome: Outcome) -> None:
         """The operation has its outcome: answers it and frees keys and slot."""

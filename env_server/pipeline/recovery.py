@@ -1,14 +1,18 @@
 """Recovery: a world from what its log has stored."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, Fact, FactKind
 from env_server.model.frames import Written
-from env_server.model.ports import Loaded
+from env_server.model.ports import Loaded, Origin
 from env_server.state_tree.replay import Replay
 from env_server.state_tree.tree import Tree
+
+Facts = dict[FactKind, dict[str, bytes]]
+"""By kind and key."""
 
 
 class Recovered(NamedTuple):
@@ -18,6 +22,10 @@ class Recovered(NamedTuple):
     record_number: int
     changes_replayed: int
     bytes_replayed: int
+    facts: Facts
+    facts_replayed: list[Fact]
+    """Those that the tables may lack."""
+    restored_from: Origin | None
 
 
 def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions) -> Recovered:
@@ -34,16 +42,31 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
     for session in loaded.sessions:
         sessions.load(session)
     head = loaded.head
+    facts: Facts = {kind: {} for kind in FactKind}
+    _take_over(loaded.facts, facts)
+    facts_replayed: list[Fact] = []
     changes_replayed = bytes_replayed = 0
     for record in loaded.records:
         replay.record(record)
         _replay_identities(record, producers, sessions)
+        _take_over(record.facts, facts)
+        facts_replayed += record.facts
         changes_replayed += len(record)
         bytes_replayed += record.size_bytes
     tree.revision = head.revision
     tree.nodes.next_number = max(tree.nodes.next_number, head.next_environment_number)
     replay.finish()
-    return Recovered(head.history, head.record_number, changes_replayed, bytes_replayed)
+    return Recovered(
+        head.history, head.record_number, changes_replayed, bytes_replayed, facts, facts_replayed, head.restored_from
+    )
+
+
+def _take_over(found: Iterable[Fact], facts: Facts) -> None:
+    for kind, key, value in found:
+        if value is None:
+            facts[kind].pop(key, None)
+        else:
+            facts[kind][key] = value
 
 
 def _replay_identities(record: Changes, producers: Producers, sessions: Sessions) -> None:

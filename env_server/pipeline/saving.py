@@ -1,10 +1,11 @@
 """Saving rounds: what the state tables lack, in chunks that ride along with commits (see state_tree.unsaved)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
+from env_server.model.changes import Fact
 from env_server.model.limits import MIB, Limits
 from env_server.model.ports import StateChunk
 from env_server.state_tree.tree import Tree
@@ -38,6 +39,7 @@ class Saving:
         self._bytes_saving = 0
         self._urged = False
         self._round: Iterator[StateChunk] | None = None
+        self._facts: dict[tuple[int, str], bytes | None] = {}
 
     @property
     def bytes_owed(self) -> int:
@@ -52,6 +54,10 @@ class Saving:
     def note_bytes(self, size_bytes: int) -> None:
         """The record of the group that was asked for last has this size."""
         self._bytes_since += size_bytes
+
+    def note_facts(self, facts: Iterable[Fact]) -> None:
+        """The tables lack these facts; newer ones replace older ones of the same name."""
+        self._facts.update(((int(kind), key), value) for kind, key, value in facts)
 
     def urge(self) -> None:
         """Begins the next round at once."""
@@ -87,6 +93,8 @@ class Saving:
 
     def _chunks(self, through: int) -> Iterator[StateChunk]:
         yield from self._tree.unsaved.round()
+        facts, self._facts = self._facts, {}
+        yield _EMPTY._replace(facts=facts)
         for marks in self._producers.round():
             yield _EMPTY._replace(producers=marks)
         yield _EMPTY._replace(sessions=self._sessions.round(), applied_through=through)

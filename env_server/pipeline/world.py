@@ -22,9 +22,11 @@ from env_server.model.errors import InvalidRequest, NotFound, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Listed
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
-from env_server.model.ports import Clock, CommitLog, Handle
+from env_server.model.ports import Clock, CommitLog, Handle, Origin
 from env_server.pipeline.admission import Admission
 from env_server.pipeline.commits import Commits, Deliver
+from env_server.pipeline.compaction import Compaction
+from env_server.pipeline.effects import Effects
 from env_server.pipeline.execution import Execution
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.initial_state import snapshot_of
@@ -49,6 +51,8 @@ class WorldDescription(NamedTuple):
     entries: int
     storage_bytes: int
     storage_bytes_max: int
+    storage_low: bool = False
+    restored_from: Origin | None = None
 
 
 class World:
@@ -70,8 +74,11 @@ class World:
         recovered = recover(log.load(), tree, producers, sessions)
         self.history = recovered.history
         saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
+        saving.note_facts(recovered.facts_replayed)
         self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number)
-        self._admission = Admission(log, self._commits, saving, limits)
+        self._admission = Admission(name, log, self._commits, saving, limits)
+        self._compaction = Compaction(log, self._commits)
+        self._restored_from = recovered.restored_from
         self.watches = WatchHub(
             limits, read_log, lambda: log.first_revision, lambda matcher: snapshot_of(tree, matcher), head=tree.revision
         )
@@ -79,9 +86,10 @@ class World:
         self._draining = self._executing = False
         self._queues = queues = KeyQueues(self._make_ready)
         slots = Slots(limits.concurrency_max, self._make_ready)
-        invoking = Invoking(tree, behaviours, queues, slots, clock, limits, self._drain)
+        self._effects = effects = Effects(tree, behaviours.check_kind)
+        invoking = Invoking(tree, effects, behaviours, queues, slots, clock, limits, self._drain)
         self._execution = Execution(
-            tree, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
+            tree, effects, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
         )
         self._waiting_runs: set[FrameRun] = set()
         self._waiting_frames: dict[tuple[str, int], FrameRun] = {}
@@ -122,6 +130,15 @@ class World:
         """The log's word that everything up to this record is on the disk."""
         self._admission.look()
         self._commits.durable(number)
+        self._compaction.look()
+
+    def compact(self, revision: int, done: Callable[[int], None]) -> None:
+        """Forgets the events below `revision` (0 = the durable one); `done` gets the oldest revision that is left.
+
+        Raises:
+            OutOfRange: REVISION_IN_FUTURE.
+        """
+        self._compaction.begin(revision, done)
 
     def describe(self) -> WorldDescription:
         """The world in numbers."""
@@ -135,6 +152,8 @@ class World:
             sum(len(node.entries) for node in nodes),
             self._log.storage_bytes(),
             self.limits.map_bytes,
+            self._admission.is_low,
+            self._restored_from,
         )
 
     def when_durable(self, call: Callable[[], None]) -> None:
@@ -145,6 +164,7 @@ class World:
         """Once everything applied is durable and answered: completes the state tables, then calls `stopped`."""
 
         def save() -> None:
+            self._compaction.end()
             self._commits.save_everything()
             stopped()
 

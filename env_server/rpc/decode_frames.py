@@ -19,6 +19,7 @@ from env_server.model.ports import Clock
 from env_server.model.values import Json, Value
 from env_server.rpc.decode_ops import (
     Decoded,
+    decode_acknowledge,
     decode_delete,
     decode_invoke,
     decode_preconditions,
@@ -135,7 +136,7 @@ def _decode_mixed(
                 argument = getattr(op, action) if read is None else read(getattr(op, action), action, limits)
             else:
                 code, argument = _OPERATIONS[action](getattr(op, action), op.key, limits)
-                if action == "transact":  # its writes name their own paths
+                if action in _PLACELESS:
                     frame.path[index] = 0
                     frame.paths = frame.paths or [ROOT]
         except WorldError as error:
@@ -301,6 +302,7 @@ _ACTIONS: Final[dict[str, tuple[int | None, _Read | None]]] = {
     "delete": (None, None),
     "invoke": (None, None),
     "transact": (None, None),
+    "acknowledge": (None, None),
 }
 
 # Actions whose values are read and checked in one pass when all ops of a frame have the same.
@@ -313,6 +315,9 @@ _UNIFORM: Final[dict[str, tuple[int, Callable[[Sequence[Any], str, Limits], Refu
     "add_double": (_ADD, lambda values, field, limits: refuse_doubles(values, field)),
 }
 
+# What names no place of its own: the path index of such an op is not looked at.
+_PLACELESS: Final = ("transact", "acknowledge")
+
 _OPERATIONS: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "register": decode_register,
     "query": decode_query,
@@ -320,4 +325,5 @@ _OPERATIONS: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "delete": decode_delete,
     "invoke": decode_invoke,
     "transact": decode_transact,
+    "acknowledge": decode_acknowledge,
 }

@@ -12,8 +12,9 @@ from env_api.v1 import operations_pb2
 from env_server.model.entries import COUNTER, STREAM, VALUE
 from env_server.model.errors import InvalidRequest, NotSupported, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import check_count
+from env_server.model.names import check_count, check_segment
 from env_server.model.operations import (
+    Acknowledge,
     Code,
     Delete,
     Get,
@@ -37,8 +38,8 @@ from env_server.rpc.decode_values import decode_json, decode_value, refuse_doubl
 Decoded = tuple[Code, object]
 
 _NO_ARGUMENTS: Final = Json(b"{}")
-_ENVIRONMENT_FIELDS: Final = ("kind", "labels", "config_json", "entry_schema_json", "aggregates", "gates")
-_ENTRY_FIELDS: Final = ("entry_kind", "value", "stream_items_max", "position", "lease_id")
+_ENVIRONMENT_FIELDS: Final = ("kind", "labels", "config_json", "entry_schema_json", "aggregates", "gates", "grants")
+_ENTRY_FIELDS: Final = ("entry_kind", "value", "stream_items_max", "position")
 
 
 def decode_register(message: operations_pb2.Register, key: str, limits: Limits) -> Decoded:
@@ -47,7 +48,7 @@ def decode_register(message: operations_pb2.Register, key: str, limits: Limits) 
     Raises:
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
-    for name in ("position", "lease_id"):
+    for name in ("position", "lease_id", "grants"):
         if getattr(message, name):
             raise NotSupported(f"register.{name}")
     foreign = _ENVIRONMENT_FIELDS if key else _ENTRY_FIELDS
@@ -131,17 +132,29 @@ def decode_transact(message: operations_pb2.Transact, key: str, limits: Limits) 
     """TRANSACT. Raises as `decode_register`."""
     if key:
         raise InvalidRequest(Reason.INVALID_FIELD, "key", "must be empty for transact")
-    if message.otherwise:
-        raise NotSupported("transact.otherwise")
     if not message.writes:
         raise InvalidRequest(Reason.INVALID_FIELD, "transact.writes", "must not be empty")
     check_count(message.ByteSize(), "transaction_bytes_max", limits)
     check_count(len(message.writes), "transaction_ops_max", limits)
+    check_count(len(message.otherwise), "transaction_ops_max", limits)
     for condition in message.preconditions:
         if not condition.path:
             raise InvalidRequest(Reason.INVALID_FIELD, "transact.preconditions.path", "must not be empty")
     preconditions = decode_preconditions(message.preconditions, limits)
-    return Code.TRANSACT, Transact(preconditions, tuple(decode_write(write, limits) for write in message.writes))
+    if message.otherwise and not preconditions:
+        raise InvalidRequest(Reason.INVALID_FIELD, "transact.otherwise", "needs a precondition that may fail")
+    writes = tuple(decode_write(write, limits) for write in message.writes)
+    return Code.TRANSACT, Transact(
+        preconditions, writes, tuple(decode_write(write, limits) for write in message.otherwise)
+    )
+
+
+def decode_acknowledge(message: operations_pb2.Acknowledge, key: str, limits: Limits) -> Decoded:
+    """ACKNOWLEDGE. Raises as `decode_register`."""
+    if key:
+        raise InvalidRequest(Reason.INVALID_FIELD, "key", "must be empty for acknowledge")
+    check_segment(message.subscription, limits, Reason.INVALID_FIELD, "acknowledge.subscription")
+    return Code.ACKNOWLEDGE, Acknowledge(message.subscription, message.term, message.revision)
 
 
 def decode_write(message: operations_pb2.Write, limits: Limits) -> Write:
@@ -149,8 +162,9 @@ def decode_write(message: operations_pb2.Write, limits: Limits) -> Write:
     action = message.WhichOneof("action")
     if action is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "write.action", "must be set")
-    if not message.path:
-        raise InvalidRequest(Reason.INVALID_FIELD, "write.path", "must not be empty")
+    if bool(message.path) == (action == "acknowledge"):
+        problem = "must be empty" if message.path else "must not be empty"
+        raise InvalidRequest(Reason.INVALID_FIELD, "write.path", f"{problem} for {action}")
     code, argument = _WRITES[action](getattr(message, action), message.key, limits)
     preconditions = decode_preconditions(message.preconditions, limits)
     return Write(message.path, message.key, code, argument, preconditions)
@@ -227,14 +241,12 @@ def _decode_precondition(message: operations_pb2.Precondition, limits: Limits) -
     test = message.WhichOneof("test")
     if test is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "preconditions.test", "must be set")
-    if test == "lease_owner":
-        raise NotSupported("preconditions.lease_owner")
     if test in ("exists", "absent") and not getattr(message, test):
         raise InvalidRequest(Reason.INVALID_FIELD, f"preconditions.{test}", "must be true when set")
     operand: Value | Nothing = NOTHING
     if test == "value":
         operand = decode_value(message.value, limits, "preconditions.value")
-    elif test in ("version", "gate_generation"):
+    elif test not in ("exists", "absent"):
         operand = getattr(message, test)
     return Precondition(Test[test.upper()], operand, message.path, message.key)
 
@@ -243,4 +255,5 @@ _WRITES: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "register": decode_register,
     "update": decode_update,
     "delete": decode_delete,
+    "acknowledge": decode_acknowledge,
 }

@@ -17,6 +17,7 @@ from env_server.model.frames import (
     EntryPage,
     EntryRead,
     EnvironmentPage,
+    PastPage,
     Read,
     StreamPage,
 )
@@ -53,12 +54,14 @@ def encode_read(read: Read) -> operations_pb2.QueryResult:
         items = [_encode_item(item) for item in read.items]
         stream = operations_pb2.StreamPage(items=items, first_kept=read.first, next_sequence=read.next)
         return operations_pb2.QueryResult(stream=stream)
+    if isinstance(read, PastPage):
+        return operations_pb2.QueryResult(past=_encode_past(read))
     return operations_pb2.QueryResult(aggregates=_encode_aggregates(read))
 
 
 def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
     """An entry with its name."""
-    value, version, created, modified, kind = entry
+    value, version, created, modified, kind, lease = entry
     message = values_pb2.Entry(
         path=path,
         key=key,
@@ -66,6 +69,7 @@ def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
         version=version,
         create_revision=created,
         modify_revision=modified,
+        lease_id=lease,
     )
     if isinstance(value, StreamEnds):
         message.stream_first = value.first
@@ -91,7 +95,28 @@ def encode_environment(state: EnvironmentState) -> values_pb2.Environment:
         modify_revision=state.modified,
         entry_count=state.entries,
         child_count=state.children,
+        grants=[values_pb2.Grant(group=grant.group, access=int(grant.access)) for grant in declaration.grants],  # type: ignore[arg-type]
+        lease_id=declaration.lease,
     )
+
+
+def _encode_past(page: PastPage) -> operations_pb2.PastPage:
+    message = operations_pb2.PastPage(
+        first_retained_revision=page.first_retained_revision, next_revision=page.next_revision
+    )
+    for past in page.values:
+        told = message.values.add(
+            revision=past.revision,
+            type=past.type,  # type: ignore[arg-type]
+            version=past.version,
+            actor=past.actor,
+            cause=past.cause,
+            producer=past.producer,
+            wall_time_ns=past.wall_ns,
+        )
+        if not isinstance(past.value, Nothing):
+            told.value.CopyFrom(encode_value(past.value))
+    return message
 
 
 def _encode_item(item: StreamItem) -> values_pb2.StreamItem:

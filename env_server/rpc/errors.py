@@ -44,8 +44,17 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.AGGREGATE_NOT_FOUND,
         Reason.GATE_NOT_FOUND,
         Reason.WATCH_NOT_FOUND,
+        Reason.LEASE_NOT_FOUND,
+        Reason.SUBSCRIPTION_NOT_FOUND,
+        Reason.SNAPSHOT_NOT_FOUND,
     ),
-    grpc.StatusCode.ALREADY_EXISTS: (Reason.WORLD_EXISTS, Reason.ENVIRONMENT_EXISTS, Reason.ENTRY_EXISTS),
+    grpc.StatusCode.ALREADY_EXISTS: (
+        Reason.WORLD_EXISTS,
+        Reason.ENVIRONMENT_EXISTS,
+        Reason.ENTRY_EXISTS,
+        Reason.SUBSCRIPTION_EXISTS,
+        Reason.SNAPSHOT_EXISTS,
+    ),
     grpc.StatusCode.ABORTED: (Reason.PRECONDITION_FAILED, Reason.KEYS_HELD, Reason.FENCED),
     grpc.StatusCode.FAILED_PRECONDITION: (
         Reason.HAS_CHILDREN,
@@ -57,6 +66,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.ENTRY_KIND_MISMATCH,
         Reason.OPERATION_REFUSED,
         Reason.HISTORY_MISMATCH,
+        Reason.PROTECTED,
     ),
     grpc.StatusCode.OUT_OF_RANGE: (
         Reason.REVISION_COMPACTED,
@@ -64,6 +74,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.PAGE_EXPIRED,
         Reason.SEQUENCE_PASSED,
         Reason.COUNTER_OVERFLOW,
+        Reason.SUBSCRIPTION_LAPSED,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,
@@ -72,6 +83,9 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.WATCH_QUOTA,
         Reason.WORLD_QUOTA,
         Reason.PRODUCER_QUOTA,
+        Reason.LEASE_QUOTA,
+        Reason.SUBSCRIPTION_QUOTA,
+        Reason.SNAPSHOT_QUOTA,
     ),
     grpc.StatusCode.UNAVAILABLE: (Reason.DRAINING, Reason.RECOVERING, Reason.WRONG_OWNER),
     grpc.StatusCode.DEADLINE_EXCEEDED: (Reason.DEADLINE,),
@@ -79,6 +93,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
     grpc.StatusCode.PERMISSION_DENIED: (Reason.PERMISSION_DENIED,),
     grpc.StatusCode.UNIMPLEMENTED: (Reason.NOT_SUPPORTED,),
     grpc.StatusCode.INTERNAL: (Reason.INTERNAL,),
+    grpc.StatusCode.DATA_LOSS: (Reason.SNAPSHOT_DAMAGED,),
 }
 
 CODE_OF: Final[dict[Reason, grpc.StatusCode]] = {

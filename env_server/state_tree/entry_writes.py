@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from env_server.model.changes import ENTRY_APPENDED, ENTRY_DELETED, ENTRY_INCREMENTED, ENTRY_SET, Extra
-from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem, name_of_kind
+from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry, StreamEnds, StreamItem, name_of_kind
 from env_server.model.errors import AlreadyExists, KindMismatch, LimitExceeded, NotFound, OutOfRange, Reason
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
@@ -28,12 +28,12 @@ def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
     if old is None:
         check_segment(key, tree.limits)
         version = 1
-        new = _make(Entry, (value, 1, revision, revision, VALUE))
+        new = _make(Entry, (value, 1, revision, revision, VALUE, 0))
     else:
-        if old[4] != VALUE:
+        if old[4] != VALUE and old[4] != MEMBER:
             raise _mismatch(node, key, old, VALUE)
         version = old[1] + 1
-        new = _make(Entry, (value, version, old[2], revision, VALUE))
+        new = _make(Entry, (value, version, old[2], revision, old[4], old[5]))
     entries[key] = new
     path, revisions, types, keys, values, versions = tree.row_appends
     path(node.place if node.group == tree.changes.number else tree.place(node))
@@ -72,7 +72,7 @@ def merge(tree: Tree, node: Node, key: str, patch: Json) -> Written:
     old = node.entries.get(key)
     if old is None:
         check_segment(key, tree.limits)
-    elif old.kind != VALUE or type(old.value) is not Json:
+    elif old.kind not in (VALUE, MEMBER) or type(old.value) is not Json:
         raise _mismatch(node, key, old, VALUE)
     tree.weigh(len(patch.text) + (len(old.value.text) if old is not None else 0))  # type: ignore[union-attr]
     before = old.value.document if old is not None else {}  # type: ignore[union-attr]
@@ -175,7 +175,7 @@ def _put(tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: 
     if old is None:
         new = Entry(state, 1, revision, revision, kind)
     else:
-        new = Entry(state, old.version + 1, old.created, revision, kind)
+        new = Entry(state, old.version + 1, old.created, revision, old.kind, old.lease)
     node.entries[key] = new
     tree.row(node, event, key, told, new.version)
     node.unsaved[key] = None

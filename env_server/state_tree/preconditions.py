@@ -1,11 +1,16 @@
 """Preconditions: tested in the loop step in which the op takes effect."""
 
+from typing import Final
+
 from env_server.model.entries import Entry
-from env_server.model.errors import GateClosed, PreconditionFailed
+from env_server.model.errors import Fenced, GateClosed, PreconditionFailed
 from env_server.model.frames import Frame
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
+
+_FENCING: Final = (Test.LEASE_OWNER, Test.CREATED_REVISION)
+"""Tests of who holds a lock: who fails one must not try again under the same lease."""
 
 
 def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Precondition, ...]) -> None:
@@ -75,8 +80,14 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
         holds = found is None
     elif kind is Test.VERSION:
         holds = version == test.operand
+    elif kind is Test.LEASE_OWNER:
+        holds = isinstance(found, Entry) and bool(found.lease) and found.lease == test.operand
+    elif kind is Test.CREATED_REVISION:
+        holds = found is not None and found.created == test.operand
     else:
         holds = isinstance(found, Entry) and _equal(found.value, test.operand)
+    if not holds and kind in _FENCING:
+        raise Fenced(f"{key!r} of {path} is no longer yours", path=path, key=key, revision=str(revision))
     if not holds:
         expected = str(test.operand) if kind is Test.VERSION else ""
         raise PreconditionFailed(kind.name.lower(), version=version, revision=revision, expected=expected)

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from env_server.model.entries import STREAM, Entry, StreamEnds, name_of_kind
 from env_server.model.environments import EnvironmentState
-from env_server.model.errors import InvalidRequest, KindMismatch, NotFound, OutOfRange, Reason
+from env_server.model.errors import InvalidRequest, KindMismatch, NotFound, NotSupported, OutOfRange, Reason
 from env_server.model.frames import (
     AggregatesRead,
     EntryPage,
@@ -16,7 +16,7 @@ from env_server.model.frames import (
     Read,
     StreamPage,
 )
-from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadStream
+from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadPast, ReadStream
 from env_server.model.values import Json
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.pages import Pages, fill
@@ -63,6 +63,8 @@ class Reader:
                 return self._aggregates(node, ask)
             case ReadStream() as ask:
                 return self._stream(node, key, ask)
+            case ReadPast():
+                raise NotSupported("query.past")
 
     def _get(self, node: Node, key: str) -> EntryRead | EnvironmentState:
         if not key:

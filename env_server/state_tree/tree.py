@@ -7,8 +7,9 @@ runs meanwhile: it is one loop step). All rows of an op carry revision + 1; `adv
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from env_server.model.changes import Changes, EventType, Extra, Place
+from env_server.model.changes import Changes, EventType, Extra, Fact, FactKind, Place
 from env_server.model.entries import Entry
 from env_server.model.environments import Declaration, Gate, GateCause
 from env_server.model.errors import Exhausted, Reason
@@ -163,6 +164,10 @@ class Tree:
         if begun.deadline_ms:
             self.timed.append(node)
 
+    def note_fact(self, kind: FactKind, key: str, value: bytes | None) -> None:
+        """Writes a fact of the running op, or of none; a transaction that fails takes it back."""
+        self.changes.facts.append(Fact(kind, key, value))
+
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Around the parts of one op: an exception takes back those that were applied."""
@@ -174,12 +179,12 @@ class Tree:
             raise
         self.journal = None
 
-    def _mark(self) -> tuple[int, int, int]:
-        """Begins a journal; returns the rows, stirred and timed nodes to roll back to."""
+    def _mark(self) -> tuple[int, int, int, int]:
+        """Begins a journal; returns the rows, stirred and timed nodes and facts to roll back to."""
         self.journal = []
-        return len(self.changes), len(self.stirred), len(self.timed)
+        return len(self.changes), len(self.stirred), len(self.timed), len(self.changes.facts)
 
-    def _roll_back(self, row: int, stirred: int, timed: int) -> None:
+    def _roll_back(self, row: int, stirred: int, timed: int, facts: int) -> None:
         """Takes back everything since `_mark`, newest first, and ends the journal."""
         journal, self.journal = self.journal, None
         assert journal is not None
@@ -189,7 +194,7 @@ class Tree:
             node, _ = self.stirred.popitem()
             if node.tally is not None:
                 node.tally.changed = False
-        del self.timed[timed:]
+        del self.timed[timed:], self.changes.facts[facts:]
         changes = self.changes
         for column in (changes.path, changes.revisions, changes.types, changes.keys, changes.values, changes.versions):
             del column[row:]
@@ -229,11 +234,4 @@ class Tree:
 
 
 def _with_gate(declaration: Declaration, gate: Gate) -> Declaration:
-    return Declaration(
-        declaration.kind,
-        declaration.labels,
-        declaration.config,
-        declaration.schema,
-        declaration.aggregates,
-        (gate,),
-    )
+    return replace(declaration, gates=(gate,))

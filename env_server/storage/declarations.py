@@ -9,11 +9,13 @@ from typing import Any
 from env_server.model.environments import (
     BASIC,
     EMPTY_CONFIG,
+    Access,
     Aggregate,
     Declaration,
     Function,
     Gate,
     GateCause,
+    Grant,
     Scope,
 )
 from env_server.model.values import Json
@@ -36,6 +38,10 @@ def encode_declaration(declaration: Declaration) -> bytes:
         form["aggregates"] = [_aggregate_form(aggregate) for aggregate in declaration.aggregates]
     if declaration.gates:
         form["gates"] = [_gate_form(gate) for gate in declaration.gates]
+    if declaration.grants:
+        form["grants"] = [[grant.group, int(grant.access)] for grant in declaration.grants]
+    if declaration.lease:
+        form["lease"] = declaration.lease
     return _encode(form).encode()
 
 
@@ -53,6 +59,8 @@ def decode_declaration(data: bytes) -> Declaration:
         schema=json_of(form["schema"]) if "schema" in form else None,
         aggregates=tuple(_aggregate_of(part) for part in form.get("aggregates", ())),
         gates=tuple(_gate_of(part) for part in form.get("gates", ())),
+        grants=tuple(Grant(group, Access(access)) for group, access in form.get("grants", ())),
+        lease=form.get("lease", 0),
     )
 
 
@@ -95,6 +103,8 @@ def _gate_form(gate: Gate) -> dict[str, Any]:
             form[name] = number
     if gate.opened:
         form["opened"] = True
+    if gate.members_path:
+        form["members_path"] = gate.members_path
     if gate.cause:
         form["cause"] = int(gate.cause)
     return form
@@ -110,4 +120,5 @@ def _gate_of(form: dict[str, Any]) -> Gate:
         cause=GateCause(form.get("cause", 0)),
         begin_revision=form.get("begin_revision", 0),
         open_revision=form.get("open_revision", 0),
+        members_path=form.get("members_path", ""),
     )

@@ -11,6 +11,7 @@ A world is one LMDB environment in a directory of its own; `OWNER_FILE` beside i
     producers     producer                                     row
     sessions      client id                                    row
     dropped       environment u64                              empty: its entries and items are still being removed
+    facts         kind u8, key                                 row
 
 All numbers in keys are big-endian, so that key order is number order. The log is dense and only ever grows at its
 end; a record that holds nothing but outcomes has the same last revision as the one before it.
@@ -26,9 +27,11 @@ from typing import Final, NamedTuple
 
 from env_server.storage.errors import DataLoss
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 DATA_FILE: Final = "data.mdb"
+LOCK_FILE: Final = "lock.mdb"
+"""LMDB's table of readers; made again when it is missing."""
 OWNER_FILE: Final = "owner"
 
 META: Final = "meta"
@@ -39,7 +42,8 @@ ITEMS: Final = "items"
 PRODUCERS: Final = "producers"
 SESSIONS: Final = "sessions"
 DROPPED: Final = "dropped"
-TABLES: Final = (META, LOG, ENVIRONMENTS, ENTRIES, ITEMS, PRODUCERS, SESSIONS, DROPPED)
+FACTS: Final = "facts"
+TABLES: Final = (META, LOG, ENVIRONMENTS, ENTRIES, ITEMS, PRODUCERS, SESSIONS, DROPPED, FACTS)
 
 META_FORMAT: Final = b"format_version"
 """Decimal digits, so that any later version can read it."""
@@ -48,6 +52,8 @@ META_HEAD: Final = b"head"
 """HEAD: revision, record number, next environment number."""
 META_APPLIED: Final = b"applied_through"
 """NUMBER: all changes up to this record are in the state tables."""
+META_ORIGIN: Final = b"restored_from"
+"""JSON of ports.Origin; of a world that began as a copy."""
 
 HEAD: Final = struct.Struct(">QQQ")
 NUMBER: Final = struct.Struct(">Q")
@@ -105,6 +111,16 @@ def entry_key(environment: int, key: str) -> bytes:
 def split_entry_key(key: bytes) -> tuple[int, str]:
     """Environment and key of an entry."""
     return NUMBER.unpack_from(key)[0], key[8:].decode()
+
+
+def fact_key(kind: int, key: str) -> bytes:
+    """Key of a fact."""
+    return bytes((kind,)) + key.encode()
+
+
+def split_fact_key(key: bytes) -> tuple[int, str]:
+    """Kind and key of a fact."""
+    return key[0], key[1:].decode()
 
 
 def item_key(environment: int, key: str, sequence: int) -> bytes:

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from env_server.model.changes import Changes
 from env_server.model.limits import Limits
 from env_server.model.ports import Head, Loaded, StateChunk
 from env_server.storage import layout, rows
+from env_server.storage.copies import copy_environment
 from env_server.storage.errors import StorageClosed
 from env_server.storage.groups import seal_group
 from env_server.storage.lmdb_commit import Committer
@@ -69,6 +71,7 @@ class LmdbCommitLog:
             items=_without(dropped, self._open_stream(self._read_table(rows.decode_items, layout.ITEMS))),
             producers=self._open_stream(self._read_table(rows.decode_producers, layout.PRODUCERS)),
             sessions=self._open_stream(self._read_table(rows.decode_sessions, layout.SESSIONS)),
+            facts=self._open_stream(self._read_table(rows.decode_facts, layout.FACTS)),
             records=self._open_stream(self._replay()),
         )
 
@@ -107,30 +110,48 @@ class LmdbCommitLog:
             DataLoss: a record is damaged.
             StorageClosed: closed.
         """
-        with self._reading:
-            if self._closed:
-                raise StorageClosed(str(self._tables.directory), "read needs an open log")
-            self._readers += 1
-        try:
-            with told_where(self._tables.directory), self._tables.env.begin() as transaction:
-                cursor = transaction.cursor(self._tables[layout.LOG])
-                numbers = transaction.get(layout.META_HEAD, db=self._tables[layout.META])
-                revision = layout.HEAD.unpack(numbers)[0]
-                has_records = cursor.first()
-                base = layout.LOG_HEADER.unpack_from(cursor.value())[2] if has_records else revision
-                check_retained(from_revision, base + 1, revision)
-                if not has_records or not cursor.set_range(layout.log_key(from_revision, 0)):
-                    return []
-                return select(cursor.iternext(), from_revision, bytes_max)
-        finally:
-            with self._reading:
-                self._readers -= 1
-                self._reading.notify_all()
+        with self._open_for("read"), told_where(self._tables.directory), self._tables.env.begin() as transaction:
+            cursor = transaction.cursor(self._tables[layout.LOG])
+            numbers = transaction.get(layout.META_HEAD, db=self._tables[layout.META])
+            revision = layout.HEAD.unpack(numbers)[0]
+            has_records = cursor.first()
+            base = layout.LOG_HEADER.unpack_from(cursor.value())[2] if has_records else revision
+            check_retained(from_revision, base + 1, revision)
+            if not has_records or not cursor.set_range(layout.log_key(from_revision, 0)):
+                return []
+            return select(cursor.iternext(), from_revision, bytes_max)
+
+    def copy_to(self, file: Path) -> None:
+        """Writes the world as of the last commit into a new file; on the disk on return. For a thread of its own.
+
+        Commits and reads go on meanwhile; pages that they free are used again only once the copy is done.
+
+        Raises:
+            Exhausted: STORAGE_QUOTA: the disk has no room for it.
+            StorageClosed: closed.
+            lmdb.Error, OSError: it cannot be written.
+        """
+        with self._open_for("copy_to"):
+            copy_environment(self._tables.env, file, self.storage_bytes())
 
     @property
     def first_revision(self) -> int:
         """See ports.CommitLog."""
         return self._committer.first_revision
+
+    @property
+    def owes_compaction(self) -> bool:
+        """See ports.CommitLog."""
+        return self._committer.owes_compaction
+
+    def retain(self, revision: int | None) -> None:
+        """See ports.CommitLog."""
+        self._committer.trimming.retained = revision
+
+    def compact(self, revision: int) -> None:
+        """See ports.CommitLog."""
+        trimming = self._committer.trimming
+        trimming.compact_below = max(trimming.compact_below, revision)
 
     def storage_bytes(self) -> int:
         """Bytes of the pages that hold data, as of the last commit. Pages freed inside the file do not count."""
@@ -156,6 +177,20 @@ class LmdbCommitLog:
         for stream in self._streams:  # one that was not read to its end still holds a transaction
             stream.close()
         self._tables.close()
+
+    @contextmanager
+    def _open_for(self, what: str) -> Iterator[None]:
+        """Around what needs the log open; `close` waits for it."""
+        with self._reading:
+            if self._closed:
+                raise StorageClosed(str(self._tables.directory), f"{what} needs an open log")
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._reading:
+                self._readers -= 1
+                self._reading.notify_all()
 
     def _open_stream(self, stream: Generator[Any, None, None]) -> Iterator[Any]:
         self._streams.append(stream)

@@ -13,9 +13,10 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Head, Loaded, StateChunk
 from env_server.storage import layout, rows
 from env_server.storage.errors import StorageClosed, StorageInUse
-from env_server.storage.groups import TRIMMED_RECORDS_MAX, Group, seal_group
+from env_server.storage.groups import Group, seal_group
 from env_server.storage.log_reading import check_head, check_retained, replay, select
 from env_server.storage.rows import Pair
+from env_server.storage.trimming import COMPACTED_RECORDS_MAX, TRIMMED_RECORDS_MAX, Trimming
 
 
 class MemoryDisk:
@@ -48,6 +49,7 @@ class MemoryCommitLog:
         self._call: Callable[..., object]
         self._on_durable: Callable[[int], None]
         self._on_fatal: Callable[[BaseException], None]
+        self._trimming = Trimming(limits.log_bytes_max, int(limits.log_age_s * 1e9))
         self._log_keys = sorted(disk.tables[layout.LOG])
         self._log_bytes = sum(map(len, disk.tables[layout.LOG].values()))
 
@@ -80,6 +82,7 @@ class MemoryCommitLog:
             items=rows.decode_items(pairs(layout.ITEMS)),
             producers=rows.decode_producers(pairs(layout.PRODUCERS)),
             sessions=rows.decode_sessions(pairs(layout.SESSIONS)),
+            facts=rows.decode_facts(pairs(layout.FACTS)),
             records=replay(pairs(layout.LOG), self._head),
         )
 
@@ -128,6 +131,19 @@ class MemoryCommitLog:
     def first_revision(self) -> int:
         """See ports.CommitLog."""
         return _first_revision(self._disk)
+
+    @property
+    def owes_compaction(self) -> bool:
+        """See ports.CommitLog."""
+        return bool(self._log_keys) and self._trimming.owes(layout.LOG_KEY.unpack(self._log_keys[0])[0])
+
+    def retain(self, revision: int | None) -> None:
+        """See ports.CommitLog."""
+        self._trimming.retained = revision
+
+    def compact(self, revision: int) -> None:
+        """See ports.CommitLog."""
+        self._trimming.compact_below = max(self._trimming.compact_below, revision)
 
     def storage_bytes(self) -> int:
         """Bytes of all keys and values."""
@@ -194,13 +210,16 @@ class MemoryCommitLog:
             tables[layout.META][layout.META_APPLIED] = layout.NUMBER.pack(chunk.applied_through)
 
     def _trim(self, newest: Group) -> None:
-        log = self._disk.tables[layout.LOG]
-        for key in self._log_keys[:TRIMMED_RECORDS_MAX]:
-            too_old = newest.wall_ns - layout.LOG_HEADER.unpack_from(log[key])[1] > self._limits.log_age_s * 1e9
-            if layout.LOG_KEY.unpack(key)[1] > self._applied_through:
+        log, trimming = self._disk.tables[layout.LOG], self._trimming
+        for count, key in enumerate(self._log_keys[:COMPACTED_RECORDS_MAX]):
+            last_revision, number = layout.LOG_KEY.unpack(key)
+            if not trimming.may_go(last_revision, number, self._applied_through):
                 break
-            if not too_old and self._log_bytes <= self._limits.log_bytes_max:
-                break
+            if not trimming.is_asked(last_revision):
+                wall_ns = layout.LOG_HEADER.unpack_from(log[key])[1]
+                is_due = trimming.is_due(wall_ns, newest.wall_ns, lambda: self._log_bytes)
+                if count >= TRIMMED_RECORDS_MAX or not is_due:
+                    break
             self._log_bytes -= len(log.pop(key))
             self._log_keys.pop(0)
 

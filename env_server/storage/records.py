@@ -11,10 +11,11 @@ from itertools import repeat
 from math import copysign
 from typing import Any, Final, TypeVar
 
+from env_storage.v1.record_pb2 import Fact as FactMessage
 from env_storage.v1.record_pb2 import FrameOutcome, Outcome, Record, RowExtra
 from google.protobuf.message import DecodeError
 
-from env_server.model.changes import Changes, Extra, KeptAnswer, KeptOutcome, Place
+from env_server.model.changes import Changes, Extra, Fact, FactKind, KeptAnswer, KeptOutcome, Place
 from env_server.model.values import KIND_OF, NOTHING, Json, Kind, Nothing, Value
 from env_server.storage.declarations import decode_declaration, encode_declaration
 from env_server.storage.errors import DataLoss
@@ -73,6 +74,8 @@ def encode_record(changes: Changes) -> bytes:
                 for client_id, seq, answer in changes.answers
             ]
         )
+    if changes.facts:
+        record.facts.extend([FactMessage(kind=int(kind), key=key, value=value) for kind, key, value in changes.facts])
     return record.SerializeToString()
 
 
@@ -114,6 +117,9 @@ def _encode_rows(changes: Changes, record: Any) -> None:
                     declaration=b"" if extra.declaration is None else encode_declaration(extra.declaration),
                     changed_fields=extra.changed_fields,
                     stream_items_max=extra.stream_items_max,
+                    lease_id=extra.lease,
+                    depth=extra.depth,
+                    entry_kind=extra.kind,
                 )
                 for row, extra in changes.extras.items()
             ]
@@ -204,7 +210,13 @@ def _decode(record: Any, size_bytes: int) -> Changes:
             declaration=decode_declaration(extra.declaration) if extra.declaration else None,
             changed_fields=tuple(extra.changed_fields),
             stream_items_max=extra.stream_items_max,
+            lease=extra.lease_id,
+            kind=extra.entry_kind,
+            depth=extra.depth,
         )
+    changes.facts = [
+        Fact(FactKind(fact.kind), fact.key, fact.value if fact.HasField("value") else None) for fact in record.facts
+    ]
     changes.outcomes = [
         KeptOutcome(kept.producer, kept.producer_seq, decode_outcome(kept.outcome)) for kept in record.outcomes
     ]

@@ -12,6 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
+from env_server.model.changes import Fact, FactKind
 from env_server.model.entries import Entry, StreamEnds, StreamItem
 from env_server.model.ports import EnvironmentRow, ProducerMark, SessionMark, StateChunk
 from env_server.model.values import KIND_OF, NOTHING, Json, Kind, Nothing, Value
@@ -27,7 +28,7 @@ _Row = TypeVar("_Row")
 SLICE_ROWS: Final = 8192
 
 _ENTRY: Final = struct.Struct("<BBQQQ")
-"""Kind of entry, kind of value, version, created, modified; the value follows."""
+"""Kind of entry, kind of value, version, created, modified; then the lease, if the kind has its flag, and the value."""
 _ENTRY_DOUBLE: Final = struct.Struct("<BBQQQd")
 _ITEM: Final = struct.Struct("<BQ")
 """Kind of value, revision; the value follows."""
@@ -43,6 +44,9 @@ _INT: Final = struct.Struct("<q")
 _DOUBLE: Final = struct.Struct("<d")
 _ENDS: Final = struct.Struct("<QQQ")
 
+_LEASED: Final = 0x80
+"""Flag in the kind of an entry that lives under a lease."""
+_LEASE: Final = struct.Struct("<Q")
 _ENDS_KIND: Final = 255
 """Kind of value of a stream: its ends. Far from the numbers of the contract."""
 _AS_JSON: Final = 0
@@ -84,6 +88,8 @@ def encode_chunk(chunk: StateChunk) -> Iterator[TableWrites]:
     for environments in _slice(chunk.environments):
         bodies = [(layout.number_key(number), row and _environment_body(row)) for number, row in environments]
         yield _sorted(layout.ENVIRONMENTS, bodies)
+    for facts in _slice(chunk.facts):
+        yield _sorted(layout.FACTS, [(layout.fact_key(*name), value) for name, value in facts])
     for sessions in _slice(chunk.sessions):
         yield _sorted(layout.SESSIONS, [(name.encode(), mark and _session_body(mark)) for name, mark in sessions])
 
@@ -116,13 +122,17 @@ def decode_entries(pairs: Iterable[Pair]) -> Iterator[tuple[int, str, Entry]]:
         if _crc(key + body).to_bytes(4, "little") != row[:4]:
             raise _damaged(layout.ENTRIES, key)
         kind, value_kind, version, created, modified = _ENTRY.unpack_from(body)
+        lease = 0
+        if kind & _LEASED:
+            lease = _LEASE.unpack_from(body, _ENTRY.size)[0]
+            kind, body = kind ^ _LEASED, body[_LEASE.size :]
         if value_kind == _DOUBLE_KIND:
-            value: Any = _DOUBLE.unpack_from(body, 26)[0]
+            value: Any = _DOUBLE.unpack_from(body, _ENTRY.size)[0]
         elif value_kind == _ENDS_KIND:
-            value = StreamEnds(*_ENDS.unpack_from(body, 26))
+            value = StreamEnds(*_ENDS.unpack_from(body, _ENTRY.size))
         else:
-            value = _unpack_value(value_kind, body[26:])
-        yield number_of(key)[0], key[8:].decode(), Entry(value, version, created, modified, kind)
+            value = _unpack_value(value_kind, body[_ENTRY.size :])
+        yield number_of(key)[0], key[8:].decode(), Entry(value, version, created, modified, kind, lease)
 
 
 def decode_items(pairs: Iterable[Pair]) -> Iterator[tuple[int, str, StreamItem]]:
@@ -144,6 +154,13 @@ def decode_producers(pairs: Iterable[Pair]) -> Iterator[tuple[str, ProducerMark]
             yield key.decode(), (seq, revision, version)
         else:
             yield key.decode(), (seq, decode_outcome(body[_MARK.size :]), 0)
+
+
+def decode_facts(pairs: Iterable[Pair]) -> Iterator[Fact]:
+    """Facts from their table."""
+    for key, row in pairs:
+        kind, name = layout.split_fact_key(key)
+        yield Fact(FactKind(kind), name, _open_row(layout.FACTS, key, row))
 
 
 def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
@@ -169,8 +186,11 @@ def _encode_entries(entries: list[tuple[tuple[int, str], Entry | None]]) -> list
         if entry is None:
             rows.append((key, None))
             continue
-        value, version, created, modified, kind = entry
-        if type(value) is float:
+        value, version, created, modified, kind, lease = entry
+        if lease:
+            body = pack(kind | _LEASED, _kind_of_state(value), version, created, modified)
+            body += _LEASE.pack(lease) + _pack_state(value)
+        elif type(value) is float:
             body = pack_double(kind, _DOUBLE_KIND, version, created, modified, value)
         elif type(value) is StreamEnds:
             body = pack(kind, _ENDS_KIND, version, created, modified) + _ENDS.pack(*value)
@@ -178,6 +198,14 @@ def _encode_entries(entries: list[tuple[tuple[int, str], Entry | None]]) -> list
             body = pack(kind, KIND_OF[type(value)], version, created, modified) + _pack_value(value)  # type: ignore[arg-type]
         rows.append((key, body))
     return rows
+
+
+def _kind_of_state(value: Any) -> int:
+    return _ENDS_KIND if type(value) is StreamEnds else KIND_OF[type(value)]
+
+
+def _pack_state(value: Any) -> bytes:
+    return _ENDS.pack(*value) if type(value) is StreamEnds else _pack_value(value)
 
 
 def _sorted(table: str, bodies: list[tuple[bytes, bytes | None]]) -> TableWrites:

@@ -7,6 +7,7 @@ from ecumene.client.errors import (
     AlreadyExistsError,
     ErrorDetails,
     Executed,
+    InternalError,
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
@@ -272,3 +273,47 @@ class WrongOwnerError(UnavailableError):
     def owner(self) -> str:
         """Address of the owner, if the server knows it."""
         return self.metadata.get("owner", "")
+
+
+class LeaseNotFoundError(NotFoundError):
+    """There never was a lease with this id."""
+
+
+class SubscriptionNotFoundError(NotFoundError):
+    """The subscription does not exist, or was deleted while it was consumed."""
+
+
+class SnapshotNotFoundError(NotFoundError):
+    """The snapshot does not exist."""
+
+
+class SubscriptionExistsError(AlreadyExistsError):
+    """A subscription of that name exists."""
+
+
+class SnapshotExistsError(AlreadyExistsError):
+    """A snapshot of that name exists."""
+
+
+class ProtectedError(WrongStateError):
+    """The world main, and the root of every world, cannot be deleted."""
+
+
+class SubscriptionLapsedError(OutOfRangeError):
+    """The subscription stayed further behind than its max_lag; seek to go on."""
+
+
+class LeaseQuotaError(ResourceExhaustedError):
+    """The world holds as many leases as it may."""
+
+
+class SubscriptionQuotaError(ResourceExhaustedError):
+    """The world holds as many subscriptions as it may."""
+
+
+class SnapshotQuotaError(ResourceExhaustedError):
+    """The server holds as many snapshots as it may."""
+
+
+class SnapshotDamagedError(InternalError):
+    """What is stored of the snapshot is not what was written; nothing was restored or changed."""

@@ -39,12 +39,15 @@ class Caller(google.protobuf.message.Message):
     """
     producer_seq: builtins.int
     request_id: builtins.str
-    """Optional, instead: a UUID, remembered for a window."""
+    """Optional, instead: a UUID as text. Remembered with its outcome for at most 24 h and within the last 1,000,000; the
+    same id with another request is refused with INVALID_ARGUMENT / REQUEST_ID_REUSED.
+    """
     actor: builtins.str
     """Claim about who acts; recorded with the events."""
     cause: builtins.str
     """Id of the event that led to this."""
     group: builtins.str
+    """Path of the group whose view the call takes, see Hello.groups; empty = none, it sees everything."""
     def __init__(
         self,
         *,
@@ -491,3 +494,127 @@ class MonitorResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["events", b"events", "header", b"header", "synced_revision", b"synced_revision", "through_revision", b"through_revision"]) -> None: ...
 
 Global___MonitorResponse: typing_extensions.TypeAlias = MonitorResponse
+
+@typing.final
+class DescribeKindRequest(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    kind: builtins.str
+    """Empty = all kinds."""
+    def __init__(
+        self,
+        *,
+        kind: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["kind", b"kind"]) -> None: ...
+
+Global___DescribeKindRequest: typing_extensions.TypeAlias = DescribeKindRequest
+
+@typing.final
+class DescribeKindResponse(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KINDS_FIELD_NUMBER: builtins.int
+    @property
+    def kinds(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___KindDescription]:
+        """By name; "basic" among them."""
+
+    def __init__(
+        self,
+        *,
+        kinds: collections.abc.Iterable[Global___KindDescription] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["kinds", b"kinds"]) -> None: ...
+
+Global___DescribeKindResponse: typing_extensions.TypeAlias = DescribeKindResponse
+
+@typing.final
+class KindDescription(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    OPERATIONS_FIELD_NUMBER: builtins.int
+    LISTENERS_FIELD_NUMBER: builtins.int
+    CONCURRENCY_MAX_FIELD_NUMBER: builtins.int
+    kind: builtins.str
+    description: builtins.str
+    """One paragraph for people."""
+    concurrency_max: builtins.int
+    """Operations of one environment that may run at a time; 0 = only the server's bound counts."""
+    @property
+    def operations(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___OperationDescription]: ...
+    @property
+    def listeners(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ListenerDescription]: ...
+    def __init__(
+        self,
+        *,
+        kind: builtins.str = ...,
+        description: builtins.str = ...,
+        operations: collections.abc.Iterable[Global___OperationDescription] | None = ...,
+        listeners: collections.abc.Iterable[Global___ListenerDescription] | None = ...,
+        concurrency_max: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["concurrency_max", b"concurrency_max", "description", b"description", "kind", b"kind", "listeners", b"listeners", "operations", b"operations"]) -> None: ...
+
+Global___KindDescription: typing_extensions.TypeAlias = KindDescription
+
+@typing.final
+class OperationDescription(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    ARGS_SCHEMA_JSON_FIELD_NUMBER: builtins.int
+    RESULT_SCHEMA_JSON_FIELD_NUMBER: builtins.int
+    EXCLUSIVE_FIELD_NUMBER: builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    description: builtins.str
+    args_schema_json: builtins.bytes
+    """JSON schema of the object of arguments."""
+    result_schema_json: builtins.bytes
+    """JSON schema of the result; empty = any JSON value."""
+    exclusive: builtins.bool
+    """True when the operation has its whole environment to itself while it runs."""
+    timeout_ms: builtins.int
+    """0 = the server's default."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        description: builtins.str = ...,
+        args_schema_json: builtins.bytes = ...,
+        result_schema_json: builtins.bytes = ...,
+        exclusive: builtins.bool = ...,
+        timeout_ms: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["args_schema_json", b"args_schema_json", "description", b"description", "exclusive", b"exclusive", "name", b"name", "result_schema_json", b"result_schema_json", "timeout_ms", b"timeout_ms"]) -> None: ...
+
+Global___OperationDescription: typing_extensions.TypeAlias = OperationDescription
+
+@typing.final
+class ListenerDescription(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    DESCRIPTION_FIELD_NUMBER: builtins.int
+    FILTER_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    description: builtins.str
+    @property
+    def filter(self) -> env_api.v1.events_pb2.EventFilter:
+        """Relative to the environment of the kind."""
+
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        description: builtins.str = ...,
+        filter: env_api.v1.events_pb2.EventFilter | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["filter", b"filter"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["description", b"description", "filter", b"filter", "name", b"name"]) -> None: ...
+
+Global___ListenerDescription: typing_extensions.TypeAlias = ListenerDescription

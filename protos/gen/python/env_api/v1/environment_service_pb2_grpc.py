@@ -72,6 +72,11 @@ class EnvironmentServiceStub(object):
                 request_serializer=env__api_dot_v1_dot_environment__service__pb2.TransactRequest.SerializeToString,
                 response_deserializer=env__api_dot_v1_dot_environment__service__pb2.TransactResponse.FromString,
                 _registered_method=True)
+        self.DescribeKind = channel.unary_unary(
+                '/env_api.v1.EnvironmentService/DescribeKind',
+                request_serializer=env__api_dot_v1_dot_environment__service__pb2.DescribeKindRequest.SerializeToString,
+                response_deserializer=env__api_dot_v1_dot_environment__service__pb2.DescribeKindResponse.FromString,
+                _registered_method=True)
         self.Session = channel.stream_stream(
                 '/env_api.v1.EnvironmentService/Session',
                 request_serializer=env__api_dot_v1_dot_session__pb2.SessionRequest.SerializeToString,
@@ -134,6 +139,13 @@ class EnvironmentServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeKind(self, request, context):
+        """What a kind of environment offers: its operations and listeners. Always safe to retry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Session(self, request_iterator, context):
         """Frames of ops and watches on one stream; see session.proto.
         """
@@ -178,6 +190,11 @@ def add_EnvironmentServiceServicer_to_server(servicer, server):
                     servicer.Transact,
                     request_deserializer=env__api_dot_v1_dot_environment__service__pb2.TransactRequest.FromString,
                     response_serializer=env__api_dot_v1_dot_environment__service__pb2.TransactResponse.SerializeToString,
+            ),
+            'DescribeKind': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeKind,
+                    request_deserializer=env__api_dot_v1_dot_environment__service__pb2.DescribeKindRequest.FromString,
+                    response_serializer=env__api_dot_v1_dot_environment__service__pb2.DescribeKindResponse.SerializeToString,
             ),
             'Session': grpc.stream_stream_rpc_method_handler(
                     servicer.Session,
@@ -376,6 +393,33 @@ class EnvironmentService(object):
             '/env_api.v1.EnvironmentService/Transact',
             env__api_dot_v1_dot_environment__service__pb2.TransactRequest.SerializeToString,
             env__api_dot_v1_dot_environment__service__pb2.TransactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeKind(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/env_api.v1.EnvironmentService/DescribeKind',
+            env__api_dot_v1_dot_environment__service__pb2.DescribeKindRequest.SerializeToString,
+            env__api_dot_v1_dot_environment__service__pb2.DescribeKindResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -138,6 +138,22 @@ _EnvironmentServiceTransactType = typing_extensions.TypeVar(
     ],
 )
 
+_EnvironmentServiceDescribeKindType = typing_extensions.TypeVar(
+    '_EnvironmentServiceDescribeKindType',
+    grpc.UnaryUnaryMultiCallable[
+        env_api.v1.environment_service_pb2.DescribeKindRequest,
+        env_api.v1.environment_service_pb2.DescribeKindResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.environment_service_pb2.DescribeKindRequest,
+        env_api.v1.environment_service_pb2.DescribeKindResponse,
+    ],
+    default=grpc.UnaryUnaryMultiCallable[
+        env_api.v1.environment_service_pb2.DescribeKindRequest,
+        env_api.v1.environment_service_pb2.DescribeKindResponse,
+    ],
+)
+
 _EnvironmentServiceSessionType = typing_extensions.TypeVar(
     '_EnvironmentServiceSessionType',
     grpc.StreamStreamMultiCallable[
@@ -154,7 +170,7 @@ _EnvironmentServiceSessionType = typing_extensions.TypeVar(
     ],
 )
 
-class EnvironmentServiceStub(typing.Generic[_EnvironmentServiceRegisterType, _EnvironmentServiceQueryType, _EnvironmentServiceUpdateType, _EnvironmentServiceDeleteType, _EnvironmentServiceMonitorType, _EnvironmentServiceInvokeType, _EnvironmentServiceTransactType, _EnvironmentServiceSessionType]):
+class EnvironmentServiceStub(typing.Generic[_EnvironmentServiceRegisterType, _EnvironmentServiceQueryType, _EnvironmentServiceUpdateType, _EnvironmentServiceDeleteType, _EnvironmentServiceMonitorType, _EnvironmentServiceInvokeType, _EnvironmentServiceTransactType, _EnvironmentServiceDescribeKindType, _EnvironmentServiceSessionType]):
     """Unary calls and session frames enter the same engine at the same point. Unary calls in flight together have no
     order among themselves; a call sent after another was answered sees its effect.
     """
@@ -188,6 +204,10 @@ class EnvironmentServiceStub(typing.Generic[_EnvironmentServiceRegisterType, _En
         grpc.UnaryUnaryMultiCallable[
             env_api.v1.environment_service_pb2.TransactRequest,
             env_api.v1.environment_service_pb2.TransactResponse,
+        ],
+        grpc.UnaryUnaryMultiCallable[
+            env_api.v1.environment_service_pb2.DescribeKindRequest,
+            env_api.v1.environment_service_pb2.DescribeKindResponse,
         ],
         grpc.StreamStreamMultiCallable[
             env_api.v1.session_pb2.SessionRequest,
@@ -225,6 +245,10 @@ class EnvironmentServiceStub(typing.Generic[_EnvironmentServiceRegisterType, _En
             env_api.v1.environment_service_pb2.TransactRequest,
             env_api.v1.environment_service_pb2.TransactResponse,
         ],
+        grpc.aio.UnaryUnaryMultiCallable[
+            env_api.v1.environment_service_pb2.DescribeKindRequest,
+            env_api.v1.environment_service_pb2.DescribeKindResponse,
+        ],
         grpc.aio.StreamStreamMultiCallable[
             env_api.v1.session_pb2.SessionRequest,
             env_api.v1.session_pb2.SessionResponse,
@@ -253,6 +277,9 @@ class EnvironmentServiceStub(typing.Generic[_EnvironmentServiceRegisterType, _En
 
     Transact: _EnvironmentServiceTransactType
     """Writes that commit together. Effect: one revision, or none."""
+
+    DescribeKind: _EnvironmentServiceDescribeKindType
+    """What a kind of environment offers: its operations and listeners. Always safe to retry."""
 
     Session: _EnvironmentServiceSessionType
     """Frames of ops and watches on one stream; see session.proto."""
@@ -285,6 +312,10 @@ EnvironmentServiceAsyncStub: typing_extensions.TypeAlias = EnvironmentServiceStu
     grpc.aio.UnaryUnaryMultiCallable[
         env_api.v1.environment_service_pb2.TransactRequest,
         env_api.v1.environment_service_pb2.TransactResponse,
+    ],
+    grpc.aio.UnaryUnaryMultiCallable[
+        env_api.v1.environment_service_pb2.DescribeKindRequest,
+        env_api.v1.environment_service_pb2.DescribeKindResponse,
     ],
     grpc.aio.StreamStreamMultiCallable[
         env_api.v1.session_pb2.SessionRequest,
@@ -354,6 +385,14 @@ class EnvironmentServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[env_api.v1.environment_service_pb2.TransactResponse, collections.abc.Awaitable[env_api.v1.environment_service_pb2.TransactResponse]]:
         """Writes that commit together. Effect: one revision, or none."""
+
+    @abc.abstractmethod
+    def DescribeKind(
+        self,
+        request: env_api.v1.environment_service_pb2.DescribeKindRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[env_api.v1.environment_service_pb2.DescribeKindResponse, collections.abc.Awaitable[env_api.v1.environment_service_pb2.DescribeKindResponse]]:
+        """What a kind of environment offers: its operations and listeners. Always safe to retry."""
 
     @abc.abstractmethod
     def Session(

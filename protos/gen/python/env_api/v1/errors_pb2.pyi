@@ -46,14 +46,20 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_AGGREGATE_NOT_FOUND: _ErrorReason.ValueType  # 25
     ERROR_REASON_GATE_NOT_FOUND: _ErrorReason.ValueType  # 26
     ERROR_REASON_WATCH_NOT_FOUND: _ErrorReason.ValueType  # 27
+    ERROR_REASON_LEASE_NOT_FOUND: _ErrorReason.ValueType  # 28
+    ERROR_REASON_SUBSCRIPTION_NOT_FOUND: _ErrorReason.ValueType  # 29
+    ERROR_REASON_SNAPSHOT_NOT_FOUND: _ErrorReason.ValueType  # 30
     ERROR_REASON_WORLD_EXISTS: _ErrorReason.ValueType  # 40
     """ALREADY_EXISTS."""
     ERROR_REASON_ENVIRONMENT_EXISTS: _ErrorReason.ValueType  # 41
     ERROR_REASON_ENTRY_EXISTS: _ErrorReason.ValueType  # 42
+    ERROR_REASON_SUBSCRIPTION_EXISTS: _ErrorReason.ValueType  # 43
+    ERROR_REASON_SNAPSHOT_EXISTS: _ErrorReason.ValueType  # 44
     ERROR_REASON_PRECONDITION_FAILED: _ErrorReason.ValueType  # 60
     """ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
     ERROR_REASON_KEYS_HELD: _ErrorReason.ValueType  # 61
     ERROR_REASON_FENCED: _ErrorReason.ValueType  # 62
+    """Another one has taken over; do not retry under the same lease or term."""
     ERROR_REASON_HAS_CHILDREN: _ErrorReason.ValueType  # 80
     """FAILED_PRECONDITION: the state must change first."""
     ERROR_REASON_GATE_CLOSED: _ErrorReason.ValueType  # 81
@@ -65,6 +71,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_OPERATION_REFUSED: _ErrorReason.ValueType  # 87
     """A behaviour refused; the message is its own, metadata "code" its own code."""
     ERROR_REASON_HISTORY_MISMATCH: _ErrorReason.ValueType  # 88
+    ERROR_REASON_PROTECTED: _ErrorReason.ValueType  # 89
+    """The world main, and the root of every world, stay."""
     ERROR_REASON_REVISION_COMPACTED: _ErrorReason.ValueType  # 100
     """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
     still retained); list again and watch from there.
@@ -74,6 +82,10 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_SEQUENCE_PASSED: _ErrorReason.ValueType  # 103
     """A producer's (or session's) number lies below the last one whose outcome is kept. Metadata: last_seq."""
     ERROR_REASON_COUNTER_OVERFLOW: _ErrorReason.ValueType  # 104
+    ERROR_REASON_SUBSCRIPTION_LAPSED: _ErrorReason.ValueType  # 105
+    """The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
+    compacted. Seek to go on.
+    """
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
     """RESOURCE_EXHAUSTED: retry after the delay."""
     ERROR_REASON_STORAGE_QUOTA: _ErrorReason.ValueType  # 121
@@ -81,6 +93,9 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_WATCH_QUOTA: _ErrorReason.ValueType  # 123
     ERROR_REASON_WORLD_QUOTA: _ErrorReason.ValueType  # 124
     ERROR_REASON_PRODUCER_QUOTA: _ErrorReason.ValueType  # 125
+    ERROR_REASON_LEASE_QUOTA: _ErrorReason.ValueType  # 126
+    ERROR_REASON_SUBSCRIPTION_QUOTA: _ErrorReason.ValueType  # 127
+    ERROR_REASON_SNAPSHOT_QUOTA: _ErrorReason.ValueType  # 128
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 140
     """UNAVAILABLE: retry after the delay, here or at the owner."""
     ERROR_REASON_RECOVERING: _ErrorReason.ValueType  # 141
@@ -94,6 +109,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """UNIMPLEMENTED: the contract has the field, this server does not serve it. Metadata: field."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 220
     """INTERNAL: a defect of the server. The incident id is in its log."""
+    ERROR_REASON_SNAPSHOT_DAMAGED: _ErrorReason.ValueType  # 240
+    """DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why an op failed. In a unary call the trailer is a google.rpc.Status with one google.rpc.ErrorInfo whose
@@ -122,14 +139,20 @@ ERROR_REASON_KIND_NOT_FOUND: ErrorReason.ValueType  # 24
 ERROR_REASON_AGGREGATE_NOT_FOUND: ErrorReason.ValueType  # 25
 ERROR_REASON_GATE_NOT_FOUND: ErrorReason.ValueType  # 26
 ERROR_REASON_WATCH_NOT_FOUND: ErrorReason.ValueType  # 27
+ERROR_REASON_LEASE_NOT_FOUND: ErrorReason.ValueType  # 28
+ERROR_REASON_SUBSCRIPTION_NOT_FOUND: ErrorReason.ValueType  # 29
+ERROR_REASON_SNAPSHOT_NOT_FOUND: ErrorReason.ValueType  # 30
 ERROR_REASON_WORLD_EXISTS: ErrorReason.ValueType  # 40
 """ALREADY_EXISTS."""
 ERROR_REASON_ENVIRONMENT_EXISTS: ErrorReason.ValueType  # 41
 ERROR_REASON_ENTRY_EXISTS: ErrorReason.ValueType  # 42
+ERROR_REASON_SUBSCRIPTION_EXISTS: ErrorReason.ValueType  # 43
+ERROR_REASON_SNAPSHOT_EXISTS: ErrorReason.ValueType  # 44
 ERROR_REASON_PRECONDITION_FAILED: ErrorReason.ValueType  # 60
 """ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
 ERROR_REASON_KEYS_HELD: ErrorReason.ValueType  # 61
 ERROR_REASON_FENCED: ErrorReason.ValueType  # 62
+"""Another one has taken over; do not retry under the same lease or term."""
 ERROR_REASON_HAS_CHILDREN: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION: the state must change first."""
 ERROR_REASON_GATE_CLOSED: ErrorReason.ValueType  # 81
@@ -141,6 +164,8 @@ ERROR_REASON_ENTRY_KIND_MISMATCH: ErrorReason.ValueType  # 86
 ERROR_REASON_OPERATION_REFUSED: ErrorReason.ValueType  # 87
 """A behaviour refused; the message is its own, metadata "code" its own code."""
 ERROR_REASON_HISTORY_MISMATCH: ErrorReason.ValueType  # 88
+ERROR_REASON_PROTECTED: ErrorReason.ValueType  # 89
+"""The world main, and the root of every world, stay."""
 ERROR_REASON_REVISION_COMPACTED: ErrorReason.ValueType  # 100
 """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
 still retained); list again and watch from there.
@@ -150,6 +175,10 @@ ERROR_REASON_PAGE_EXPIRED: ErrorReason.ValueType  # 102
 ERROR_REASON_SEQUENCE_PASSED: ErrorReason.ValueType  # 103
 """A producer's (or session's) number lies below the last one whose outcome is kept. Metadata: last_seq."""
 ERROR_REASON_COUNTER_OVERFLOW: ErrorReason.ValueType  # 104
+ERROR_REASON_SUBSCRIPTION_LAPSED: ErrorReason.ValueType  # 105
+"""The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
+compacted. Seek to go on.
+"""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120
 """RESOURCE_EXHAUSTED: retry after the delay."""
 ERROR_REASON_STORAGE_QUOTA: ErrorReason.ValueType  # 121
@@ -157,6 +186,9 @@ ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 122
 ERROR_REASON_WATCH_QUOTA: ErrorReason.ValueType  # 123
 ERROR_REASON_WORLD_QUOTA: ErrorReason.ValueType  # 124
 ERROR_REASON_PRODUCER_QUOTA: ErrorReason.ValueType  # 125
+ERROR_REASON_LEASE_QUOTA: ErrorReason.ValueType  # 126
+ERROR_REASON_SUBSCRIPTION_QUOTA: ErrorReason.ValueType  # 127
+ERROR_REASON_SNAPSHOT_QUOTA: ErrorReason.ValueType  # 128
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 140
 """UNAVAILABLE: retry after the delay, here or at the owner."""
 ERROR_REASON_RECOVERING: ErrorReason.ValueType  # 141
@@ -170,6 +202,8 @@ ERROR_REASON_NOT_SUPPORTED: ErrorReason.ValueType  # 200
 """UNIMPLEMENTED: the contract has the field, this server does not serve it. Metadata: field."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 220
 """INTERNAL: a defect of the server. The incident id is in its log."""
+ERROR_REASON_SNAPSHOT_DAMAGED: ErrorReason.ValueType  # 240
+"""DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason
 
 class _Executed:

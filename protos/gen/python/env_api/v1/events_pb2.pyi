@@ -56,6 +56,18 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_PROXIMITY_LEFT: _EventType.ValueType  # 20
     EVENT_TYPE_INITIAL: _EventType.ValueType  # 21
     """Not a change: a row of the initial state asked for with a watch."""
+    EVENT_TYPE_LISTENER_FAILED: _EventType.ValueType  # 22
+    """Path = the environment whose listener it is, key = the listener's name; the value is a JSON document {"cause",
+    "reason", "message"}. The listener's writes were rolled back; it goes on with the next event.
+    """
+    EVENT_TYPE_LEASE_GRANTED: _EventType.ValueType  # 23
+    """Path = "/", key = the lease's id; the value is a JSON document {"holder", "ttl_ms"}."""
+    EVENT_TYPE_LEASE_ENDED: _EventType.ValueType  # 24
+    """The same, and "why": "expired" or "revoked". What lived under it goes in the revisions that follow."""
+    EVENT_TYPE_SUBSCRIPTION_CHANGED: _EventType.ValueType  # 25
+    """Path = "/", key = the subscription's name; the value is a JSON document {"state", "cursor"} with state "created",
+    "sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
+    """
 
 class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
 
@@ -89,6 +101,18 @@ EVENT_TYPE_PROXIMITY_ENTERED: EventType.ValueType  # 19
 EVENT_TYPE_PROXIMITY_LEFT: EventType.ValueType  # 20
 EVENT_TYPE_INITIAL: EventType.ValueType  # 21
 """Not a change: a row of the initial state asked for with a watch."""
+EVENT_TYPE_LISTENER_FAILED: EventType.ValueType  # 22
+"""Path = the environment whose listener it is, key = the listener's name; the value is a JSON document {"cause",
+"reason", "message"}. The listener's writes were rolled back; it goes on with the next event.
+"""
+EVENT_TYPE_LEASE_GRANTED: EventType.ValueType  # 23
+"""Path = "/", key = the lease's id; the value is a JSON document {"holder", "ttl_ms"}."""
+EVENT_TYPE_LEASE_ENDED: EventType.ValueType  # 24
+"""The same, and "why": "expired" or "revoked". What lived under it goes in the revisions that follow."""
+EVENT_TYPE_SUBSCRIPTION_CHANGED: EventType.ValueType  # 25
+"""Path = "/", key = the subscription's name; the value is a JSON document {"state", "cursor"} with state "created",
+"sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
+"""
 Global___EventType: typing_extensions.TypeAlias = EventType
 
 @typing.final

@@ -6,6 +6,7 @@ Operations: what can be asked of a world, in unary calls and in session frames a
 import builtins
 import collections.abc
 import env_api.v1.errors_pb2
+import env_api.v1.events_pb2
 import env_api.v1.values_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
@@ -36,6 +37,7 @@ class Precondition(google.protobuf.message.Message):
     VALUE_FIELD_NUMBER: builtins.int
     LEASE_OWNER_FIELD_NUMBER: builtins.int
     GATE_GENERATION_FIELD_NUMBER: builtins.int
+    CREATED_REVISION_FIELD_NUMBER: builtins.int
     path: builtins.str
     """In a transaction: the environment and entry to test; empty = those of the op it stands with."""
     key: builtins.str
@@ -43,8 +45,11 @@ class Precondition(google.protobuf.message.Message):
     absent: builtins.bool
     version: builtins.int
     lease_owner: builtins.int
+    """The entry lives under this lease (a lock's holder); else ABORTED / FENCED."""
     gate_generation: builtins.int
     """The environment's gate must be collecting this generation."""
+    created_revision: builtins.int
+    """The entry is the one created at this revision (a lock's fencing token); else ABORTED / FENCED."""
     @property
     def value(self) -> env_api.v1.values_pb2.Value: ...
     def __init__(
@@ -58,10 +63,11 @@ class Precondition(google.protobuf.message.Message):
         value: env_api.v1.values_pb2.Value | None = ...,
         lease_owner: builtins.int = ...,
         gate_generation: builtins.int = ...,
+        created_revision: builtins.int = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["absent", b"absent", "exists", b"exists", "gate_generation", b"gate_generation", "lease_owner", b"lease_owner", "test", b"test", "value", b"value", "version", b"version"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["absent", b"absent", "exists", b"exists", "gate_generation", b"gate_generation", "key", b"key", "lease_owner", b"lease_owner", "path", b"path", "test", b"test", "value", b"value", "version", b"version"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["test", b"test"]) -> typing.Literal["exists", "absent", "version", "value", "lease_owner", "gate_generation"] | None: ...
+    def HasField(self, field_name: typing.Literal["absent", b"absent", "created_revision", b"created_revision", "exists", b"exists", "gate_generation", b"gate_generation", "lease_owner", b"lease_owner", "test", b"test", "value", b"value", "version", b"version"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["absent", b"absent", "created_revision", b"created_revision", "exists", b"exists", "gate_generation", b"gate_generation", "key", b"key", "lease_owner", b"lease_owner", "path", b"path", "test", b"test", "value", b"value", "version", b"version"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["test", b"test"]) -> typing.Literal["exists", "absent", "version", "value", "lease_owner", "gate_generation", "created_revision"] | None: ...
 
 Global___Precondition: typing_extensions.TypeAlias = Precondition
 
@@ -101,6 +107,7 @@ class Register(google.protobuf.message.Message):
     STREAM_ITEMS_MAX_FIELD_NUMBER: builtins.int
     POSITION_FIELD_NUMBER: builtins.int
     LEASE_ID_FIELD_NUMBER: builtins.int
+    GRANTS_FIELD_NUMBER: builtins.int
     if_absent: builtins.bool
     """Succeed without an effect and without a revision when it is there already."""
     kind: builtins.str
@@ -112,6 +119,7 @@ class Register(google.protobuf.message.Message):
     stream_items_max: builtins.int
     """Stream: items kept; 0 = the server's default. Older ones are dropped by the append that exceeds it."""
     lease_id: builtins.int
+    """Entry or environment: the lease that it lives under and goes with; 0 = none. Members need one."""
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     @property
@@ -124,6 +132,10 @@ class Register(google.protobuf.message.Message):
 
     @property
     def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    @property
+    def grants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.values_pb2.Grant]:
+        """Environment: who else may see it, see Hello.groups."""
+
     def __init__(
         self,
         *,
@@ -139,9 +151,10 @@ class Register(google.protobuf.message.Message):
         stream_items_max: builtins.int = ...,
         position: collections.abc.Iterable[builtins.float] | None = ...,
         lease_id: builtins.int = ...,
+        grants: collections.abc.Iterable[env_api.v1.values_pb2.Grant] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "config_json", b"config_json", "entry_kind", b"entry_kind", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "if_absent", b"if_absent", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "position", b"position", "stream_items_max", b"stream_items_max", "value", b"value"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "config_json", b"config_json", "entry_kind", b"entry_kind", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "if_absent", b"if_absent", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "position", b"position", "stream_items_max", b"stream_items_max", "value", b"value"]) -> None: ...
 
 Global___Register: typing_extensions.TypeAlias = Register
 
@@ -241,6 +254,8 @@ class EnvironmentUpdate(google.protobuf.message.Message):
     REMOVE_GATES_FIELD_NUMBER: builtins.int
     BEGIN_GENERATION_FIELD_NUMBER: builtins.int
     OPEN_GATE_FIELD_NUMBER: builtins.int
+    SET_GRANTS_FIELD_NUMBER: builtins.int
+    REMOVE_GRANTS_FIELD_NUMBER: builtins.int
     merge_config_json: builtins.bytes
     """RFC 7396 merge patch on the config."""
     @property
@@ -265,6 +280,12 @@ class EnvironmentUpdate(google.protobuf.message.Message):
     def open_gate(self) -> Global___GateOpen:
         """Opens the gate now, if it is still collecting this generation (else FAILED_PRECONDITION / GATE_CLOSED)."""
 
+    @property
+    def set_grants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.values_pb2.Grant]:
+        """Granted or replaced by group. Taking a grant away ends the watches that rest on it with PERMISSION_DENIED."""
+
+    @property
+    def remove_grants(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
@@ -277,9 +298,11 @@ class EnvironmentUpdate(google.protobuf.message.Message):
         remove_gates: collections.abc.Iterable[builtins.str] | None = ...,
         begin_generation: Global___GateBegin | None = ...,
         open_gate: Global___GateOpen | None = ...,
+        set_grants: collections.abc.Iterable[env_api.v1.values_pb2.Grant] | None = ...,
+        remove_grants: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "open_gate", b"open_gate"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "merge_config_json", b"merge_config_json", "open_gate", b"open_gate", "remove_aggregates", b"remove_aggregates", "remove_gates", b"remove_gates", "remove_labels", b"remove_labels", "set_aggregates", b"set_aggregates", "set_gates", b"set_gates", "set_labels", b"set_labels"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "merge_config_json", b"merge_config_json", "open_gate", b"open_gate", "remove_aggregates", b"remove_aggregates", "remove_gates", b"remove_gates", "remove_grants", b"remove_grants", "remove_labels", b"remove_labels", "set_aggregates", b"set_aggregates", "set_gates", b"set_gates", "set_grants", b"set_grants", "set_labels", b"set_labels"]) -> None: ...
 
 Global___EnvironmentUpdate: typing_extensions.TypeAlias = EnvironmentUpdate
 
@@ -351,6 +374,35 @@ class Delete(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["if_present", b"if_present", "recursive", b"recursive"]) -> None: ...
 
 Global___Delete: typing_extensions.TypeAlias = Delete
+
+@typing.final
+class Acknowledge(google.protobuf.message.Message):
+    """Moves a subscription's cursor: everything up to `revision` has been dealt with. Takes no revision and makes no event, but
+    commits like a write: in a transaction together with the effects, which are then applied exactly once.
+    A revision at or below the cursor changes nothing. Fails with ABORTED / FENCED when the term is not the consumer's
+    current one, OUT_OF_RANGE / SUBSCRIPTION_LAPSED when the subscription has lapsed.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: builtins.int
+    TERM_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    subscription: builtins.str
+    term: builtins.int
+    """From the assignment under which the events were delivered."""
+    revision: builtins.int
+    """At most the last one delivered."""
+    def __init__(
+        self,
+        *,
+        subscription: builtins.str = ...,
+        term: builtins.int = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["revision", b"revision", "subscription", b"subscription", "term", b"term"]) -> None: ...
+
+Global___Acknowledge: typing_extensions.TypeAlias = Acknowledge
 
 @typing.final
 class Query(google.protobuf.message.Message):
@@ -552,14 +604,19 @@ Global___Nearby: typing_extensions.TypeAlias = Nearby
 
 @typing.final
 class ReadPast(google.protobuf.message.Message):
+    """From the retained log; a from_revision below it is raised to it, and the answer says so."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     FROM_REVISION_FIELD_NUMBER: builtins.int
     TO_REVISION_FIELD_NUMBER: builtins.int
     LIMIT_FIELD_NUMBER: builtins.int
     from_revision: builtins.int
+    """Inclusive; 0 = the oldest retained."""
     to_revision: builtins.int
+    """Inclusive; 0 = the current one."""
     limit: builtins.int
+    """0 = 1,000; at most 10,000."""
     def __init__(
         self,
         *,
@@ -611,6 +668,7 @@ class Write(google.protobuf.message.Message):
     REGISTER_FIELD_NUMBER: builtins.int
     UPDATE_FIELD_NUMBER: builtins.int
     DELETE_FIELD_NUMBER: builtins.int
+    ACKNOWLEDGE_FIELD_NUMBER: builtins.int
     PRECONDITIONS_FIELD_NUMBER: builtins.int
     path: builtins.str
     key: builtins.str
@@ -621,6 +679,10 @@ class Write(google.protobuf.message.Message):
     @property
     def delete(self) -> Global___Delete: ...
     @property
+    def acknowledge(self) -> Global___Acknowledge:
+        """Needs neither path nor key."""
+
+    @property
     def preconditions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Precondition]: ...
     def __init__(
         self,
@@ -630,11 +692,12 @@ class Write(google.protobuf.message.Message):
         register: Global___Register | None = ...,
         update: Global___Update | None = ...,
         delete: Global___Delete | None = ...,
+        acknowledge: Global___Acknowledge | None = ...,
         preconditions: collections.abc.Iterable[Global___Precondition] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["action", b"action", "delete", b"delete", "register", b"register", "update", b"update"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["action", b"action", "delete", b"delete", "key", b"key", "path", b"path", "preconditions", b"preconditions", "register", b"register", "update", b"update"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["register", "update", "delete"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "register", b"register", "update", b"update"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "key", b"key", "path", b"path", "preconditions", b"preconditions", "register", b"register", "update", b"update"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["register", "update", "delete", "acknowledge"] | None: ...
 
 Global___Write: typing_extensions.TypeAlias = Write
 
@@ -653,7 +716,9 @@ class Transact(google.protobuf.message.Message):
     def writes(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Write]: ...
     @property
     def otherwise(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Write]:
-        """Taken instead when a precondition of the list above fails; empty = the transaction is ABORTED."""
+        """Taken instead when a precondition of the list above fails; empty = the transaction is ABORTED. The writes' own
+        preconditions must hold in either branch.
+        """
 
     def __init__(
         self,
@@ -769,6 +834,74 @@ class StreamPage(google.protobuf.message.Message):
 Global___StreamPage: typing_extensions.TypeAlias = StreamPage
 
 @typing.final
+class PastPage(google.protobuf.message.Message):
+    """What happened to an entry, oldest first."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: builtins.int
+    FIRST_RETAINED_REVISION_FIELD_NUMBER: builtins.int
+    NEXT_REVISION_FIELD_NUMBER: builtins.int
+    first_retained_revision: builtins.int
+    """The log reaches back to here: what happened before is not known."""
+    next_revision: builtins.int
+    """Ask again from here for the rest; 0 = there is no more."""
+    @property
+    def values(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___PastValue]: ...
+    def __init__(
+        self,
+        *,
+        values: collections.abc.Iterable[Global___PastValue] | None = ...,
+        first_retained_revision: builtins.int = ...,
+        next_revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["first_retained_revision", b"first_retained_revision", "next_revision", b"next_revision", "values", b"values"]) -> None: ...
+
+Global___PastPage: typing_extensions.TypeAlias = PastPage
+
+@typing.final
+class PastValue(google.protobuf.message.Message):
+    """One change of an entry: the event without what the question has said already."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    VALUE_FIELD_NUMBER: builtins.int
+    VERSION_FIELD_NUMBER: builtins.int
+    ACTOR_FIELD_NUMBER: builtins.int
+    CAUSE_FIELD_NUMBER: builtins.int
+    PRODUCER_FIELD_NUMBER: builtins.int
+    WALL_TIME_NS_FIELD_NUMBER: builtins.int
+    revision: builtins.int
+    type: env_api.v1.events_pb2.EventType.ValueType
+    version: builtins.int
+    actor: builtins.str
+    cause: builtins.str
+    producer: builtins.str
+    wall_time_ns: builtins.int
+    @property
+    def value(self) -> env_api.v1.values_pb2.Value:
+        """The value after it, or the appended item; unset after a deletion."""
+
+    def __init__(
+        self,
+        *,
+        revision: builtins.int = ...,
+        type: env_api.v1.events_pb2.EventType.ValueType = ...,
+        value: env_api.v1.values_pb2.Value | None = ...,
+        version: builtins.int = ...,
+        actor: builtins.str = ...,
+        cause: builtins.str = ...,
+        producer: builtins.str = ...,
+        wall_time_ns: builtins.int = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "producer", b"producer", "revision", b"revision", "type", b"type", "value", b"value", "version", b"version", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+
+Global___PastValue: typing_extensions.TypeAlias = PastValue
+
+@typing.final
 class AggregateValues(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -798,6 +931,7 @@ class QueryResult(google.protobuf.message.Message):
     ENVIRONMENTS_FIELD_NUMBER: builtins.int
     AGGREGATES_FIELD_NUMBER: builtins.int
     STREAM_FIELD_NUMBER: builtins.int
+    PAST_FIELD_NUMBER: builtins.int
     @property
     def entry(self) -> env_api.v1.values_pb2.Entry: ...
     @property
@@ -810,6 +944,8 @@ class QueryResult(google.protobuf.message.Message):
     def aggregates(self) -> Global___AggregateValues: ...
     @property
     def stream(self) -> Global___StreamPage: ...
+    @property
+    def past(self) -> Global___PastPage: ...
     def __init__(
         self,
         *,
@@ -819,10 +955,11 @@ class QueryResult(google.protobuf.message.Message):
         environments: Global___EnvironmentPage | None = ...,
         aggregates: Global___AggregateValues | None = ...,
         stream: Global___StreamPage | None = ...,
+        past: Global___PastPage | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "stream", b"stream"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "stream", b"stream"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["answer", b"answer"]) -> typing.Literal["entry", "environment", "entries", "environments", "aggregates", "stream"] | None: ...
+    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "past", b"past", "stream", b"stream"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "past", b"past", "stream", b"stream"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["answer", b"answer"]) -> typing.Literal["entry", "environment", "entries", "environments", "aggregates", "stream", "past"] | None: ...
 
 Global___QueryResult: typing_extensions.TypeAlias = QueryResult
 

@@ -71,6 +71,7 @@ class SessionRequest(google.protobuf.message.Message):
     CREDIT_FIELD_NUMBER: builtins.int
     CANCEL_FIELD_NUMBER: builtins.int
     PING_FIELD_NUMBER: builtins.int
+    KEEP_ALIVE_FIELD_NUMBER: builtins.int
     @property
     def hello(self) -> Global___Hello: ...
     @property
@@ -85,6 +86,8 @@ class SessionRequest(google.protobuf.message.Message):
     def cancel(self) -> Global___WatchCancel: ...
     @property
     def ping(self) -> Global___Ping: ...
+    @property
+    def keep_alive(self) -> Global___LeaseKeepAlive: ...
     def __init__(
         self,
         *,
@@ -95,10 +98,11 @@ class SessionRequest(google.protobuf.message.Message):
         credit: Global___WatchCredit | None = ...,
         cancel: Global___WatchCancel | None = ...,
         ping: Global___Ping | None = ...,
+        keep_alive: Global___LeaseKeepAlive | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "credit", b"credit", "frame", b"frame", "hello", b"hello", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "credit", b"credit", "frame", b"frame", "hello", b"hello", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["request", b"request"]) -> typing.Literal["hello", "frame", "acknowledge", "watch", "credit", "cancel", "ping"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["request", b"request"]) -> typing.Literal["hello", "frame", "acknowledge", "watch", "credit", "cancel", "ping", "keep_alive"] | None: ...
 
 Global___SessionRequest: typing_extensions.TypeAlias = SessionRequest
 
@@ -113,6 +117,7 @@ class SessionResponse(google.protobuf.message.Message):
     GO_AWAY_FIELD_NUMBER: builtins.int
     PONG_FIELD_NUMBER: builtins.int
     ERROR_FIELD_NUMBER: builtins.int
+    LEASES_KEPT_FIELD_NUMBER: builtins.int
     @property
     def welcome(self) -> Global___Welcome: ...
     @property
@@ -129,6 +134,8 @@ class SessionResponse(google.protobuf.message.Message):
     def error(self) -> env_api.v1.errors_pb2.Error:
         """A message that could not be understood or placed; the stream goes on."""
 
+    @property
+    def leases_kept(self) -> Global___LeasesKept: ...
     def __init__(
         self,
         *,
@@ -139,10 +146,11 @@ class SessionResponse(google.protobuf.message.Message):
         go_away: Global___GoAway | None = ...,
         pong: Global___Pong | None = ...,
         error: env_api.v1.errors_pb2.Error | None = ...,
+        leases_kept: Global___LeasesKept | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["answer", b"answer", "error", b"error", "events", b"events", "go_away", b"go_away", "pong", b"pong", "response", b"response", "watch_ended", b"watch_ended", "welcome", b"welcome"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["answer", b"answer", "error", b"error", "events", b"events", "go_away", b"go_away", "pong", b"pong", "response", b"response", "watch_ended", b"watch_ended", "welcome", b"welcome"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["response", b"response"]) -> typing.Literal["welcome", "answer", "events", "watch_ended", "go_away", "pong", "error"] | None: ...
+    def HasField(self, field_name: typing.Literal["answer", b"answer", "error", b"error", "events", b"events", "go_away", b"go_away", "leases_kept", b"leases_kept", "pong", b"pong", "response", b"response", "watch_ended", b"watch_ended", "welcome", b"welcome"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["answer", b"answer", "error", b"error", "events", b"events", "go_away", b"go_away", "leases_kept", b"leases_kept", "pong", b"pong", "response", b"response", "watch_ended", b"watch_ended", "welcome", b"welcome"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["response", b"response"]) -> typing.Literal["welcome", "answer", "events", "watch_ended", "go_away", "pong", "error", "leases_kept"] | None: ...
 
 Global___SessionResponse: typing_extensions.TypeAlias = SessionResponse
 
@@ -169,7 +177,11 @@ class Hello(google.protobuf.message.Message):
     """For people: name and version of the client."""
     @property
     def groups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Groups whose view this session may take; each op and each watch then names one."""
+        """Paths of the group environments whose view this session may take; each op and each watch then names one, else
+        PERMISSION_DENIED. A group sees its own subtree; its ancestors themselves, with their entries, aggregates and events,
+        but not what else lies below them; and what grants it access. It may write in its subtree and where WRITE is granted.
+        Empty = this session sees everything.
+        """
 
     def __init__(
         self,
@@ -246,6 +258,7 @@ class Op(google.protobuf.message.Message):
     DELETE_FIELD_NUMBER: builtins.int
     INVOKE_FIELD_NUMBER: builtins.int
     TRANSACT_FIELD_NUMBER: builtins.int
+    ACKNOWLEDGE_FIELD_NUMBER: builtins.int
     PRECONDITIONS_FIELD_NUMBER: builtins.int
     path: builtins.int
     """Index into the frame's path table. A transact needs none: its writes have paths of their own."""
@@ -275,6 +288,10 @@ class Op(google.protobuf.message.Message):
     @property
     def transact(self) -> env_api.v1.operations_pb2.Transact: ...
     @property
+    def acknowledge(self) -> env_api.v1.operations_pb2.Acknowledge:
+        """Needs neither path nor key."""
+
+    @property
     def preconditions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.operations_pb2.Precondition]: ...
     def __init__(
         self,
@@ -296,11 +313,12 @@ class Op(google.protobuf.message.Message):
         delete: env_api.v1.operations_pb2.Delete | None = ...,
         invoke: env_api.v1.operations_pb2.Invoke | None = ...,
         transact: env_api.v1.operations_pb2.Transact | None = ...,
+        acknowledge: env_api.v1.operations_pb2.Acknowledge | None = ...,
         preconditions: collections.abc.Iterable[env_api.v1.operations_pb2.Precondition] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "key", b"key", "path", b"path", "preconditions", b"preconditions", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["set_null", "set_bool", "set_int", "set_double", "set_string", "set_bytes", "set_json", "add_int", "add_double", "register", "query", "update", "delete", "invoke", "transact"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "key", b"key", "path", b"path", "preconditions", b"preconditions", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["set_null", "set_bool", "set_int", "set_double", "set_string", "set_bytes", "set_json", "add_int", "add_double", "register", "query", "update", "delete", "invoke", "transact", "acknowledge"] | None: ...
 
 Global___Op: typing_extensions.TypeAlias = Op
 
@@ -319,10 +337,15 @@ class SetBlock(google.protobuf.message.Message):
     STRINGS_FIELD_NUMBER: builtins.int
     JSON_FIELD_NUMBER: builtins.int
     ADD_FIELD_NUMBER: builtins.int
+    JOIN_LEASE_ID_FIELD_NUMBER: builtins.int
     path: builtins.int
     """Index into the frame's path table."""
     add: builtins.bool
     """Increment counters instead of setting values (ints and doubles only)."""
+    join_lease_id: builtins.int
+    """Register the keys as members under this lease, with these values, instead of setting values; a member that is there
+    under the same lease already is left as it is. 0 = not.
+    """
     @property
     def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
@@ -345,8 +368,9 @@ class SetBlock(google.protobuf.message.Message):
         strings: collections.abc.Iterable[builtins.str] | None = ...,
         json: collections.abc.Iterable[builtins.bytes] | None = ...,
         add: builtins.bool = ...,
+        join_lease_id: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["add", b"add", "doubles", b"doubles", "ints", b"ints", "json", b"json", "keys", b"keys", "path", b"path", "strings", b"strings"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["add", b"add", "doubles", b"doubles", "ints", b"ints", "join_lease_id", b"join_lease_id", "json", b"json", "keys", b"keys", "path", b"path", "strings", b"strings"]) -> None: ...
 
 Global___SetBlock: typing_extensions.TypeAlias = SetBlock
 
@@ -677,3 +701,45 @@ class Pong(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["revision", b"revision", "token", b"token"]) -> None: ...
 
 Global___Pong: typing_extensions.TypeAlias = Pong
+
+@typing.final
+class LeaseKeepAlive(google.protobuf.message.Message):
+    """Gives each lease its full time again. Answered by LeasesKept, in order, when it has been done."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    LEASE_IDS_FIELD_NUMBER: builtins.int
+    @property
+    def lease_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        lease_ids: collections.abc.Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["lease_ids", b"lease_ids"]) -> None: ...
+
+Global___LeaseKeepAlive: typing_extensions.TypeAlias = LeaseKeepAlive
+
+@typing.final
+class LeasesKept(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    LEASE_IDS_FIELD_NUMBER: builtins.int
+    ENDED_FIELD_NUMBER: builtins.int
+    @property
+    def lease_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Those of the request that live."""
+
+    @property
+    def ended(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Those that have ended, or never were."""
+
+    def __init__(
+        self,
+        *,
+        lease_ids: collections.abc.Iterable[builtins.int] | None = ...,
+        ended: collections.abc.Iterable[builtins.int] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["ended", b"ended", "lease_ids", b"lease_ids"]) -> None: ...
+
+Global___LeasesKept: typing_extensions.TypeAlias = LeasesKept

@@ -32,6 +32,10 @@ class _EntryKindEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """Holds an int64 or a double, changed only by increments."""
     ENTRY_KIND_STREAM: _EntryKind.ValueType  # 3
     """Append-only items with a dense sequence number from 1 and a retention bound."""
+    ENTRY_KIND_MEMBER: _EntryKind.ValueType  # 4
+    """Somebody's presence, always under a lease; its key is who, its value what they tell about themselves. Registering
+    it is MEMBER_JOINED, deleting it MEMBER_LEFT, the end of its lease MEMBER_EXPIRED; setting its value ENTRY_SET.
+    """
 
 class EntryKind(_EntryKind, metaclass=_EntryKindEnumTypeWrapper):
     """What an entry is; fixed when it is created."""
@@ -43,7 +47,33 @@ ENTRY_KIND_COUNTER: EntryKind.ValueType  # 2
 """Holds an int64 or a double, changed only by increments."""
 ENTRY_KIND_STREAM: EntryKind.ValueType  # 3
 """Append-only items with a dense sequence number from 1 and a retention bound."""
+ENTRY_KIND_MEMBER: EntryKind.ValueType  # 4
+"""Somebody's presence, always under a lease; its key is who, its value what they tell about themselves. Registering
+it is MEMBER_JOINED, deleting it MEMBER_LEFT, the end of its lease MEMBER_EXPIRED; setting its value ENTRY_SET.
+"""
 Global___EntryKind: typing_extensions.TypeAlias = EntryKind
+
+class _Access:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _AccessEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_Access.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    ACCESS_UNSPECIFIED: _Access.ValueType  # 0
+    ACCESS_READ: _Access.ValueType  # 1
+    """Query and watch."""
+    ACCESS_WRITE: _Access.ValueType  # 2
+    """Everything."""
+
+class Access(_Access, metaclass=_AccessEnumTypeWrapper):
+    """What a group may do in an environment and all below it, beyond its own subtree and its ancestors."""
+
+ACCESS_UNSPECIFIED: Access.ValueType  # 0
+ACCESS_READ: Access.ValueType  # 1
+"""Query and watch."""
+ACCESS_WRITE: Access.ValueType  # 2
+"""Everything."""
+Global___Access: typing_extensions.TypeAlias = Access
 
 class _AggregateFunction:
     ValueType = typing.NewType("ValueType", builtins.int)
@@ -274,6 +304,8 @@ class Environment(google.protobuf.message.Message):
     MODIFY_REVISION_FIELD_NUMBER: builtins.int
     ENTRY_COUNT_FIELD_NUMBER: builtins.int
     CHILD_COUNT_FIELD_NUMBER: builtins.int
+    GRANTS_FIELD_NUMBER: builtins.int
+    LEASE_ID_FIELD_NUMBER: builtins.int
     path: builtins.str
     kind: builtins.str
     """"basic", or the name of a behaviour installed on the server."""
@@ -286,12 +318,16 @@ class Environment(google.protobuf.message.Message):
     modify_revision: builtins.int
     entry_count: builtins.int
     child_count: builtins.int
+    lease_id: builtins.int
+    """Lease that the environment lives under; 0 = none."""
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     @property
     def aggregates(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Aggregate]: ...
     @property
     def gates(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GateState]: ...
+    @property
+    def grants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Grant]: ...
     def __init__(
         self,
         *,
@@ -307,10 +343,31 @@ class Environment(google.protobuf.message.Message):
         modify_revision: builtins.int = ...,
         entry_count: builtins.int = ...,
         child_count: builtins.int = ...,
+        grants: collections.abc.Iterable[Global___Grant] | None = ...,
+        lease_id: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "child_count", b"child_count", "config_json", b"config_json", "create_revision", b"create_revision", "entry_count", b"entry_count", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "kind", b"kind", "labels", b"labels", "modify_revision", b"modify_revision", "path", b"path", "version", b"version"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "child_count", b"child_count", "config_json", b"config_json", "create_revision", b"create_revision", "entry_count", b"entry_count", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "modify_revision", b"modify_revision", "path", b"path", "version", b"version"]) -> None: ...
 
 Global___Environment: typing_extensions.TypeAlias = Environment
+
+@typing.final
+class Grant(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: builtins.int
+    ACCESS_FIELD_NUMBER: builtins.int
+    group: builtins.str
+    """Path of the group's environment; "*" = every group."""
+    access: Global___Access.ValueType
+    def __init__(
+        self,
+        *,
+        group: builtins.str = ...,
+        access: Global___Access.ValueType = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["access", b"access", "group", b"group"]) -> None: ...
+
+Global___Grant: typing_extensions.TypeAlias = Grant
 
 @typing.final
 class Aggregate(google.protobuf.message.Message):
@@ -404,6 +461,7 @@ class Gate(google.protobuf.message.Message):
     COUNT_TARGET_FIELD_NUMBER: builtins.int
     DEADLINE_MS_FIELD_NUMBER: builtins.int
     ALL_LIVE_MEMBERS_FIELD_NUMBER: builtins.int
+    MEMBERS_PATH_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Same rules as an entry key. An environment holds at most one gate in this version."""
     count_target: builtins.int
@@ -413,7 +471,12 @@ class Gate(google.protobuf.message.Message):
     After a restart of the server the full time is given again.
     """
     all_live_members: builtins.bool
-    """Opens when every live member has reported (needs leases)."""
+    """Opens when every live member of members_path has an entry here, under the member's key, written since the
+    generation began. Who leaves or expires is no longer waited for, who joins while it collects is; without any
+    member it does not open. Beside a count_target: whichever comes first.
+    """
+    members_path: builtins.str
+    """Another environment, whose MEMBER entries are meant. Required with all_live_members, and it must exist."""
     def __init__(
         self,
         *,
@@ -421,8 +484,9 @@ class Gate(google.protobuf.message.Message):
         count_target: builtins.int = ...,
         deadline_ms: builtins.int = ...,
         all_live_members: builtins.bool = ...,
+        members_path: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["all_live_members", b"all_live_members", "count_target", b"count_target", "deadline_ms", b"deadline_ms", "name", b"name"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["all_live_members", b"all_live_members", "count_target", b"count_target", "deadline_ms", b"deadline_ms", "members_path", b"members_path", "name", b"name"]) -> None: ...
 
 Global___Gate: typing_extensions.TypeAlias = Gate
 

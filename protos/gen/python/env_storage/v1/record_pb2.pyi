@@ -52,6 +52,7 @@ class Record(google.protobuf.message.Message):
     EXTRAS_FIELD_NUMBER: builtins.int
     OUTCOMES_FIELD_NUMBER: builtins.int
     FRAMES_FIELD_NUMBER: builtins.int
+    FACTS_FIELD_NUMBER: builtins.int
     format: builtins.int
     """Version of this format."""
     number: builtins.int
@@ -122,6 +123,10 @@ class Record(google.protobuf.message.Message):
 
     @property
     def frames(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___FrameOutcome]: ...
+    @property
+    def facts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """State that is no entry; of several facts with one name the last counts."""
+
     def __init__(
         self,
         *,
@@ -153,8 +158,9 @@ class Record(google.protobuf.message.Message):
         extras: collections.abc.Iterable[Global___RowExtra] | None = ...,
         outcomes: collections.abc.Iterable[Global___Outcome] | None = ...,
         frames: collections.abc.Iterable[Global___FrameOutcome] | None = ...,
+        facts: collections.abc.Iterable[Global___Fact] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___Record: typing_extensions.TypeAlias = Record
 
@@ -168,11 +174,20 @@ class RowExtra(google.protobuf.message.Message):
     DECLARATION_FIELD_NUMBER: builtins.int
     CHANGED_FIELDS_FIELD_NUMBER: builtins.int
     STREAM_ITEMS_MAX_FIELD_NUMBER: builtins.int
+    LEASE_ID_FIELD_NUMBER: builtins.int
+    DEPTH_FIELD_NUMBER: builtins.int
+    ENTRY_KIND_FIELD_NUMBER: builtins.int
     row: builtins.int
     declaration: builtins.bytes
     """Environment rows: the declaration after the change, in the storage's own JSON form."""
     stream_items_max: builtins.int
     """Stream rows: items kept at most, when this row created the stream."""
+    lease_id: builtins.int
+    """Rows that registered something under a lease."""
+    depth: builtins.int
+    """Rows written by a listener: length of the chain of listeners behind them."""
+    entry_kind: builtins.int
+    """Entry rows that registered something else than a value: its env_api.v1.EntryKind."""
     @property
     def changed_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
@@ -182,8 +197,11 @@ class RowExtra(google.protobuf.message.Message):
         declaration: builtins.bytes = ...,
         changed_fields: collections.abc.Iterable[builtins.str] | None = ...,
         stream_items_max: builtins.int = ...,
+        lease_id: builtins.int = ...,
+        depth: builtins.int = ...,
+        entry_kind: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["changed_fields", b"changed_fields", "declaration", b"declaration", "row", b"row", "stream_items_max", b"stream_items_max"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["changed_fields", b"changed_fields", "declaration", b"declaration", "depth", b"depth", "entry_kind", b"entry_kind", "lease_id", b"lease_id", "row", b"row", "stream_items_max", b"stream_items_max"]) -> None: ...
 
 Global___RowExtra: typing_extensions.TypeAlias = RowExtra
 
@@ -232,3 +250,29 @@ class FrameOutcome(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["answer", b"answer", "client_id", b"client_id", "seq", b"seq"]) -> None: ...
 
 Global___FrameOutcome: typing_extensions.TypeAlias = FrameOutcome
+
+@typing.final
+class Fact(google.protobuf.message.Message):
+    """One fact: a lease, a subscription, a listener's cursor, a request id."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    VALUE_FIELD_NUMBER: builtins.int
+    kind: builtins.int
+    key: builtins.str
+    value: builtins.bytes
+    """In the facet's own form; unset = the fact is no more."""
+    def __init__(
+        self,
+        *,
+        kind: builtins.int = ...,
+        key: builtins.str = ...,
+        value: builtins.bytes | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_value", b"_value", "value", b"value"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_value", b"_value", "key", b"key", "kind", b"kind", "value", b"value"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_value", b"_value"]) -> typing.Literal["value"] | None: ...
+
+Global___Fact: typing_extensions.TypeAlias = Fact
