@@ -9,7 +9,7 @@ import pytest
 
 from env_server.model.entries import COUNTER, STREAM
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
-from env_server.model.errors import NotSupported, PreconditionFailed, Reason, WorldError
+from env_server.model.errors import PreconditionFailed, Reason, WorldError
 from env_server.model.frames import Transacted
 from env_server.model.operations import (
     BeginGeneration,
@@ -196,8 +196,37 @@ def test_limits_of_a_transaction_are_exact(stand: Stand) -> None:
     assert error.reason is Reason.LIMIT_EXCEEDED
     assert error.metadata == {"limit": "transaction_ops_max", "max": "128", "actual": "129"}
     assert stand.value("/w", "counter") == 133
-    otherwise = Op("/", "", Code.TRANSACT, Transact((), (writes[0],), (writes[0],)))
-    assert isinstance(stand.do(otherwise).error, NotSupported)
+    otherwise = Transact((Precondition(ConditionTest.EXISTS, path="/w"),), (writes[0],), (*writes, writes[0]))
+    assert stand.do(Op("/", "", Code.TRANSACT, otherwise)).error.reason is Reason.LIMIT_EXCEEDED
+
+
+def test_the_else_branch_is_taken_when_a_precondition_of_the_transaction_fails(stand: Stand) -> None:
+    absent = (Precondition(ConditionTest.ABSENT, path="/w", key="lock"),)
+    asked = Transact(absent, (Write("/w", "lock", Code.SET, "mine"),), (Write("/w", "refused", Code.ADD, 1),))
+    first = stand.done(Op("/", "", Code.TRANSACT, asked))[0]
+    second = stand.done(Op("/", "", Code.TRANSACT, asked))[0]
+    assert isinstance(first, Transacted) and isinstance(second, Transacted)
+    assert (first.otherwise, second.otherwise) == (False, True)
+    assert second.revision == first.revision + 1
+    assert stand.value("/w", "refused") == 1
+
+
+def test_a_failing_else_branch_rolls_back_like_any(stand: Stand) -> None:
+    failing = (Precondition(ConditionTest.EXISTS, path="/w", key="nothing"),)
+    otherwise = (Write("/w", "a", Code.SET, 1), Write("/w", "nothing", Code.DELETE_ENTRY, Delete()))
+    before = stand.world.revision
+    error = stand.do(Op("/", "", Code.TRANSACT, Transact(failing, (Write("/w", "b", Code.SET, 1),), otherwise))).error
+    assert (error.reason, error.metadata["write"]) == (Reason.ENTRY_NOT_FOUND, "1")
+    assert stand.world.revision == before
+    assert stand.value("/w", "a") is NOTHING
+
+
+def test_a_write_whose_own_precondition_fails_takes_no_else_branch(stand: Stand) -> None:
+    guarded = Write("/w", "a", Code.SET, 1, (Precondition(ConditionTest.VERSION, 9),))
+    holds = (Precondition(ConditionTest.EXISTS, path="/w"),)
+    asked = Transact(holds, (guarded,), (Write("/w", "b", Code.SET, 1),))
+    assert stand.do(Op("/", "", Code.TRANSACT, asked)).error.reason is Reason.PRECONDITION_FAILED
+    assert stand.value("/w", "b") is NOTHING
 
 
 def test_a_gate_filled_by_an_environment_that_the_same_transaction_deletes_does_not_open(stand: Stand) -> None:

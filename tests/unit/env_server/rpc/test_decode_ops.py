@@ -11,6 +11,7 @@ from env_server.model.entries import COUNTER, STREAM, VALUE
 from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
 from env_server.model.limits import Limits
 from env_server.model.operations import (
+    Acknowledge,
     Code,
     Delete,
     Get,
@@ -29,6 +30,7 @@ from env_server.model.operations import (
 from env_server.model.operations import Test as Condition
 from env_server.model.values import NOTHING, Json
 from env_server.rpc.decode_ops import (
+    decode_acknowledge,
     decode_delete,
     decode_invoke,
     decode_preconditions,
@@ -36,6 +38,7 @@ from env_server.rpc.decode_ops import (
     decode_register,
     decode_transact,
     decode_update,
+    decode_write,
 )
 
 LIMITS = Limits()
@@ -121,19 +124,39 @@ def test_transact() -> None:
     assert decode_transact(message, "", LIMITS) == (Code.TRANSACT, expected)
 
 
-def test_every_precondition_is_read_or_refused() -> None:
+def test_acknowledge_stands_alone_or_in_a_transaction_and_names_no_place() -> None:
+    message = pb.Acknowledge(subscription="s", term=3, revision=9)
+    assert decode_acknowledge(message, "", LIMITS) == (Code.ACKNOWLEDGE, Acknowledge("s", 3, 9))
+    write = decode_write(pb.Write(acknowledge=message), LIMITS)
+    assert write == Write("", "", Code.ACKNOWLEDGE, Acknowledge("s", 3, 9))
+    for wrong in (pb.Write(path="/a", acknowledge=message), pb.Write(key="k", acknowledge=message)):
+        with pytest.raises(InvalidRequest):
+            decode_write(wrong, LIMITS)
+
+
+def test_an_else_branch_needs_a_precondition_that_may_fail() -> None:
+    write = pb.Write(path="/a", key="k", update={"add_int": 1})
+    guard = pb.Precondition(path="/a", key="k", absent=True)
+    decoded = decode_transact(pb.Transact(preconditions=[guard], writes=[write], otherwise=[write]), "", LIMITS)[1]
+    assert isinstance(decoded, Transact) and len(decoded.otherwise) == 1
+    with pytest.raises(InvalidRequest, match="precondition"):
+        decode_transact(pb.Transact(writes=[write], otherwise=[write]), "", LIMITS)
+
+
+def test_every_precondition_is_read() -> None:
     expected = {
         "exists": Precondition(Condition.EXISTS),
         "absent": Precondition(Condition.ABSENT),
         "version": Precondition(Condition.VERSION, 1),
         "gate_generation": Precondition(Condition.GATE_GENERATION, 1),
+        "lease_owner": Precondition(Condition.LEASE_OWNER, 1),
+        "created_revision": Precondition(Condition.CREATED_REVISION, 1),
     }
     for field in pb.Precondition.DESCRIPTOR.oneofs_by_name["test"].fields:
         if field.name in expected:
             assert decode_preconditions([pb.Precondition(**{field.name: 1})], LIMITS) == (expected[field.name],)
-        elif field.name != "value":
-            with pytest.raises(NotSupported, match=field.name):
-                decode_preconditions([pb.Precondition(**{field.name: 1})], LIMITS)
+        else:
+            assert field.name == "value", "a new precondition is to be tested here"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +169,6 @@ def test_every_precondition_is_read_or_refused() -> None:
         (decode_query, pb.Query(nearby={}), "", "nearby"),
         (decode_query, pb.Query(past={}), "k", "past"),
         (decode_query, pb.Query(get={"inherit": True}), "k", "inherit"),
-        (decode_transact, pb.Transact(otherwise=[pb.Write(path="/a")]), "", "otherwise"),
     ],
 )
 def test_what_is_not_served_is_refused_by_name(decode: Any, message: Any, key: str, field: str) -> None:
