@@ -43,13 +43,13 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
         sessions.load(session)
     head = loaded.head
     facts: Facts = {kind: {} for kind in FactKind}
-    _take_over(loaded.facts, facts)
+    take_over(loaded.facts, facts)
     facts_replayed: list[Fact] = []
     changes_replayed = bytes_replayed = 0
     for record in loaded.records:
         replay.record(record)
-        _replay_identities(record, producers, sessions)
-        _take_over(record.facts, facts)
+        replay_identities(record, producers, sessions)
+        take_over(record.facts, facts)
         facts_replayed += record.facts
         changes_replayed += len(record)
         bytes_replayed += record.size_bytes
@@ -61,7 +61,8 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
     )
 
 
-def _take_over(found: Iterable[Fact], facts: Facts) -> None:
+def take_over(found: Iterable[Fact], facts: Facts) -> None:
+    """Takes over facts in order, into dicts of every kind."""
     for kind, key, value in found:
         if value is None:
             facts[kind].pop(key, None)
@@ -69,7 +70,7 @@ def _take_over(found: Iterable[Fact], facts: Facts) -> None:
             facts[kind][key] = value
 
 
-def _replay_identities(record: Changes, producers: Producers, sessions: Sessions) -> None:
+def replay_identities(record: Changes, producers: Producers, sessions: Sessions) -> None:
     """The rows tell the outcomes of plain writes; all others stand in the record's lists."""
     frames = {(kept.client_id, kept.seq) for kept in record.answers}
     last: tuple[str, int] = ("", 0)

@@ -88,6 +88,8 @@ class Replay:
     def _registered(self, changes: Changes, row: int, path: str, number: int) -> None:
         nodes = self.tree.nodes
         if number in nodes.by_number:
+            if number == nodes.root.number:  # there from the start, and made in revision 1 all the same
+                nodes.root.created = changes.revisions[row]
             return
         parent_path, _, name = path.rpartition("/")
         parent = nodes.by_path.get(parent_path or "/")

@@ -1,0 +1,162 @@
+"""What is read of a stored world: its state brought into memory, and all that does not fit, with table and key."""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import lmdb
+
+from env_server.idempotency.producers import Producers
+from env_server.idempotency.sessions import Sessions
+from env_server.model.changes import Changes, Fact, FactKind
+from env_server.model.limits import Limits
+from env_server.model.ports import EnvironmentRow
+from env_server.pipeline.recovery import Facts, replay_identities, take_over
+from env_server.state_tree.replay import Replay
+from env_server.state_tree.tree import Tree
+from env_server.storage import layout, rows
+from env_server.storage.errors import DataLoss
+from env_server.storage.lmdb_tables import Tables
+from env_server.storage.rows import Pair
+
+PROBLEMS_MAX: Final = 100
+"""Told in full; further ones are counted."""
+
+
+class Problem(NamedTuple):
+    """Something that is not as it was written, or contradicts the rest."""
+
+    table: str
+    key: str
+    """Of the row, in words; of the log the number of the record."""
+    what: str
+
+
+@dataclass(slots=True)
+class Problems:
+    """All that was found."""
+
+    told: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, table: str, key: str, what: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.told) < PROBLEMS_MAX:
+            self.told.append(Problem(table, key, what))
+
+
+class State:
+    """A world in memory, built up from rows and records."""
+
+    def __init__(self) -> None:
+        limits = Limits()
+        self.tree = Tree(limits)
+        self.producers = Producers(limits)
+        self.sessions = Sessions(limits)
+        self.facts: Facts = {kind: {} for kind in FactKind}
+        self._replay = Replay(self.tree)
+
+    def record(self, changes: Changes) -> None:
+        """Applies a record."""
+        self._replay.record(changes)
+        replay_identities(changes, self.producers, self.sessions)
+        self.take_facts(changes.facts)
+
+    def take_facts(self, found: list[Fact]) -> None:
+        """Takes over facts, the last one of a name counts."""
+        take_over(found, self.facts)
+
+    def all_facts(self) -> list[Fact]:
+        """Every fact there is."""
+        return [Fact(kind, key, value) for kind, facts in self.facts.items() for key, value in facts.items()]
+
+    def finish(self) -> None:
+        """Counts aggregates; after the last record."""
+        self._replay.finish()
+
+    def load_environment(self, row: EnvironmentRow) -> None:
+        """A row of its table."""
+        self._replay.environment(row)
+
+    def load_entry(self, row: Any) -> None:
+        """A row of its table."""
+        self._replay.entry(*row)
+
+    def load_item(self, row: Any) -> None:
+        """A row of its table."""
+        self._replay.item(*row)
+
+    def load_producer(self, row: Any) -> None:
+        """A row of its table."""
+        self.producers.load(*row)
+
+
+def load_tables(tables: Tables, names: tuple[str, ...], state: State, problems: Problems) -> dict[str, int]:
+    """Reads every row of the state tables into `state`; returns how many rows there are in each that is there."""
+    dropped = {layout.NUMBER.unpack(key)[0] for key, _ in _pairs(tables, layout.DROPPED, problems)}
+    loaders: dict[str, tuple[Callable[[Any], Iterator[Any]], Callable[[Any], None]]] = {
+        layout.ENVIRONMENTS: (rows.decode_environments, state.load_environment),
+        layout.ENTRIES: (rows.decode_entries, state.load_entry),
+        layout.ITEMS: (rows.decode_items, state.load_item),
+        layout.PRODUCERS: (rows.decode_producers, state.load_producer),
+        layout.SESSIONS: (rows.decode_sessions, state.sessions.load),
+        layout.FACTS: (rows.decode_facts, lambda fact: state.take_facts([fact])),
+    }
+    counts = {layout.DROPPED: len(dropped)}
+    for table, (decode, load) in loaders.items():
+        if table not in names:
+            continue
+        counts[table] = 0
+        for pair in _pairs(tables, table, problems):
+            counts[table] += 1
+            if table in (layout.ENTRIES, layout.ITEMS) and layout.NUMBER.unpack_from(pair[0])[0] in dropped:
+                load_row: Callable[[Any], None] = _leave_out  # its checksum is looked at all the same
+            else:
+                load_row = load
+            _load_row(table, pair, decode, load_row, problems)
+    return counts
+
+
+def name_key(table: str, key: bytes) -> str:
+    """A row's key for people."""
+    try:
+        if table == layout.ENVIRONMENTS:
+            return f"environment {layout.NUMBER.unpack(key)[0]}"
+        if table == layout.ENTRIES:
+            number, name = layout.split_entry_key(key)
+            return f"environment {number}, key {name!r}"
+        if table == layout.ITEMS:
+            number, name, sequence = layout.split_item_key(key)
+            return f"environment {number}, key {name!r}, item {sequence}"
+        if table == layout.FACTS:
+            kind, name = layout.split_fact_key(key)
+            return f"kind {kind}, {name!r}"
+        return repr(key.decode())
+    except (ValueError, IndexError, struct.error):
+        return repr(key)
+
+
+def _load_row(
+    table: str, pair: Pair, decode: Callable[[Any], Iterator[Any]], load: Callable[[Any], None], problems: Problems
+) -> None:
+    try:
+        for row in decode([pair]):
+            load(row)
+    except DataLoss as damage:
+        problems.add(table, name_key(table, pair[0]), damage.problem)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error) as error:
+        problems.add(table, name_key(table, pair[0]), f"makes no sense ({type(error).__name__}: {error})")
+
+
+def _leave_out(_row: Any) -> None:
+    """A row of an environment that is deleted and still being removed."""
+
+
+def _pairs(tables: Tables, table: str, problems: Problems) -> Iterator[Pair]:
+    try:
+        with tables.env.begin() as transaction:
+            yield from transaction.cursor(tables[table])
+    except lmdb.Error as error:
+        problems.add(table, "", f"LMDB cannot read it ({error})")
