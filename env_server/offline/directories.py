@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from env_server.model.names import is_world
+from env_server.model.names import is_snapshot
 from env_server.storage import layout
 from env_server.storage.errors import StorageError
 from env_server.storage.snapshots import MANIFEST_FILE
 
 
 def find_worlds(directory: Path) -> list[Path]:
-    """The directory itself if it holds a world, else those below it that do, by name.
+    """The directory itself if it holds a world or snapshot, else those below it that do, by name.
 
     Raises:
         StorageError: there is none.
@@ -17,7 +17,7 @@ def find_worlds(directory: Path) -> list[Path]:
     if (directory / layout.DATA_FILE).exists():
         return [directory]
     found = (
-        sorted(path for path in directory.iterdir() if is_world(path.name) and (path / layout.DATA_FILE).exists())
+        sorted(path for path in directory.iterdir() if is_snapshot(path.name) and (path / layout.DATA_FILE).exists())
         if directory.is_dir()
         else []
     )

@@ -35,13 +35,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
-    Command("world", "ecumene.cli.world:app", "Create, list and delete worlds.", None),
+    Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),
+    Command(
+        "offline", "ecumene.cli.services:offline", "Check, read and upgrade worlds that no server has open.", "server"
+    ),
     Command("version", "ecumene.cli.version:version", "Show versions of Ecumene and what it runs on.", None),
 )
 
 # Services load their whole module, so they take their arguments untouched.
-PASS_THROUGH = frozenset({"serve", "runtime"})
+PASS_THROUGH = frozenset({"serve", "runtime", "offline"})
 
 
 def find_command(name: str) -> Command | None:

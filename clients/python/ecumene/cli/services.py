@@ -1,4 +1,4 @@
-"""`ecumene serve` and `ecumene runtime`: run a service in this process, found by entry point.
+"""`ecumene serve`, `ecumene runtime` and `ecumene offline`: run a service in this process, found by entry point.
 
 The command line never imports a service statically, so that the SDK can be installed alone.
 A service's `main` takes its arguments as a list and returns an exit code (None is 0).
@@ -23,6 +23,11 @@ def serve(arguments: Sequence[str]) -> int:
 def runtime(arguments: Sequence[str]) -> int:
     """Start an agent runtime with its own arguments; returns when it has stopped."""
     return run_service("runtime", "runtime", "runtime", arguments)
+
+
+def offline(arguments: Sequence[str]) -> int:
+    """Run a tool of the environment server for stored worlds; returns its exit code."""
+    return run_service("offline", "offline", "server", arguments)
 
 
 def run_service(command_name: str, service: str, extra: str, arguments: Sequence[str]) -> int:

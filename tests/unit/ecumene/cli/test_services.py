@@ -21,7 +21,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     monkeypatch.setattr(services.importlib.metadata, "entry_points", entry_points)
 
 
-@pytest.mark.parametrize(("command", "outcome", "code"), [("serve", None, 0), ("runtime", 74, 74)])
+@pytest.mark.parametrize(("command", "outcome", "code"), [("serve", None, 0), ("runtime", 74, 74), ("offline", 1, 1)])
 def test_a_service_gets_its_arguments_untouched(
     monkeypatch: pytest.MonkeyPatch, command: str, outcome: int | None, code: int
 ) -> None:
@@ -45,6 +45,6 @@ def test_a_service_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyP
         services.serve([])
 
 
-def test_both_services_are_registered() -> None:
+def test_all_services_are_registered() -> None:
     names = {point.name for point in importlib.metadata.entry_points(group=services.SERVICE_GROUP)}
-    assert names == {"env-server", "runtime"}
+    assert names == {"env-server", "offline", "runtime"}
