@@ -51,6 +51,11 @@ class Producers:
             self.marks[producer] = (seq, outcome, 0)
         self.unsaved[producer] = None
 
+    def forget(self, producer: str) -> None:
+        """Drops the mark, from the state tables too."""
+        if self.marks.pop(producer, None) is not None:
+            self.unsaved[producer] = None
+
     def check_room(self) -> None:
         """Refuses a producer that is not known when there are too many.
 
@@ -77,4 +82,4 @@ class Producers:
         taken, self.unsaved = self.unsaved, {}
         marks = self.marks
         for names in in_slices(taken, _SLICE):
-            yield {name: marks[name] for name in names}
+            yield {name: marks.get(name) for name in names}

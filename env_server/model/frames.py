@@ -30,6 +30,8 @@ class Frame:
     seq: int = 0
     producers: list[str] | None = None
     """Own identity of an op; "" = the frame's."""
+    is_request: bool = False
+    """The frame is one op whose producer is a request id, and whose number the digest of what it asks."""
     producer_seqs: list[int] | None = None
     gate_generations: list[int] | None = None
     expect_versions: list[int] | None = None

@@ -47,6 +47,9 @@ class Limits:
     sessions_max: int = 10_000
     """Client ids whose answers are kept; beyond it the longest idle one is forgotten."""
     producers_max: int = 20_000_000
+    request_ids_max: int = 1_000_000
+    """Bare request ids remembered, the newest ones."""
+    request_id_age_s: float = 86_400.0
 
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536

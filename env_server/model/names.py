@@ -11,6 +11,8 @@ from env_server.model.errors import InvalidRequest, LimitExceeded, Reason
 from env_server.model.limits import Limits
 
 ROOT = "/"
+REQUEST_PREFIX = "request/"
+"""Before a request id, where a producer's name stands: no producer's name holds a slash."""
 
 _WORLD = re.compile(r"[a-z0-9-]{1,40}")
 _SNAPSHOT = re.compile(r"[a-z0-9-]{1,80}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from env_server.idempotency.producers import Producers
+from env_server.idempotency.requests import RequestIds
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.model.errors import Fenced, GateClosed, PreconditionFailed, Reason, WorldError
 from env_server.model.frames import Transacted, Written
@@ -38,6 +39,7 @@ class Execution:
         effects: Effects,
         reader: Reader,
         producers: Producers,
+        requests: RequestIds,
         queues: KeyQueues,
         invoking: Invoking,
         limits: Limits,
@@ -46,6 +48,7 @@ class Execution:
         self._effects = effects
         self._reader = reader
         self._producers = producers
+        self._requests = requests
         self._queues = queues
         self._invoking = invoking
         self._limits = limits
@@ -65,7 +68,7 @@ class Execution:
             frame.expect_versions,
         )
         marks, unsaved_marks = self._producers.marks, self._producers.unsaved
-        plain = frame.preconditions is None and self.full is None and only is None
+        plain = frame.preconditions is None and self.full is None and only is None and not frame.is_request
         producer, is_stale = "", False
         for index, (place, key, code, argument) in enumerate(
             zip(frame.path, frame.keys, frame.codes, frame.arguments, strict=True)
@@ -105,6 +108,8 @@ class Execution:
 
     def _is_repeated(self, run: FrameRun, index: int, producer: str, seq: int) -> bool:
         """Whether the op needs no execution: it repeats another one, or its identity is refused."""
+        if run.frame.is_request:
+            return self._is_repeated_request(run, index, producer, seq)
         mark = self._producers.marks.get(producer)
         if self._producers.in_flight and run.joins(index):
             return True
@@ -118,6 +123,17 @@ class Execution:
             run.repeated(index, self._producers.repeated(producer, seq, mark))
         except WorldError as error:
             run.refused(index, error)
+        return True
+
+    def _is_repeated_request(self, run: FrameRun, index: int, name: str, digest: int) -> bool:
+        try:
+            mark = self._requests.recognise(name, digest)
+        except WorldError as error:
+            run.refused(index, error)
+            return True
+        if mark is None:
+            return run.joins(index)
+        run.repeated(index, self._producers.repeated(name, digest, mark))
         return True
 
     def _other(self, run: FrameRun, index: int, path: str, key: str, code: int, argument: Any) -> None:

@@ -14,6 +14,7 @@ from env_server.behaviours.registry import Behaviours
 from env_server.events.history import ReadLog
 from env_server.events.watches import WatchHub
 from env_server.idempotency.producers import Producers
+from env_server.idempotency.requests import RequestIds
 from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
@@ -89,7 +90,14 @@ class World:
         self._effects = effects = Effects(tree, behaviours.check_kind)
         invoking = Invoking(tree, effects, behaviours, queues, slots, clock, limits, self._drain)
         self._execution = Execution(
-            tree, effects, Reader(tree, Pages(limits, clock.monotonic_ns)), producers, queues, invoking, limits
+            tree,
+            effects,
+            Reader(tree, Pages(limits, clock.monotonic_ns)),
+            producers,
+            RequestIds(producers, limits, clock.monotonic_ns),
+            queues,
+            invoking,
+            limits,
         )
         self._waiting_runs: set[FrameRun] = set()
         self._waiting_frames: dict[tuple[str, int], FrameRun] = {}

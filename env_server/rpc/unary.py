@@ -28,6 +28,7 @@ from env_server.rpc.decode_ops import (
 from env_server.rpc.edge import Context, Handler, abort, parse
 from env_server.rpc.encode_answers import encode_invoked, encode_transacted, encode_written
 from env_server.rpc.encode_values import encode_read
+from env_server.rpc.request_ids import name_request
 from env_server.worlds import Worlds
 
 
@@ -148,14 +149,19 @@ def encode_response(verb: Verb, world: World, revision: int, outcome: Any, dupli
 
 
 def _decode_caller(caller: service_pb2.Caller, frame: Frame) -> None:
-    for name in ("request_id", "group"):
-        if getattr(caller, name):
-            raise NotSupported(f"caller.{name}")
+    if caller.group:
+        raise NotSupported("caller.group")
     if bool(caller.producer) != bool(caller.producer_seq):
         raise InvalidRequest(Reason.INVALID_FIELD, "caller.producer", "producer and producer_seq go together")
     if caller.producer:
         check_identity(caller.producer, "caller.producer")
         frame.producers, frame.producer_seqs = [caller.producer], [caller.producer_seq]
+    if caller.request_id:
+        if caller.producer:
+            raise InvalidRequest(
+                Reason.INVALID_FIELD, "caller.request_id", "is the identity of callers without a producer"
+            )
+        name_request(frame, caller.request_id)
     if caller.actor:
         check_identity(caller.actor, "caller.actor")
         frame.actors = [caller.actor]

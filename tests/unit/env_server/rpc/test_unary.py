@@ -114,7 +114,7 @@ async def test_the_caller_is_read() -> None:
         ({"producer": "a b", "producer_seq": 1}, "INVALID_FIELD"),
         ({"actor": "a b"}, "INVALID_FIELD"),
         ({"cause": "x" * 200}, "LIMIT_EXCEEDED"),
-        ({"request_id": "u"}, "NOT_SUPPORTED"),
+        ({"request_id": "u"}, "INVALID_FIELD"),
         ({"group": "g"}, "NOT_SUPPORTED"),
     ],
 )
