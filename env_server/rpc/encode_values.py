@@ -107,15 +107,16 @@ def _encode_past(page: PastPage) -> operations_pb2.PastPage:
     for past in page.values:
         told = message.values.add(
             revision=past.revision,
-            type=past.type,  # type: ignore[arg-type]
+            type=past.type,
             version=past.version,
             actor=past.actor,
             cause=past.cause,
             producer=past.producer,
             wall_time_ns=past.wall_ns,
         )
-        if not isinstance(past.value, Nothing):
-            told.value.CopyFrom(encode_value(past.value))
+        value = encode_value(past.value)
+        if value is not None:
+            told.value.CopyFrom(value)
     return message
 
 

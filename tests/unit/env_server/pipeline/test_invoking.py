@@ -376,7 +376,7 @@ def test_arguments_are_checked_before_anything_is_held(stand: Stand) -> None:
     assert stand.do(invoke("/x", "hold", key="k")).error.reason is Reason.ENVIRONMENT_NOT_FOUND
     assert stand.do(new_environment("/x", kind="unheard-of")).error.reason is Reason.KIND_NOT_FOUND
     assert Json.of({}) == Json(b"{ }")
-    assert stand.world._execution._queues.environments == {}
+    assert stand.world._queues.environments == {}
 
 
 def test_what_waits_in_a_deleted_world_is_told_so(stand: Stand) -> None:

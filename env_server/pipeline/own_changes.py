@@ -1,0 +1,34 @@
+"""Changes that nobody asked for: the world makes them by itself, as ops of their own, when their keys are free."""
+
+from collections.abc import Callable
+
+from env_server.key_queues.queues import Key, KeyQueues, Ticket
+from env_server.pipeline.commits import Commits
+from env_server.state_tree.tree import Tree
+
+
+class OwnChanges:
+    """Lets the world change itself in the order that ops have."""
+
+    def __init__(self, tree: Tree, queues: KeyQueues, commits: Commits) -> None:
+        self._tree = tree
+        self._queues = queues
+        self._commits = commits
+
+    def make(self, keys: list[Key], effect: Callable[[], bool]) -> None:
+        """Calls `effect` at once, or behind those who hold the keys; True from it means that it has written rows."""
+        if not self._queues.blocked(keys):
+            self._apply(effect)
+            return
+
+        def start() -> None:
+            self._apply(effect)
+            self._queues.leave(ticket)
+
+        ticket = Ticket(keys, start)
+        self._queues.enter(ticket)
+
+    def _apply(self, effect: Callable[[], bool]) -> None:
+        if effect():
+            self._tree.advance()
+            self._commits.touch()
