@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import grpc
-from env_api.v1 import events_pb2, session_pb2, values_pb2
+from env_api.v1 import events_pb2, values_pb2
 from env_api.v1 import operations_pb2 as operations
 
+from tests.event_rows import read_log
 from tests.faults.random_frames import AGGREGATES
-from tests.raw_client import Failure, RawSession, call
+from tests.raw_client import Failure, call
 
 
 class Seen(NamedTuple):
@@ -41,21 +40,9 @@ State = dict[str, Environment]
 
 async def replay(channel: grpc.aio.Channel, name: str, through: int) -> State:
     """The state that the events up to a revision tell, from the first one on."""
-    session = await RawSession(channel, name).open()
-    watch = session_pb2.WatchStart(watch_id=1, from_revision=1, credit_events=2**62, credit_bytes=2**62)
-    await session.write(session_pb2.SessionRequest(watch=watch).SerializeToString())
     state: State = {"/": Environment()}
-    before = reached = 0
-    while reached < through:
-        async with asyncio.timeout(30):
-            response = await session.read()
-        assert response.HasField("events"), response
-        for event in _rows(response.events):
-            assert event[0] >= before, "a watch is ordered"
-            before = event[0]
-            _apply(state, *event)
-        reached = max(reached, response.events.through_revision)
-    session.cancel()
+    for row in await read_log(channel, name, through):
+        _apply(state, *row[:6])
     return state
 
 
@@ -158,22 +145,3 @@ def _apply(state: State, revision: int, type_: int, path: str, key: str, value: 
             value = (old.value if old is not None else 0) + (value is not None)
         created = revision if old is None or version == 1 else old.created
         state[path].entries[key] = Seen(kind, value, version, created, revision)
-
-
-def _rows(frame: events_pb2.EventFrame) -> Iterator[tuple[int, int, str, str, Any, int]]:
-    def of(column: Any, row: int, default: Any) -> Any:
-        if len(column) == frame.count:
-            return column[row]
-        return column[0] if column else default
-
-    fields = values_pb2.Value.DESCRIPTOR.fields_by_number
-    ints, doubles, strings, blobs = map(iter, (frame.ints, frame.doubles, frame.strings, frame.blobs))
-    columns = {1: ints, 2: ints, 3: ints, 4: doubles, 5: strings, 6: blobs, 7: blobs}
-    for row in range(frame.count):
-        kind = of(frame.value_kinds, row, 0)
-        value = (fields[kind].name, next(columns[kind])) if kind else None
-        if kind == values_pb2.Value.NULL_VALUE_FIELD_NUMBER:
-            value = ("null_value", None)
-        revision = of(frame.revisions, row, 0) or frame.first_revision + row
-        path = frame.paths[of(frame.path, row, 0)]
-        yield revision, of(frame.types, row, 0), path, of(frame.keys, row, ""), value, of(frame.versions, row, 0)
