@@ -20,6 +20,8 @@ from env_server.storage.errors import DataLoss
 from env_server.storage.lmdb_tables import Tables
 from env_server.storage.rows import Pair
 
+NONSENSE: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, AssertionError, struct.error)
+"""What rows and records that contradict each other may lead to."""
 PROBLEMS_MAX: Final = 100
 """Told in full; further ones are counted."""
 
@@ -95,7 +97,7 @@ class State:
 
 def load_tables(tables: Tables, names: tuple[str, ...], state: State, problems: Problems) -> dict[str, int]:
     """Reads every row of the state tables into `state`; returns how many rows there are in each that is there."""
-    dropped = {layout.NUMBER.unpack(key)[0] for key, _ in _pairs(tables, layout.DROPPED, problems)}
+    dropped = {key for key, _ in _pairs(tables, layout.DROPPED, problems)}
     loaders: dict[str, tuple[Callable[[Any], Iterator[Any]], Callable[[Any], None]]] = {
         layout.ENVIRONMENTS: (rows.decode_environments, state.load_environment),
         layout.ENTRIES: (rows.decode_entries, state.load_entry),
@@ -111,7 +113,7 @@ def load_tables(tables: Tables, names: tuple[str, ...], state: State, problems: 
         counts[table] = 0
         for pair in _pairs(tables, table, problems):
             counts[table] += 1
-            if table in (layout.ENTRIES, layout.ITEMS) and layout.NUMBER.unpack_from(pair[0])[0] in dropped:
+            if table in (layout.ENTRIES, layout.ITEMS) and pair[0][: layout.NUMBER.size] in dropped:
                 load_row: Callable[[Any], None] = _leave_out  # its checksum is looked at all the same
             else:
                 load_row = load
@@ -146,7 +148,7 @@ def _load_row(
             load(row)
     except DataLoss as damage:
         problems.add(table, name_key(table, pair[0]), damage.problem)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error) as error:
+    except NONSENSE as error:
         problems.add(table, name_key(table, pair[0]), f"makes no sense ({type(error).__name__}: {error})")
 
 

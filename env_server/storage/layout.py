@@ -94,7 +94,8 @@ def open_record(key: bytes, value: bytes) -> tuple[LogHeader, bytes]:
         len(value) < LOG_HEADER.size
         or zlib.crc32(memoryview(value)[_CHECKSUM_BYTES:]) != LOG_HEADER.unpack_from(value)[0]
     ):
-        raise DataLoss("", f"the checksum of log record {LOG_KEY.unpack(key)[1]} does not match")
+        number = LOG_KEY.unpack(key)[1] if len(key) == LOG_KEY.size else repr(key)
+        raise DataLoss("", f"the checksum of log record {number} does not match")
     return LogHeader(*LOG_HEADER.unpack_from(value)), value[LOG_HEADER.size :]
 
 

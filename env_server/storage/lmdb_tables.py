@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,8 @@ def told_where(directory: Path) -> Iterator[None]:
         raise error.at(str(directory)) from error
     except lmdb.Error as error:
         raise DataLoss(str(directory), f"LMDB cannot read it ({error})") from error
+    except (struct.error, UnicodeDecodeError, json.JSONDecodeError) as error:  # pages that are not what they were
+        raise DataLoss(str(directory), f"what LMDB reads makes no sense ({error})") from error
 
 
 def read_head(tables: Tables) -> Head:
