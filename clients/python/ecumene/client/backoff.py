@@ -16,8 +16,12 @@ class Backoff:
 
     def next_delay_s(self, advised_s: float = 0.0) -> float:
         """Seconds to wait now; never less than what the server advised."""
-        bound_ms = min(self._ms_max, self._first_ms * 2 ** min(self._attempts, 30))
         self._attempts += 1
+        return self.delay_s(self._attempts - 1, advised_s)
+
+    def delay_s(self, attempts: int, advised_s: float = 0.0) -> float:
+        """Seconds to wait after so many attempts before."""
+        bound_ms = min(self._ms_max, self._first_ms * 2 ** min(attempts, 30))
         return advised_s + self._chance.uniform(0, bound_ms) / 1000
 
     def reset(self) -> None:

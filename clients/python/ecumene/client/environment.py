@@ -44,8 +44,10 @@ class Environment:
 
     Every awaited op is one op of the session: those issued in the same loop step travel in one frame, ops on one
     key take effect in the order in which they were issued, and an op whose connection breaks is sent again under
-    its old number and executed once. Writes return what they did; all raise EcumeneError, among them
-    EnvironmentNotFoundError, LimitExceededError, and with conditions PreconditionFailedError or GateClosedError.
+    its old number and executed once. What the server refused for now, without effect, is issued again for a while
+    (ClientSettings.refusals_max) if nothing has passed it on its key. Writes return what they did; all raise
+    EcumeneError, among them EnvironmentNotFoundError, LimitExceededError, and with conditions
+    PreconditionFailedError or GateClosedError.
     A cancelled wait does not take a write back. With `timeout_s`, an op that is not answered in time raises
     DeadlineExceededError, and the server drops it if it still waits there.
     """

@@ -7,19 +7,24 @@
     │   └── LimitExceededError            larger than a named limit
     ├── NotFoundError                 the thing named is absent
     │   ├── WorldNotFoundError · EnvironmentNotFoundError · EntryNotFoundError · KindNotFoundError
-    │   └── OperationNotFoundError · AggregateNotFoundError · GateNotFoundError · WatchNotFoundError
-    ├── AlreadyExistsError            WorldExistsError · EnvironmentExistsError · EntryExistsError
+    │   ├── OperationNotFoundError · AggregateNotFoundError · GateNotFoundError · WatchNotFoundError
+    │   └── LeaseNotFoundError · SubscriptionNotFoundError · SnapshotNotFoundError
+    ├── AlreadyExistsError
+    │   ├── WorldExistsError · EnvironmentExistsError · EntryExistsError
+    │   └── SubscriptionExistsError · SnapshotExistsError
     ├── AbortedError                  read again, then retry
     │   └── PreconditionFailedError · KeysHeldError · FencedError
     ├── WrongStateError               the state must change first
     │   ├── HasChildrenError · GateClosedError · ClockPausedError · SessionExpiredError · LeaseExpiredError
-    │   └── NestedInvokeError · EntryKindMismatchError · OperationRefusedError · HistoryMismatchError
+    │   ├── NestedInvokeError · EntryKindMismatchError · OperationRefusedError · HistoryMismatchError
+    │   └── ProtectedError · SubscriptionLapsedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
     │   └── CounterOverflowError
     ├── ResourceExhaustedError        retry after the delay
     │   ├── QueueFullError · StorageQuotaError · RateLimitedError
-    │   └── WatchQuotaError · WorldQuotaError · ProducerQuotaError
+    │   ├── WatchQuotaError · WorldQuotaError · ProducerQuotaError
+    │   └── LeaseQuotaError · SubscriptionQuotaError · SnapshotQuotaError
     ├── UnavailableError              retry after the delay, here or elsewhere
     │   ├── DrainingError · RecoveringError · WrongOwnerError
     │   ├── ConnectionFailedError         no session could be had in time; carries the last cause
@@ -28,6 +33,7 @@
     ├── UnauthenticatedError · PermissionDeniedError
     ├── NotSupportedError             in the contract, not in this server
     ├── InternalError                 a defect of the server; its log has the rest
+    │   └── SnapshotDamagedError          what is stored is not what was written
     └── ClosedError                   this handle was closed before the answer came
 
 The families, and what the SDK itself raises, are here; a class for each single reason of the contract is in

@@ -8,6 +8,7 @@ or while an earlier frame is being written, travels together.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,15 +16,18 @@ from typing import Any
 
 from env_api.v1 import session_pb2
 
+from ecumene.client.backoff import Backoff
 from ecumene.client.errors import ClosedError, EcumeneError, ErrorDetails, Executed
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Outcome
 from ecumene.client.numbered_frames import NumberedFrame, OpBatch, WholeFrame
 from ecumene.client.reasons import LimitExceededError, QueueFullError
+from ecumene.client.refused_ops import IssuedOp, RefusedOps, Touched
 from ecumene.client.rows import apply_conditions, measure_row
 
 # Room for the envelope around the rows that a batch counts.
 BATCH_SLACK_BYTES = 1024
+AFTER_ANY_ROW = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +46,16 @@ class OutboxStatistics:
     frames_waiting: int
     frames_in_flight: int
     ops_waiting: int
-    """Single ops issued and not yet sent."""
+    """Single ops issued and not yet sent, or refused for now and not yet sent again."""
     last_seq: int
 
 
 class Outbox:
     """Frames of one client id, waiting and in flight. Lives in one event loop."""
 
-    def __init__(self, *, wake: Callable[[], None], ops_waiting_max: int) -> None:
+    def __init__(self, *, wake: Callable[[], None], ops_waiting_max: int, backoff: Backoff, refusals_max: int) -> None:
         self._wake = wake
+        self._refused = RefusedOps(self._issue_again, backoff, refusals_max)
         self._ops_waiting_max = ops_waiting_max
         self._limits = FrameLimits()
         self._waiting: deque[NumberedFrame] = deque()
@@ -58,16 +63,19 @@ class Outbox:
         """The last of the waiting frames, if it still takes ops."""
         self._in_flight: dict[int, NumberedFrame] = {}
         self._ops_waiting = 0
+        self._held_count = 0
         self._slots: asyncio.Semaphore | None = None
         self._last_seq = 0
         self._sent_seq = 0
         self._acknowledged_seq = 0
+        self._answered_seq = 0
+        """The highest of which any answer has come."""
         self._failure: EcumeneError | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits and nothing is unanswered."""
-        return not self._waiting and not self._in_flight
+        return not self._waiting and not self._in_flight and not len(self._refused)
 
     @property
     def has_in_flight(self) -> bool:
@@ -76,7 +84,8 @@ class Outbox:
 
     def statistics(self) -> OutboxStatistics:
         """How full it is."""
-        return OutboxStatistics(len(self._waiting), len(self._in_flight), self._ops_waiting, self._last_seq)
+        ops_waiting = self._ops_waiting + len(self._refused)
+        return OutboxStatistics(len(self._waiting), len(self._in_flight), ops_waiting, self._last_seq)
 
     def welcome(self, limits: FrameLimits, last_frame_seq: int) -> None:
         """Take the server's limits; the first time, also the number to go on from."""
@@ -101,21 +110,22 @@ class Outbox:
         """
         if self._failure is not None:
             raise self._failure.with_traceback(None)
-        if self._ops_waiting >= self._ops_waiting_max:
+        if self._ops_waiting + len(self._refused) >= self._ops_waiting_max:
             raise QueueFullError(_refused(f"{self._ops_waiting} ops wait to be sent", "QUEUE_FULL"))
         apply_conditions(op, options)
         size, room = measure_row(path, op, options), self._limits.frame_bytes_max - BATCH_SLACK_BYTES
         if size > room:
             raise LimitExceededError.of("frame_bytes_max", room, size)
-        batch = self._open
-        if batch is None or len(batch.futures) >= self._limits.frame_ops_max or batch.bytes + size > room:
-            batch = self._open = OpBatch(self._next_seq())
-            self._waiting.append(batch)
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        batch.add(path, op, options, deadline_ms, future)
-        batch.bytes += size
-        self._ops_waiting += 1
-        self._wake()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        if self._refused.must_wait(path, op):
+            deadline = loop.time() + deadline_ms / 1000 if deadline_ms else math.inf
+            # After all that are in a frame by now: none that joins the last one later has a key in common with it.
+            self._held_count += 1
+            order = (self._last_seq, AFTER_ANY_ROW + self._held_count)
+            self._refused.hold(IssuedOp(path, op, options, future, deadline, order))
+        else:
+            self._open_batch(size).add(path, op, options, deadline_ms, future)
         return future
 
     async def add_frame(self, encode: Callable[[int], bytes], op_count: int) -> asyncio.Future[FrameResult]:
@@ -154,6 +164,7 @@ class Outbox:
 
     def take_answer(self, answer: session_pb2.FrameAnswer) -> None:
         """Give a part of an answer to its frame. Answers to frames that are done already are dropped."""
+        self._answered_seq = max(self._answered_seq, answer.seq)
         frame = self._in_flight.get(answer.seq)
         if frame is not None and frame.take(answer):
             del self._in_flight[answer.seq]
@@ -180,6 +191,33 @@ class Outbox:
         self._ops_waiting = 0
         for frame in frames:
             frame.fail(error)
+        self._refused.fail(error)
+
+    def _open_batch(self, size_bytes: int) -> OpBatch:
+        """The batch that takes the next op."""
+        batch = self._open
+        room = self._limits.frame_bytes_max - BATCH_SLACK_BYTES
+        if batch is None or len(batch.futures) >= self._limits.frame_ops_max or batch.bytes + size_bytes > room:
+            now = asyncio.get_running_loop().time()
+            batch = self._open = OpBatch(self._next_seq(), self._refused, self._touched_behind, now)
+            self._waiting.append(batch)
+        batch.bytes += size_bytes
+        self._ops_waiting += 1
+        self._wake()
+        return batch
+
+    def _issue_again(self, issued: IssuedOp) -> None:
+        """Send an op that was refused, or that waited behind one, under a new number."""
+        left_s = issued.deadline - asyncio.get_running_loop().time()
+        deadline_ms = 0 if left_s == math.inf else max(1, int(left_s * 1000))
+        self._open_batch(measure_row(issued.path, issued.op, issued.options)).add_again(issued, deadline_ms)
+
+    def _touched_behind(self, seq: int) -> list[Touched] | None:
+        """What unanswered frames after one touch; None = anything, or something that is answered already."""
+        behind = [frame for frame in (*self._in_flight.values(), *self._waiting) if frame.seq > seq]
+        if seq < self._answered_seq or not all(isinstance(frame, OpBatch) for frame in behind):
+            return None
+        return [frame.touched() for frame in behind if isinstance(frame, OpBatch)]
 
     def _queue_frame(
         self, encode: Callable[[int], bytes], op_count: int, release: Callable[[], None]

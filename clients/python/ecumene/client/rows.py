@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from env_api.v1 import session_pb2
@@ -69,6 +69,23 @@ class Rows:
             if name in _COLUMNS and value != _COLUMNS[name][1]:
                 self._put(name, index, value)
         return index
+
+    def row(self, index: int) -> tuple[str, session_pb2.Op, dict[str, Any]]:
+        """A row as it was added: path, op, options. Of a frame that was encoded."""
+        row = self._frame.ops[index]
+        op = session_pb2.Op()
+        op.CopyFrom(row)
+        options = {}
+        for name, (field, default) in _COLUMNS.items():
+            column = getattr(self._frame, field)
+            if column and column[index] != default:
+                options[name] = column[index]
+        return self._frame.paths[row.path], op, options
+
+    def places(self, start: int = 0) -> Iterator[tuple[str, session_pb2.Op]]:
+        """Path and op of each row, from one on."""
+        paths = list(self._paths)
+        return ((paths[op.path], op) for op in self._frame.ops[start:])
 
     def encode(self, seq: int, *, return_versions: bool = False, deadline_ms: int = 0) -> bytes:
         """The message that carries the frame. Call it once; nothing may be added later."""

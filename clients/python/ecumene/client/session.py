@@ -63,8 +63,13 @@ class Session:
         self.history = ""
         self.revision = 0
         self.watches = WatchTable(self._send_control)
-        self._outbox = Outbox(wake=self._wake_up, ops_waiting_max=settings.ops_waiting_max)
         self._backoff = Backoff(settings.backoff_first_ms, settings.backoff_ms_max, chance)
+        self._outbox = Outbox(
+            wake=self._wake_up,
+            ops_waiting_max=settings.ops_waiting_max,
+            backoff=self._backoff,
+            refusals_max=settings.refusals_max,
+        )
         self._controls: deque[session_pb2.SessionRequest] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()

@@ -14,7 +14,7 @@ from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 from ecumene.client import error_table
 from ecumene.client.addresses import check_address
 from ecumene.client.backoff import Backoff
-from ecumene.client.errors import ConnectionFailedError, UnavailableError
+from ecumene.client.errors import ConnectionFailedError, Executed, UnavailableError
 from ecumene.client.model import WorldInfo
 from ecumene.client.readings import read_world
 from ecumene.client.settings import ClientSettings
@@ -100,8 +100,9 @@ class Worlds:
                 return await method(request, timeout=left_s)
             except grpc.aio.AioRpcError as error:
                 failure = error_table.from_rpc_error(error)
-                # A refused connection never reached the server, so that any call may be repeated after it.
-                if not isinstance(failure, UnavailableError) or not (repeatable or _never_left(error)):
+                # What never reached the server, or was refused by it without effect, may be repeated whatever it is.
+                harmless = repeatable or _never_left(error) or failure.executed is Executed.NO
+                if not isinstance(failure, UnavailableError) or not harmless:
                     raise failure from error
             delay_s = backoff.next_delay_s(failure.retry_delay_s)
             if loop.time() + delay_s >= deadline:

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from ecumene import ClientSettings, Worlds
 from env_api.v1 import world_service_pb2, world_service_pb2_grpc
+from google.rpc import error_details_pb2, status_pb2
 
 QUICK = ClientSettings(backoff_first_ms=1, backoff_ms_max=5)
 
@@ -95,3 +96,22 @@ async def test_a_server_that_stays_away_is_an_error_with_the_cause(service: Flak
     async with Worlds(service.address, QUICK, timeout_s=0.1) as worlds:
         with pytest.raises(ecumene.ConnectionFailedError, match="answer lost"):
             await worlds.list()
+
+
+async def test_what_a_draining_server_refused_without_effect_is_repeated_whatever_it_is(service: FlakyWorlds) -> None:
+    async def refuse(context: Any) -> None:
+        if service.losses:
+            service.losses -= 1
+            info = error_details_pb2.ErrorInfo(reason="DRAINING", domain="ecumene", metadata={"executed": "no"})
+            status = status_pb2.Status(code=14, message="about to stop")
+            status.details.add().Pack(info)
+            trailer = (("grpc-status-details-bin", status.SerializeToString()),)
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "about to stop", trailer)
+
+    service.lose = refuse  # type: ignore[method-assign]
+    async with Worlds(service.address, QUICK) as worlds:
+        service.losses = 2
+        assert (await worlds.create("a", if_absent=True)).name == "a"
+        service.losses = 2
+        await worlds.delete("a")
+    assert service.calls == ["create"] * 3 + ["delete"] * 3

@@ -62,6 +62,8 @@ from ecumene.client import Json as Json
 from ecumene.client import KeysHeldError as KeysHeldError
 from ecumene.client import KindNotFoundError as KindNotFoundError
 from ecumene.client import LeaseExpiredError as LeaseExpiredError
+from ecumene.client import LeaseNotFoundError as LeaseNotFoundError
+from ecumene.client import LeaseQuotaError as LeaseQuotaError
 from ecumene.client import LimitExceededError as LimitExceededError
 from ecumene.client import MalformedMessageError as MalformedMessageError
 from ecumene.client import NestedInvokeError as NestedInvokeError
@@ -75,6 +77,7 @@ from ecumene.client import PageExpiredError as PageExpiredError
 from ecumene.client import PermissionDeniedError as PermissionDeniedError
 from ecumene.client import PreconditionFailedError as PreconditionFailedError
 from ecumene.client import ProducerQuotaError as ProducerQuotaError
+from ecumene.client import ProtectedError as ProtectedError
 from ecumene.client import QueueFullError as QueueFullError
 from ecumene.client import RateLimitedError as RateLimitedError
 from ecumene.client import RecoveringError as RecoveringError
@@ -86,9 +89,17 @@ from ecumene.client import SchemaMismatchError as SchemaMismatchError
 from ecumene.client import SequencePassedError as SequencePassedError
 from ecumene.client import SessionExpiredError as SessionExpiredError
 from ecumene.client import SessionStatistics as SessionStatistics
+from ecumene.client import SnapshotDamagedError as SnapshotDamagedError
+from ecumene.client import SnapshotExistsError as SnapshotExistsError
+from ecumene.client import SnapshotNotFoundError as SnapshotNotFoundError
+from ecumene.client import SnapshotQuotaError as SnapshotQuotaError
 from ecumene.client import StorageQuotaError as StorageQuotaError
 from ecumene.client import StreamItem as StreamItem
 from ecumene.client import StreamPage as StreamPage
+from ecumene.client import SubscriptionExistsError as SubscriptionExistsError
+from ecumene.client import SubscriptionLapsedError as SubscriptionLapsedError
+from ecumene.client import SubscriptionNotFoundError as SubscriptionNotFoundError
+from ecumene.client import SubscriptionQuotaError as SubscriptionQuotaError
 from ecumene.client import Transacted as Transacted
 from ecumene.client import UnauthenticatedError as UnauthenticatedError
 from ecumene.client import UnavailableError as UnavailableError
@@ -168,6 +179,8 @@ __all__ = [
     "KeysHeldError",
     "KindNotFoundError",
     "LeaseExpiredError",
+    "LeaseNotFoundError",
+    "LeaseQuotaError",
     "LimitExceededError",
     "Listing",
     "MalformedMessageError",
@@ -182,6 +195,7 @@ __all__ = [
     "PermissionDeniedError",
     "PreconditionFailedError",
     "ProducerQuotaError",
+    "ProtectedError",
     "QueueFullError",
     "RateLimitedError",
     "RecoveringError",
@@ -193,9 +207,17 @@ __all__ = [
     "SequencePassedError",
     "SessionExpiredError",
     "SessionStatistics",
+    "SnapshotDamagedError",
+    "SnapshotExistsError",
+    "SnapshotNotFoundError",
+    "SnapshotQuotaError",
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "SubscriptionExistsError",
+    "SubscriptionLapsedError",
+    "SubscriptionNotFoundError",
+    "SubscriptionQuotaError",
     "Transacted",
     "Transaction",
     "UnauthenticatedError",
@@ -249,8 +271,10 @@ class Environment:
 
     Every awaited op is one op of the session: those issued in the same loop step travel in one frame, ops on one
     key take effect in the order in which they were issued, and an op whose connection breaks is sent again under
-    its old number and executed once. Writes return what they did; all raise EcumeneError, among them
-    EnvironmentNotFoundError, LimitExceededError, and with conditions PreconditionFailedError or GateClosedError.
+    its old number and executed once. What the server refused for now, without effect, is issued again for a while
+    (ClientSettings.refusals_max) if nothing has passed it on its key. Writes return what they did; all raise
+    EcumeneError, among them EnvironmentNotFoundError, LimitExceededError, and with conditions
+    PreconditionFailedError or GateClosedError.
     A cancelled wait does not take a write back. With `timeout_s`, an op that is not answered in time raises
     DeadlineExceededError, and the server drops it if it still waits there.
     """
