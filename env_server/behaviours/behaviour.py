@@ -9,6 +9,10 @@
             ctx.set("total", total)
             return total
 
+        @listener(types=[EventType.ENTRY_SET], key="total", writes=lambda path, event: [Target(path, "changes")])
+        async def count(self, ctx: Context, event: Event) -> None:
+            ctx.add("changes", 1)
+
 The class is installed on the server, registered by the entry point group `ecumene.behaviours` or `--behaviour
 module:Class`. It holds no state: state lives in the world. Arguments are checked against the annotations before the
 operation starts.
@@ -17,14 +21,16 @@ operation starts.
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from env_server.model.changes import EventType
 from env_server.model.errors import InvalidRequest, Reason, WorldError
 from env_server.model.values import Json
 
 _MARK = "__ecumene_operation__"
+_LISTENER_MARK = "__ecumene_listener__"
 _VIOLATIONS_MAX = 16
 _Method = TypeVar("_Method", bound=Callable[..., Awaitable[Any]])
 
@@ -37,6 +43,25 @@ class Target(NamedTuple):
 
 
 Writes = Callable[..., Iterable[Target]]
+
+
+class Callee(Protocol):
+    """What can be run in an environment: an operation, or a listener."""
+
+    @property
+    def name(self) -> str:
+        """Of its method."""
+
+    @property
+    def method(self) -> Callable[..., Awaitable[Any]]:
+        """Takes a context and the arguments."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """None = the server's default."""
+
+    def targets(self, path: str, arguments: dict[str, Any]) -> list[Target]:
+        """The keys that a call with these arguments may write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +93,27 @@ class Operation:
         return list(self.writes(path, **arguments))
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listener of a behaviour, and what it listens to."""
+
+    name: str
+    method: Callable[..., Awaitable[Any]]
+    types: frozenset[int]
+    path: str
+    key: str
+    writes: Writes | None
+    timeout_s: float | None
+
+    def targets(self, path: str, arguments: dict[str, Any]) -> list[Target]:
+        """The keys that it may write when it hears this event; by default its whole environment, exclusively."""
+        if self.writes is None:
+            return [Target(path, None)]
+        return list(self.writes(path, **arguments))
+
+
 class Behaviour:
-    """Base of behaviours: `kind` names the kind of environment, methods marked `@operation` are its operations."""
+    """Base of behaviours: `kind` names the kind of environment, marked methods are its operations and listeners."""
 
     kind: ClassVar[str]
     #: Operations of one environment of this kind that may run at a time; 0 = only the server's bound counts.
@@ -84,6 +128,15 @@ class Behaviour:
                 found[name] = Operation(name, method, _arguments_of(method), *mark)
         return found
 
+    def listeners(self) -> dict[str, Listener]:
+        """The listeners by name."""
+        found = {}
+        for name, method in inspect.getmembers(self, inspect.ismethod):
+            mark = getattr(method, _LISTENER_MARK, None)
+            if mark is not None:
+                found[name] = Listener(name, method, *mark)
+        return found
+
 
 def operation(*, writes: Writes | None = None, timeout_s: float | None = None) -> Callable[[_Method], _Method]:
     """Marks an async method `(self, ctx, **arguments) -> JSON value` as an operation.
@@ -94,6 +147,34 @@ def operation(*, writes: Writes | None = None, timeout_s: float | None = None) -
 
     def mark(method: _Method) -> _Method:
         setattr(method, _MARK, (writes, timeout_s))
+        return method
+
+    return mark
+
+
+def listener(
+    *,
+    types: Iterable[EventType] = (),
+    path: str = "",
+    key: str = "",
+    writes: Writes | None = None,
+    timeout_s: float | None = None,
+) -> Callable[[_Method], _Method]:
+    """Marks an async method `(self, ctx, event) -> None` as a listener, which hears what has happened in the world.
+
+    Each environment of the kind hears every matching event once, in order, from the revision on in which it was
+    registered, one event at a time. What the method stages takes effect in one revision together with the note that the
+    event was heard, so that its effect happens once, whatever fails. Nobody waits for a listener. One that raises or
+    takes too long has no effect; an event LISTENER_FAILED says so, and it goes on with the next event.
+
+    `types` empty = every type but LISTENER_FAILED. `path` is a glob relative to the environment: "" = the environment
+    itself, "bids" = that child, "*" = its children, "**" = all below it; with a leading "/" it is absolute. `key` is a
+    glob over keys. `writes(path, event)` gives the keys it may write; without it the listener has its whole environment
+    to itself while it runs.
+    """
+
+    def mark(method: _Method) -> _Method:
+        setattr(method, _LISTENER_MARK, (frozenset(map(int, types)), path, key, writes, timeout_s))
         return method
 
     return mark

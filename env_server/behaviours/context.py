@@ -1,15 +1,17 @@
-"""What an operation sees and does: reads of the world, staged writes, and the only things it may await.
+"""What an operation or listener sees and does: reads of the world, staged writes, and the only things it may await.
 
-Reads see the applied state without the operation's own staged writes. Staged writes take effect together, as one
-revision, when the operation returns; an exception drops them.
+It may read any key of the world, also such as it did not declare, and sees the applied state of that moment without
+its own staged writes. What it reads of keys that it holds stays as it is until it returns; anything else may change
+while it awaits. Staged writes take effect together, as one revision, when it returns; an exception drops them.
 """
 
+import json
 import math
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from env_server.behaviours.behaviour import Target
-from env_server.model.entries import Entry
+from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import AggregateValue, Declaration, EnvironmentState
 from env_server.model.errors import OperationRefused
 from env_server.model.operations import (
@@ -39,6 +41,9 @@ class View(Protocol):
     def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """The environment's aggregates by name."""
 
+    def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
+        """Items of a stream from a sequence number on, at most `limit` (0 = all); none when it is absent."""
+
 
 class Sleep(NamedTuple):
     """Instruction to whoever drives the operation: go on after this many seconds of the engine's clock."""
@@ -49,12 +54,23 @@ class Sleep(NamedTuple):
         yield self
 
 
+class CallOperation(NamedTuple):
+    """Instruction to whoever drives the operation: run another one, and go on with its result."""
+
+    path: str
+    operation: str
+    arguments: Mapping[str, object]
+
+    def __await__(self) -> Generator["CallOperation", Any, Any]:
+        return (yield self)
+
+
 class UndeclaredWrite(Exception):
     """A behaviour wrote a key that it did not declare: a defect of the behaviour."""
 
 
 class Context:
-    """One call of one operation."""
+    """One call of one operation, or one event heard by one listener."""
 
     def __init__(self, path: str, view: View, targets: list[Target]) -> None:
         #: Path of the environment whose operation runs.
@@ -64,11 +80,9 @@ class Context:
         self._targets = set(targets)
 
     def get(self, key: str, path: str | None = None) -> Any:
-        """An entry's value, JSON values parsed; None when it is absent."""
+        """An entry's value, JSON values parsed anew, so that they may be changed and staged; None when it is absent."""
         entry = self._view.entry(path or self.path, key)
-        if entry is None:
-            return None
-        return entry.value.document if isinstance(entry.value, Json) else entry.value
+        return None if entry is None else _parsed(entry.value)
 
     def entry(self, key: str, path: str | None = None) -> Entry | None:
         """An entry with its version and revisions."""
@@ -77,6 +91,11 @@ class Context:
     def entries(self, path: str | None = None) -> Mapping[str, Entry]:
         """All entries of an environment, as a snapshot."""
         return self._view.entries(path or self.path)
+
+    def items(self, key: str, from_sequence: int = 0, limit: int = 0, path: str | None = None) -> list[tuple[int, Any]]:
+        """Items of a stream with their sequence numbers, JSON values parsed; `limit` 0 = all that are kept."""
+        found = self._view.items(path or self.path, key, from_sequence, limit)
+        return [(item.sequence, _parsed(item.value)) for item in found]
 
     def environment(self, path: str | None = None) -> EnvironmentState | None:
         """An environment's declarations and gate; None when it is absent."""
@@ -139,6 +158,20 @@ class Context:
             raise ValueError("an operation cannot sleep for NaN seconds")
         return Sleep(float(seconds))
 
+    def call(self, path: str, operation: str, **arguments: object) -> CallOperation:
+        """Await it to run another operation, with a revision of its own, and get its result, JSON parsed.
+
+        Only for an operation that declares no keys (`writes` returns nothing). The other one waits for its own keys,
+        needs no slot of its own, and ends at the latest with this one's deadline, rolled back. What it did stays when
+        this one fails afterwards; a caller who repeats this one repeats it too.
+
+        Raises, where it is awaited:
+            WrongState: NESTED_INVOKE: this operation holds keys, or is a listener.
+            LimitExceeded: call_depth_max.
+            WorldError: what the other one ended with.
+        """
+        return CallOperation(path, operation, arguments)
+
     def breathe(self) -> Sleep:
         """Await it now and then in a long computation, so that others proceed."""
         return Sleep(0.0)
@@ -151,3 +184,7 @@ class Context:
     def _check(self, path: str, key: str) -> None:
         if (path, key) not in self._targets and (path, None) not in self._targets:
             raise UndeclaredWrite(f"{path} {key!r} is not among the keys that the operation declared")
+
+
+def _parsed(value: object) -> Any:
+    return json.loads(value.text) if isinstance(value, Json) else value

@@ -1,10 +1,12 @@
 """Which behaviours a server has: its own, those of entry points, those named at start."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from env_server.behaviours.behaviour import Behaviour, Operation
+from env_server.behaviours.behaviour import Behaviour, Listener, Operation
+from env_server.behaviours.description import KindDescription, describe_kind
 from env_server.model.environments import BASIC
 from env_server.model.errors import NotFound, Reason
 
@@ -21,11 +23,17 @@ class Behaviours:
     def __init__(self, behaviours: list[Behaviour]) -> None:
         self._operations: dict[str, dict[str, Operation]] = {BASIC: {}}
         self._concurrency: dict[str, int] = {BASIC: 0}
+        self._listeners: dict[str, tuple[Listener, ...]] = {}
+        self._installed: dict[str, Behaviour] = {}
         for behaviour in behaviours:
             if behaviour.kind in self._operations:
                 raise BehaviourError(f"two behaviours claim the kind {behaviour.kind!r}")
             self._operations[behaviour.kind] = behaviour.operations()
             self._concurrency[behaviour.kind] = behaviour.concurrency_max
+            heard = behaviour.listeners()
+            if heard:
+                self._listeners[behaviour.kind] = tuple(heard.values())
+            self._installed[behaviour.kind] = behaviour
 
     def check_kind(self, kind: str) -> None:
         """Accepts a kind that is installed.
@@ -47,6 +55,23 @@ class Behaviours:
         if found is None:
             raise NotFound(Reason.OPERATION_NOT_FOUND, kind=kind, operation=operation)
         return found
+
+    @property
+    def listeners(self) -> Mapping[str, tuple[Listener, ...]]:
+        """The listeners of each kind that has any."""
+        return self._listeners
+
+    def describe(self, kind: str = "") -> list[KindDescription]:
+        """What a kind, or every kind, offers; by name.
+
+        Raises:
+            NotFound: KIND_NOT_FOUND.
+        """
+        if kind:
+            self.check_kind(kind)
+        return [
+            describe_kind(name, self._installed.get(name)) for name in sorted(self._operations) if kind in ("", name)
+        ]
 
     def concurrency_max(self, kind: str) -> int:
         """Operations of one environment of the kind that may run at a time; 0 = unbounded."""

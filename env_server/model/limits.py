@@ -17,6 +17,8 @@ class Limits:
     labels_max: int = 64
     aggregates_max: int = 32
     histogram_bounds_max: int = 256
+    grants_max: int = 64
+    session_groups_max: int = 10_000
     stream_items_max: int = 10_000
     """Items that a stream keeps when its creator does not say."""
     stream_items_limit_max: int = 1_000_000
@@ -40,6 +42,14 @@ class Limits:
     concurrency_max: int = 1024
     """Behaviour operations between start and return, in the whole world."""
     operation_timeout_s: float = 30.0
+    call_depth_max: int = 8
+    """Operations that call one another, beyond the first."""
+    listener_depth_max: int = 16
+    """Listeners in a chain, each caused by what the one before it did; the event that would start one more is not heard."""
+    listeners_running_max: int = 256
+    """Listeners between their turn and their end, in the whole world; never more than half of `concurrency_max`."""
+    listener_lag_revisions_max: int = 1_000_000
+    """So far behind the head a listener skips what it has not heard, with an event that says so."""
     retry_delay_ms: int = 50
     """Advice to callers who met a full queue or held keys."""
 
@@ -50,6 +60,21 @@ class Limits:
     request_ids_max: int = 1_000_000
     """Bare request ids remembered, the newest ones."""
     request_id_age_s: float = 86_400.0
+
+    leases_max: int = 100_000
+    leases_remembered_max: int = 65_536
+    """Leases that have ended and are told apart from such that never were, the newest ones."""
+    lease_ttl_ms_min: int = 1_000
+    lease_ttl_ms_max: int = 86_400_000
+    lease_holder_bytes_max: int = 64
+    lease_tick_ms: int = 250
+    """Leases end at ticks of this length, so at most that much late."""
+    lease_late_ms_max: int = 250
+    """A tick that comes later than this stands for a stall of the server; that time counts for no lease."""
+    lease_sweep_entries_max: int = 500
+    """Leases that end, and entries that go with ended ones, in one step; a revision holds no more of them."""
+    lease_sweep_interval_ms: int = 10
+    """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536

@@ -4,14 +4,17 @@ An operation is a coroutine that awaits nothing but its context. Whoever drives 
 so it needs no task, and a simulated clock makes a run repeatable.
 """
 
+import json
 import logging
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from itertools import islice
 from typing import Any
 
-from env_server.behaviours.behaviour import Operation
-from env_server.behaviours.context import Context, Sleep
-from env_server.model.entries import Entry
+from env_server.behaviours.behaviour import Callee
+from env_server.behaviours.context import CallOperation, Context, Sleep
+from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import AggregateValue, EnvironmentState
 from env_server.model.errors import DeadlineExceeded, Executed, InternalError, Reason, WorldError
 from env_server.model.frames import Invoked, Outcome
@@ -23,6 +26,8 @@ from env_server.state_tree.tree import Tree
 log = logging.getLogger(__name__)
 
 Commit = Callable[[tuple[Write, ...], Json], bool]
+Nest = Callable[[CallOperation, Callable[[Outcome], None]], Callable[[], None]]
+"""Runs another operation and hands its outcome on; returns what ends it early. May raise a WorldError instead."""
 
 
 class TreeView:
@@ -51,20 +56,41 @@ class TreeView:
         node = self._nodes.by_path.get(path)
         return {} if node is None or node.tally is None else {value.name: value for value in node.tally.values()}
 
+    def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
+        """See View."""
+        node = self._nodes.by_path.get(path)
+        stream = node.streams.get(key) if node is not None else None
+        if stream is None or not stream.items:
+            return []
+        first = max(0, from_sequence - stream.items[0].sequence)  # sequences are dense
+        return list(islice(stream.items, first, first + limit if limit else None))
+
 
 class Invocation:
     """One running operation. `ended` is called once with its outcome, perhaps before `start` returns."""
 
-    __slots__ = ("_clock", "_commit", "_companions", "_context", "_coroutine", "_ended", "_operation", "_timeout")
+    __slots__ = (
+        "_clock",
+        "_commit",
+        "_companions",
+        "_context",
+        "_coroutine",
+        "_ended",
+        "_nest",
+        "_nested",
+        "_operation",
+        "_timeout",
+    )
 
     def __init__(
         self,
-        operation: Operation,
+        operation: Callee,
         context: Context,
         companions: tuple[Write, ...],
         clock: Clock,
         commit: Commit,
         ended: Callable[[Outcome], None],
+        nest: Nest,
     ) -> None:
         self._operation = operation
         self._context = context
@@ -72,7 +98,10 @@ class Invocation:
         self._clock = clock
         self._commit = commit
         self._ended = ended
-        self._coroutine: Coroutine[object, None, Any] | None = None
+        self._nest = nest
+        #: Ends the operation that this one awaits.
+        self._nested: Callable[[], None] | None = None
+        self._coroutine: Coroutine[object, Any, Any] | None = None
         self._timeout: Handle | None = None
 
     def start(self, arguments: dict[str, Any], timeout_s: float) -> None:
@@ -82,12 +111,23 @@ class Invocation:
         if self._coroutine is not None:
             self._timeout = self._clock.call_later(timeout_s, self._time_out)
 
-    def _step(self) -> None:
+    def try_cancel(self) -> bool:
+        """Ends the operation without an effect and without a word; declines when it has ended."""
+        coroutine, self._coroutine = self._coroutine, None
+        if coroutine is None:
+            return False
+        if self._timeout is not None:
+            self._timeout.cancel()
+        self._unwind(coroutine)
+        return True
+
+    def _step(self, value: Any = None, error: WorldError | None = None) -> None:
         coroutine = self._coroutine
         if coroutine is None:  # it ended by its deadline while it slept
             return
+        self._nested = None
         try:
-            instruction = coroutine.send(None)
+            instruction = coroutine.send(value) if error is None else coroutine.throw(error.with_traceback(None))
         except StopIteration as returned:
             self._end(self._returned(returned.value))
         except WorldError as error:
@@ -97,9 +137,27 @@ class Invocation:
         else:
             if isinstance(instruction, Sleep):
                 self._clock.call_later(instruction.seconds, self._step)
+            elif isinstance(instruction, CallOperation):
+                self._call(instruction)
             else:
                 self._close(coroutine)
                 self._end(self._defect(TypeError("an operation may await only its context")))
+
+    def _call(self, asked: CallOperation) -> None:
+        """Goes on in a later loop step, so that a chain of calls is no chain of stack frames."""
+        try:
+            self._nested = self._nest(asked, self._resume)
+        except WorldError as error:
+            self._resume(error)
+        except Exception as error:  # noqa: BLE001 - the arguments are no JSON
+            self._resume(self._defect(error))
+
+    def _resume(self, outcome: Outcome) -> None:
+        if isinstance(outcome, WorldError):
+            self._clock.call_soon(partial(self._step, None, outcome))
+        else:
+            assert isinstance(outcome, Invoked)
+            self._clock.call_soon(partial(self._step, json.loads(outcome.result.text)))
 
     def _returned(self, value: Any) -> Outcome:
         try:
@@ -115,10 +173,16 @@ class Invocation:
     def _time_out(self) -> None:
         coroutine, self._coroutine = self._coroutine, None
         if coroutine is not None:
-            self._close(coroutine)
+            self._unwind(coroutine)
             self._ended(DeadlineExceeded(f"operation {self._operation.name} took too long", Executed.NO))
 
-    def _close(self, coroutine: Coroutine[object, None, Any]) -> None:
+    def _unwind(self, coroutine: Coroutine[object, Any, Any]) -> None:
+        nested, self._nested = self._nested, None
+        if nested is not None:
+            nested()
+        self._close(coroutine)
+
+    def _close(self, coroutine: Coroutine[object, Any, Any]) -> None:
         """Unwinds it; what its cleaning up does wrong must not keep its keys from being freed."""
         try:
             coroutine.close()
@@ -141,7 +205,7 @@ def _can_be_told(error: WorldError) -> bool:
     return isinstance(error.reason, Reason) and all(isinstance(text, str) for text in texts)
 
 
-def defect_of(operation: Operation, error: BaseException) -> InternalError:
+def defect_of(operation: Callee, error: BaseException) -> InternalError:
     """What the caller of an operation with a defect sees; the rest is in our log."""
     incident = secrets.token_hex(8)
     log.error("incident %s: operation %s", incident, operation.name, exc_info=error)

@@ -22,6 +22,7 @@ from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, CommitLog, Origin
 from env_server.pipeline.admission import Admission
+from env_server.pipeline.calls import Calls
 from env_server.pipeline.commits import Commits, Deliver
 from env_server.pipeline.compaction import Compaction
 from env_server.pipeline.effects import Effects
@@ -85,7 +86,8 @@ class World:
         self._queues = queues = KeyQueues(ready.add)
         slots = Slots(limits.concurrency_max, ready.add)
         self._effects = effects = Effects(tree, behaviours.check_kind)
-        invoking = Invoking(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
+        calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
+        invoking = Invoking(tree, behaviours, calls, limits)
         execution = Execution(
             tree,
             effects,
