@@ -76,6 +76,19 @@ class Limits:
     lease_sweep_interval_ms: int = 10
     """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
+    subscriptions_max: int = 10_000
+    subscription_partitions_max: int = 256
+    consumers_per_subscription_max: int = 256
+    subscription_lag_revisions: int = 10_000_000
+    """That a subscription may stay behind the world when its creator does not say."""
+    ack_timeout_ms: int = 30_000
+    """Of a subscription whose creator does not say."""
+    ack_timeout_ms_min: int = 1_000
+    ack_timeout_ms_max: int = 3_600_000
+    outstanding_events: int = 10_000
+    """Events that a consumer holds without acknowledging them when it does not say; a larger revision goes alone."""
+    outstanding_events_max: int = 100_000
+
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB

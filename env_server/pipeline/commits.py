@@ -92,6 +92,10 @@ class Commits:
         self._answers.append((number, deliver, answer))
         return number
 
+    def when_seen(self, call: Callable[[], None]) -> None:
+        """Calls once everything applied by now is durable, in the order of answers; at once when it is."""
+        self.answer(lambda _: call(), Answer(0, 0, 0))
+
     def durable(self, number: int) -> None:
         """The log's word that everything up to record `number` is on the disk."""
         in_flight, answers = self._in_flight, self._answers

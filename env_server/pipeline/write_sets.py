@@ -15,7 +15,7 @@ def keys_of(tree: Tree, path: str, key: str, code: int) -> list[Key]:
     is below it.
     """
     node = tree.nodes.by_path.get(path)
-    if code == Code.EMIT:
+    if code >= Code.EMIT:  # names no place, or writes nothing there
         return []
     if code not in (Code.REGISTER_ENVIRONMENT, Code.DELETE_ENVIRONMENT):
         return [] if node is None else [(node.number, key)]
