@@ -5,6 +5,7 @@ No queues, no groups, no storage. Outcomes are reduced to what a caller can act 
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,6 +14,24 @@ from env_server.model.changes import EventType
 from env_server.model.errors import Reason
 
 ITEMS_MAX = 3
+REGISTRATIONS = ("register", "ensure environment")
+CHANGES = {"set": "value", "add": "counter", "append": "stream", "merge": "value"}
+EVENTS = {
+    "value": EventType.ENTRY_SET,
+    "counter": EventType.ENTRY_INCREMENTED,
+    "stream": EventType.ENTRY_APPENDED,
+}
+
+
+class Document(NamedTuple):
+    """A JSON value, by its text with sorted keys."""
+
+    text: str
+
+    @staticmethod
+    def of(content: Any) -> Document:
+        """Of a parsed one."""
+        return Document(json.dumps(content, sort_keys=True))
 
 
 class Said(NamedTuple):
@@ -24,6 +43,7 @@ class Said(NamedTuple):
     value: Any = None
     sequence: int = 0
     parts: tuple[Said, ...] = ()
+    otherwise: bool = False
 
 
 class Told(NamedTuple):
@@ -38,7 +58,10 @@ class Told(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """One op: what, where, and beside it a version to expect or an identity of its own."""
+    """One op: what, where, and beside it a version to expect or an identity of its own.
+
+    A transaction has parts, what to test before (path, key and version of each), and parts to take instead.
+    """
 
     verb: str
     path: str
@@ -48,6 +71,8 @@ class Ask(NamedTuple):
     producer: str = ""
     seq: int = 0
     parts: tuple[Ask, ...] = ()
+    tests: tuple[tuple[str, str, int], ...] = ()
+    otherwise: tuple[Ask, ...] = ()
 
 
 class RefusedError(Exception):
@@ -98,21 +123,31 @@ class Model:
     def _try(self, ask: Ask) -> Said:
         before = deepcopy((self.environments, self.entries)), len(self.events)
         try:
-            if ask.verb == "transact":
-                parts = tuple(self._do(part) for part in ask.parts)
-                said = Said(None, self.revision + 1, parts=parts)
-            else:
-                said = self._do(ask)
+            said = self._transact(ask) if ask.verb == "transact" else self._do(ask)
         except RefusedError as refused:
             (self.environments, self.entries), events = before
             del self.events[events:]
             return Said(refused.reason)
-        self.revision += 1
+        self.revision += len(self.events) > before[1]
         return said
 
+    def _transact(self, ask: Ask) -> Said:
+        parts, otherwise, events = ask.parts, False, len(self.events)
+        for path, key, version in ask.tests:
+            if path not in self.environments:
+                raise RefusedError(Reason.ENVIRONMENT_NOT_FOUND)
+            found = self.entries.get((path, key))
+            if (0 if found is None else found.version) != version:
+                if not ask.otherwise:
+                    raise RefusedError(Reason.PRECONDITION_FAILED)
+                parts, otherwise = ask.otherwise, True
+                break
+        done = tuple(self._do(part) for part in parts)
+        return Said(None, self.revision + (len(self.events) > events), parts=done, otherwise=otherwise)
+
     def _do(self, ask: Ask) -> Said:
-        if ask.verb == "register":
-            return self._register(ask.path)
+        if ask.verb in REGISTRATIONS:
+            return self._register(ask.path, ask.verb == "ensure environment")
         if ask.path not in self.environments:
             raise RefusedError(Reason.ENVIRONMENT_NOT_FOUND)
         if ask.verb in ("unregister", "unregister all"):
@@ -120,12 +155,20 @@ class Model:
         found = self.entries.get((ask.path, ask.key))
         if ask.version and (found is None or found.version != ask.version):
             raise RefusedError(Reason.PRECONDITION_FAILED)
-        if ask.verb == "delete":
+        if ask.verb == "read":
+            if found is None:
+                raise RefusedError(Reason.ENTRY_NOT_FOUND)
+            return Said(None, found.modified, found.version, None if found.kind == "stream" else found.value)
+        if ask.verb in ("delete", "drop"):
             return self._delete(ask, found)
+        if ask.verb in ("create", "ensure"):
+            return self._create(ask, found)
         return self._change(ask, found)
 
-    def _register(self, path: str) -> Said:
+    def _register(self, path: str, if_absent: bool) -> Said:
         if path in self.environments:
+            if if_absent:
+                return Said(None, self.revision, self.environments[path])
             raise RefusedError(Reason.ENVIRONMENT_EXISTS)
         if (path.rpartition("/")[0] or "/") not in self.environments:
             raise RefusedError(Reason.ENVIRONMENT_NOT_FOUND)
@@ -144,29 +187,69 @@ class Model:
 
     def _delete(self, ask: Ask, found: Entry | None) -> Said:
         if found is None:
+            if ask.verb == "drop":
+                return Said(None, self.revision)
             raise RefusedError(Reason.ENTRY_NOT_FOUND)
         del self.entries[ask.path, ask.key]
         self._tell(EventType.ENTRY_DELETED, ask.path, ask.key, found.version + 1)
         return Said(None, self.revision + 1, 0)
 
+    def _create(self, ask: Ask, found: Entry | None) -> Said:
+        if found is None:
+            return self._put(ask, "value", None, ask.value, ask.value)
+        if ask.verb == "create":
+            raise RefusedError(Reason.ENTRY_EXISTS)
+        if found.kind != "value":
+            raise RefusedError(Reason.ENTRY_KIND_MISMATCH)
+        return Said(None, self.revision, found.version)
+
     def _change(self, ask: Ask, found: Entry | None) -> Said:
-        kind = {"set": "value", "add": "counter", "append": "stream"}[ask.verb]
+        kind = CHANGES[ask.verb]
         if found is not None and found.kind != kind:
             raise RefusedError(Reason.ENTRY_KIND_MISMATCH)
-        version = 1 if found is None else found.version + 1
-        told, sequence, answered = ask.value, 0, None
-        value = ask.value
+        if ask.verb == "merge":
+            if found is not None and not isinstance(found.value, Document):
+                raise RefusedError(Reason.ENTRY_KIND_MISMATCH)
+            merged = Document.of(merge({} if found is None else json.loads(found.value.text), ask.value))
+            return self._put(ask, kind, found, merged, merged)
         if kind == "counter":
-            told = answered = value = ask.value + (0 if found is None else found.value)
-        elif kind == "stream":
+            total = ask.value + (0 if found is None else found.value)
+            return self._put(ask, kind, found, total, total)._replace(value=total)
+        if kind == "stream":
             sequence, items = (1, []) if found is None else found.value
             value = (sequence + 1, [*items, (sequence, ask.value)][-ITEMS_MAX:])
+            return self._put(ask, kind, found, value, ask.value)._replace(sequence=sequence)
+        return self._put(ask, kind, found, ask.value, ask.value)
+
+    def _put(self, ask: Ask, kind: str, found: Entry | None, value: Any, told: Any) -> Said:
+        version = 1 if found is None else found.version + 1
         self.entries[ask.path, ask.key] = Entry(kind, value, version, self.revision + 1)
-        event = {"value": EventType.ENTRY_SET, "counter": EventType.ENTRY_INCREMENTED}.get(
-            kind, EventType.ENTRY_APPENDED
-        )
-        self._tell(event, ask.path, ask.key, version, told)
-        return Said(None, self.revision + 1, version, answered, sequence)
+        self._tell(EVENTS[kind], ask.path, ask.key, version, told)
+        return Said(None, self.revision + 1, version)
 
     def _tell(self, type_: EventType, path: str, key: str, version: int, value: Any = None) -> None:
         self.events.append(Told(self.revision + 1, int(type_), path, key, version, value))
+
+
+def merge(target: Any, patch: dict[str, Any]) -> Any:
+    """RFC 7396, for patches that are objects."""
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, part in patch.items():
+        if part is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), part) if isinstance(part, dict) else part
+    return merged
+
+
+def read_again(model: Model, frame: list[Ask], said: list[Said]) -> list[Said]:
+    """What a repeated frame is answered: its first outcomes, and what its reads see now."""
+    return [model.apply(ask) if ask.verb == "read" else one for ask, one in zip(frame, said, strict=True)]
+
+
+def picture_of_model(model: Model) -> dict[str, Any]:
+    """Everything that queries can tell: the revision, and by path the entries with value, version and revision."""
+    seen: dict[str, Any] = {"revision": model.revision, **{path: {} for path in model.environments}}
+    for (path, key), entry in model.entries.items():
+        seen[path][key] = (entry.value, entry.version, entry.modified)
+    return seen

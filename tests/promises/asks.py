@@ -1,0 +1,60 @@
+"""Random ops for the machines that compare a world with its model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.promises.world_model import Ask
+
+PATHS = st.sampled_from(["/", "/", "/", "/a", "/a", "/a/b", "/a/c", "/d"])
+KEYS = st.sampled_from(["k1", "k2", "k3"])
+VALUES = st.integers(-9, 9) | st.sampled_from([0.5, 1e308, "text", None])
+PATCHES = st.sampled_from([{"a": 1}, {"a": None, "b": 2}, {"c": {"d": 1}}, {"c": {"d": None}}])
+ENVIRONMENT_VERBS = ["register", "register", "ensure environment", "unregister", "unregister all"]
+
+
+def asks(verbs: list[str], keys: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Ask]:
+    """Ops of these kinds."""
+    return st.builds(lambda *parts: Ask(*parts), st.sampled_from(verbs), PATHS, keys, values)
+
+
+WRITES = st.one_of(
+    asks(["set", "set", "create", "ensure"], KEYS, VALUES),
+    asks(["add", "append"], KEYS, st.integers(-9, 9)),
+    asks(["merge"], KEYS, PATCHES),
+    asks(["delete", "drop"], KEYS, st.none()),
+    asks(ENVIRONMENT_VERBS, st.just(""), st.none()),
+).filter(lambda ask: ask.path != "/" or bool(ask.key))
+READS = asks(["read"], KEYS, st.none())
+PLAIN = st.builds(
+    lambda ask, version: ask._replace(version=version if ask.key else 0), WRITES | READS, st.integers(0, 3)
+)
+TESTS = st.lists(st.tuples(PATHS, KEYS, st.integers(0, 2)), max_size=2).map(tuple)
+PARTS = st.lists(WRITES, min_size=1, max_size=4).map(tuple)
+OPS = st.one_of(
+    PLAIN,
+    PLAIN,
+    st.builds(
+        lambda ask, producer, seq: ask._replace(producer=producer, seq=seq) if ask.verb != "read" else ask,
+        PLAIN,
+        st.sampled_from(["p1", "p2"]),
+        st.integers(1, 12),
+    ),
+    st.builds(lambda parts: Ask("transact", "/", parts=parts), PARTS),
+    st.builds(
+        lambda parts, tests, otherwise: Ask("transact", "/", parts=parts, tests=tests, otherwise=otherwise),
+        PARTS,
+        TESTS,
+        st.just(()) | PARTS,
+    ),
+)
+ON_ONE_KEY = st.builds(
+    lambda verb, path, key, values: [Ask(verb, path, key, value) for value in values],
+    st.sampled_from(["set", "add", "append"]),
+    PATHS,
+    KEYS,
+    st.lists(st.integers(-9, 9), min_size=2, max_size=4),
+)
+FRAMES = st.lists(OPS, min_size=1, max_size=6) | ON_ONE_KEY
