@@ -124,10 +124,7 @@ def _declaration(declaration: Declaration) -> dict[str, Any]:
             [gate.name, gate.count_target, gate.deadline_ms, gate.generation, gate.opened, int(gate.cause)]
             for gate in declaration.gates
         ],
-        "gate_revisions": [
-            [gate.begin_revision, gate.open_revision]
-            for gate in declaration.gates
-        ],
+        "gate_revisions": [[gate.begin_revision, gate.open_revision] for gate in declaration.gates],
     }
 
 
