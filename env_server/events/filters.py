@@ -11,8 +11,10 @@ from typing import Any, Final, cast
 
 from env_server.events.globs import TextTest, compile_key_glob, compile_path_glob, find_literal_prefix
 from env_server.model.changes import Changes, Place
+from env_server.model.errors import DeniedView
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, split_path
+from env_server.model.views import HIDDEN_TYPES, View
 from env_server.model.watching import Filter
 
 TYPES: Final = "types"
@@ -29,6 +31,7 @@ class Matcher:
         "_everything",
         "_labels",
         "_prefix",
+        "_view",
         "actor",
         "excluded_producer",
         "key",
@@ -36,11 +39,12 @@ class Matcher:
         "types",
     )
 
-    def __init__(self, asked: Filter, limits: Limits) -> None:
-        """Compiles `asked`.
+    def __init__(self, asked: Filter, limits: Limits, view: View | None = None) -> None:
+        """Compiles `asked`, for a group with this view.
 
         Raises:
             InvalidRequest: the prefix is no path, or a glob is malformed.
+            DeniedView: the group may not see the deepest environment that everything matching equals or lies below.
         """
         prefix = asked.path_prefix or ROOT
         split_path(prefix, limits)
@@ -52,6 +56,9 @@ class Matcher:
             self._accept_path = compile_path_glob(asked.path_glob, "filter.path_glob")
             literal = find_literal_prefix(asked.path_glob, "filter.path_glob")
             self.root = max(prefix, literal, key=len)
+        self._view = view
+        if view is not None and not view.sees(self.root):
+            raise DeniedView(view.group, self.root, "see")
         self._labels = dict(asked.labels)
         self._accept_key = compile_key_glob(asked.key_glob, "filter.key_glob")
         exact = asked.key_glob and not set("*?[") & set(asked.key_glob)
@@ -60,7 +67,7 @@ class Matcher:
         self.types = asked.types
         self.actor = asked.actor
         self.excluded_producer = asked.excluded_producer
-        self._everything = not (self._accept_key or self.types or self.actor or self.excluded_producer)
+        self._everything = not (self._accept_key or self.types or self.actor or self.excluded_producer or view)
 
     def matches_place(self, place: Place) -> bool:
         """Whether the path and the labels match."""
@@ -68,6 +75,8 @@ class Matcher:
         if prefix and not (path.startswith(prefix) and (len(path) == len(prefix) or path[len(prefix)] == "/")):
             return False
         if self._labels and not self._labels.items() <= place.labels.items():
+            return False
+        if self._view is not None and not self._view.sees(path):
             return False
         return self._accept_path is None or bool(self._accept_path(path))
 
@@ -90,7 +99,7 @@ class Matcher:
         return None if len(rows) == len(changes.keys) else rows
 
     def _select_places(self, changes: Changes) -> list[int] | None:
-        if not self._prefix and self._accept_path is None and not self._labels:
+        if not self._prefix and self._accept_path is None and not self._labels and self._view is None:
             return None
         flags = [self.matches_place(place) for place in changes.places]
         if all(flags):
@@ -100,6 +109,8 @@ class Matcher:
         return list(compress(range(len(changes.path)), map(flags.__getitem__, changes.path)))
 
     def _select_columns(self, changes: Changes, rows: list[int] | None) -> list[int] | None:
+        if self._view is not None and find_values(changes, TYPES) & HIDDEN_TYPES:
+            rows = _narrow(rows, changes.types, _is_told)
         if self.types and not (present := find_values(changes, TYPES)) <= self.types:
             if not present & self.types:
                 return []
@@ -128,6 +139,10 @@ def find_values(changes: Changes, column: str) -> frozenset[object]:
     if found is None:
         found = changes.views[name] = frozenset(getattr(changes, column))
     return cast(frozenset[object], found)
+
+
+def _is_told(type_: int) -> bool:
+    return type_ not in HIDDEN_TYPES
 
 
 def _narrow(rows: list[int] | None, column: list[Any], accept: Callable[[Any], object]) -> list[int]:

@@ -10,8 +10,10 @@ from env_server.events.routing import Routes
 from env_server.events.statistics import HubStatistics, WatchState
 from env_server.events.watch import Watch
 from env_server.model.changes import Changes
-from env_server.model.errors import WorldError
+from env_server.model.errors import DeniedView, WorldError
 from env_server.model.limits import Limits
+from env_server.model.names import ROOT
+from env_server.model.views import View
 from env_server.model.watching import EntryMatcher, Snapshot, WatchSpec
 
 
@@ -26,13 +28,15 @@ class WatchHub:
         snapshot: Callable[[EntryMatcher], Snapshot],
         head: int = 0,
         pending_groups_max: int = 1024,
+        view_of: Callable[[str], View] | None = None,
     ) -> None:
         """Begins at the durable revision `head`.
 
         `read_log(from_revision, bytes_max)` gives durable groups that hold that revision or later ones, in order, at
         least one if there is any. `first_revision()` is the oldest revision in the log, head + 1 when it is empty.
         `snapshot` gives the applied state of the present loop step. A live watch with more than `pending_groups_max`
-        groups that its reader did not take goes back to its cursor.
+        groups that its reader did not take goes back to its cursor. `view_of` gives what a group may see as of now; without
+        it no watch may name one.
         """
         self._limits = limits
         self._history = History(limits.ring_bytes_max, read_log, first_revision, head)
@@ -40,6 +44,9 @@ class WatchHub:
         self._routes: Routes[Watch] = Routes()
         self._watches: dict[int, Watch] = {}
         self._pending_groups_max = pending_groups_max
+        self._view_of = view_of
+        self._resting: dict[int, tuple[str, tuple[str, ...]]] = {}
+        """By watch: its group, and the subtrees that it sees by grants alone."""
         self._opened = 0
         self._closed_by: WorldError | None = None
 
@@ -47,6 +54,11 @@ class WatchHub:
     def head(self) -> int:
         """The last published revision: everything up to it is durable."""
         return self._history.head
+
+    @property
+    def history(self) -> History:
+        """What it has published, for others that go over it with cursors of their own."""
+        return self._history
 
     def publish(self, changes: Changes) -> None:
         """Tells watches of a group that has become durable. Each group once, in order; waits for nobody.
@@ -75,11 +87,15 @@ class WatchHub:
 
         Raises:
             InvalidRequest: the filter cannot be compiled.
+            DeniedView: the group may not see what it asks for.
         """
-        matcher = Matcher(spec.filter, self._limits)
+        view = self._find_view(spec.group)
+        matcher = Matcher(spec.filter, self._limits, view)
         self._opened += 1
         watch = Watch(self._opened, spec, matcher, self._history, self._routes, self._forget, self._pending_groups_max)
         self._watches[watch.number] = watch
+        if view is not None and (rests_on := view.rests_on(matcher.root)):
+            self._resting[watch.number] = spec.group, rests_on
         if self._closed_by is not None:
             watch.end(self._closed_by)
             return watch
@@ -91,6 +107,13 @@ class WatchHub:
             return watch
         watch.start(InitialState(self._snapshot(matcher), matcher) if spec.initial_state else None)
         return watch
+
+    def end_denied(self) -> None:
+        """Ends the watches whose group no longer sees all that they were promised at their start."""
+        for number, (group, rests_on) in list(self._resting.items()):
+            view = self._find_view(group)
+            if view is not None and (lost := view.loses(rests_on)):
+                self._watches[number].end(DeniedView(group, lost, "see"))
 
     def close_all(self, error: WorldError) -> None:
         """Ends every watch, and every one still to be opened, with `error`."""
@@ -111,3 +134,11 @@ class WatchHub:
 
     def _forget(self, watch: Watch) -> None:
         self._watches.pop(watch.number, None)
+        self._resting.pop(watch.number, None)
+
+    def _find_view(self, group: str) -> View | None:
+        if not group:
+            return None
+        if self._view_of is None:
+            raise DeniedView(group, ROOT, "see")
+        return self._view_of(group)

@@ -39,6 +39,8 @@ class Frame:
     actors: list[str] | None = None
     causes: list[str] | None = None
     principal: str = ""
+    groups: list[str] | None = None
+    """Path of the group whose view each op takes; "" = none, so the op is denied. None = the frame sees everything."""
     return_versions: bool = False
     size_bytes: int = 0
     """As received."""

@@ -36,6 +36,8 @@ class WatchSpec:
     from_revision: int = 0
     initial_state: bool = False
     conflate: bool = False
+    group: str = ""
+    """Path of the group whose view it takes, as of its start; "" = it sees everything."""
 
 
 class EntryMatcher(Protocol):

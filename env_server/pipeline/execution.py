@@ -25,8 +25,18 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.preconditions import check_conditions, check_preconditions, check_version, gate_closed
 from env_server.state_tree.reads import Reader
 from env_server.state_tree.tree import Tree
+from env_server.state_tree.visibility import allows_all, check_visible, view_of_op
 
 LAST_ENTRY_WRITE = Code.DELETE_ENTRY
+_MAKING_ROOM = (
+    Code.DELETE_ENTRY,
+    Code.DELETE_ENVIRONMENT,
+    Code.REVOKE_LEASE,
+    Code.ACKNOWLEDGE,
+    Code.SEEK_SUBSCRIPTION,
+    Code.DELETE_SUBSCRIPTION,
+)
+"""Let in also when there is no room: they are small, and some only they can make the log let go."""
 _STRUCTURAL = (Code.REGISTER_ENVIRONMENT, Code.DELETE_ENVIRONMENT, Code.TRANSACT, Code.INVOKE)
 
 
@@ -69,6 +79,10 @@ class Execution:
         )
         marks, unsaved_marks = self._producers.marks, self._producers.unsaved
         plain = frame.preconditions is None and self.full is None and only is None and not frame.is_request
+        is_repeated = self._is_repeated
+        if frame.groups is not None:
+            plain = plain and allows_all(tree.grants, frame)  # else each op is looked at by itself
+            is_repeated = self._is_allowed_and_repeated
         producer, is_stale = "", False
         for index, (place, key, code, argument) in enumerate(
             zip(frame.path, frame.keys, frame.codes, frame.arguments, strict=True)
@@ -78,7 +92,7 @@ class Execution:
             try:
                 if producers is not None:
                     producer = producers[index]
-                    if producer and self._is_repeated(run, index, producer, seqs[index]):  # type: ignore[index]
+                    if producer and is_repeated(run, index, producer, seqs[index]):  # type: ignore[index]
                         continue
                 if code <= LAST_ENTRY_WRITE and plain and not held:
                     node = nodes[place] or tree.nodes.find(frame.paths[place])
@@ -125,6 +139,16 @@ class Execution:
             run.refused(index, error)
         return True
 
+    def _is_allowed_and_repeated(self, run: FrameRun, index: int, producer: str, seq: int) -> bool:
+        """As `_is_repeated`, for a frame with groups: what a group may not see it does not learn by repeating it.
+
+        Raises:
+            DeniedView.
+        """
+        if run.frame.codes[index] != Code.REFUSED:
+            check_visible(self._tree.grants, run.frame, index)
+        return self._is_repeated(run, index, producer, seq)
+
     def _is_repeated_request(self, run: FrameRun, index: int, name: str, digest: int) -> bool:
         try:
             mark = self._requests.recognise(name, digest)
@@ -140,10 +164,12 @@ class Execution:
         """An op that is no plain write, or a write when something is held or conditional."""
         if code == Code.REFUSED:
             raise argument
+        if run.frame.groups is not None:
+            check_visible(self._tree.grants, run.frame, index)
         if code == Code.QUERY:
             self._query(run, index, path, key, argument)
             return
-        if self.full is not None and code not in (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT):
+        if self.full is not None and code not in _MAKING_ROOM:
             raise self.full
         if code == Code.INVOKE:
             self._invoking.admit(run, index, path, argument)
@@ -164,7 +190,8 @@ class Execution:
 
         def read() -> None:
             check_conditions(self._tree, run.frame, index, path, key)
-            run.read(index, self._reader.answer(path, key, query))
+            view = view_of_op(self._tree.grants, run.frame, index)
+            run.read(index, self._reader.answer(path, key, query, view))
 
         node = self._tree.nodes.by_path.get(path)
         client_id = run.frame.client_id

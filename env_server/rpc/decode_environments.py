@@ -5,11 +5,22 @@ from collections.abc import Mapping, Sequence
 
 from env_api.v1 import operations_pb2, values_pb2
 
-from env_server.model.environments import BASIC, EMPTY_CONFIG, Aggregate, Declaration, Function, Gate, Scope
+from env_server.model.environments import (
+    BASIC,
+    EMPTY_CONFIG,
+    Access,
+    Aggregate,
+    Declaration,
+    Function,
+    Gate,
+    Grant,
+    Scope,
+)
 from env_server.model.errors import InvalidRequest, NotSupported, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import check_count, check_segment
+from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import BeginGeneration, EnvironmentUpdate, OpenGate
+from env_server.model.views import EVERY_GROUP, check_group
 from env_server.rpc.decode_values import decode_json
 
 
@@ -19,7 +30,7 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
     Raises:
         InvalidRequest: INVALID_FIELD, INVALID_VALUE.
         LimitExceeded: labels_max, aggregates_max, histogram_bounds_max, value_bytes_max, json_depth_max.
-        NotSupported: entry_schema_json, children aggregates, gates of live members.
+        NotSupported: entry_schema_json, children aggregates.
     """
     if message.entry_schema_json:
         raise NotSupported("register.entry_schema_json")
@@ -32,6 +43,8 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
         config=decode_json(config, limits, "register.config_json") if config else EMPTY_CONFIG,
         aggregates=_decode_aggregates(message.aggregates, limits, "register.aggregates"),
         gates=_decode_gates(message.gates, limits, "register.gates"),
+        lease=message.lease_id,
+        grants=_decode_grants(message.grants, limits, "register.grants"),
     )
 
 
@@ -58,6 +71,8 @@ def decode_environment_update(message: operations_pb2.EnvironmentUpdate, limits:
         remove_gates=tuple(message.remove_gates),
         begin=begin,
         open=opening,
+        set_grants=_decode_grants(message.set_grants, limits, "set_grants"),
+        remove_grants=tuple(message.remove_grants),
     )
 
 
@@ -138,11 +153,29 @@ def _decode_gates(messages: Sequence[values_pb2.Gate], limits: Limits, field: st
 
 def _decode_gate(message: values_pb2.Gate, limits: Limits, field: str) -> Gate:
     check_segment(message.name, limits, Reason.INVALID_FIELD, f"{field}.name")
-    if message.all_live_members:
-        raise NotSupported(f"{field}.all_live_members")
+    if message.all_live_members != bool(message.members_path):
+        missing = "members_path" if message.all_live_members else "all_live_members"
+        raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.{missing}", "goes together with the other of the two")
+    if message.members_path:
+        split_path(message.members_path, limits)
     if message.deadline_ms < 0:
         raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.deadline_ms", "must not be negative")
-    return Gate(message.name, message.count_target, message.deadline_ms)
+    return Gate(message.name, message.count_target, message.deadline_ms, members_path=message.members_path)
+
+
+def _decode_grants(messages: Sequence[values_pb2.Grant], limits: Limits, field: str) -> tuple[Grant, ...]:
+    if not messages:
+        return ()
+    check_count(len(messages), "grants_max", limits)
+    for message in messages:
+        if message.group != EVERY_GROUP:
+            check_group(message.group, limits, f"{field}.group")
+        if message.access not in (Access.READ, Access.WRITE):
+            raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.access", "must be READ or WRITE")
+    groups = [message.group for message in messages]
+    if len(set(groups)) != len(groups):
+        raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.group", "must be unique")
+    return tuple(Grant(message.group, Access(message.access)) for message in messages)
 
 
 def _check_unique(names: list[str], field: str) -> None:

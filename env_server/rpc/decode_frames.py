@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from env_api.v1 import session_pb2
 
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
+from env_server.model.entries import MEMBER
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity
-from env_server.model.operations import Code, Precondition
+from env_server.model.operations import Code, Precondition, RegisterEntry
 from env_server.model.ports import Clock
 from env_server.model.values import Json, Value
 from env_server.rpc.decode_ops import (
@@ -33,6 +34,7 @@ from env_server.rpc.decode_values import check_null, decode_json, refuse_doubles
 
 _SET: Final = int(Code.SET)
 _ADD: Final = int(Code.ADD)
+_JOIN: Final = int(Code.REGISTER_ENTRY)
 _REFUSED: Final = int(Code.REFUSED)
 _IDENTITIES: Final = re.compile(r"[A-Za-z0-9._-]*")
 _IDENTITY_BYTES_MAX: Final = 64
@@ -50,13 +52,13 @@ def decode_frame(
     *,
     client_id: str,
     principal: str = "",
+    groups: tuple[str, ...] = (),
 ) -> Frame:
-    """The frame in columns. `size_bytes` is that of the message as received.
+    """The frame in columns. `size_bytes` is that of the message as received; `groups` are the session's.
 
     Raises:
         LimitExceeded: frame_ops_max, frame_bytes_max.
         InvalidRequest: INVALID_FIELD for seq 0, columns that do not fit the ops, a negative deadline.
-        NotSupported: groups.
     """
     check_count(size_bytes, "frame_bytes_max", limits)
     block = message.block if message.HasField("block") else None
@@ -66,9 +68,6 @@ def decode_frame(
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.seq", "must not be 0")
     if message.deadline_ms < 0:
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.deadline_ms", "must not be negative")
-    if any(message.groups):
-        raise NotSupported("frame.groups")
-
     paths = list(message.paths)
     frame = Frame(paths, [], [], [], [], client_id=client_id, seq=message.seq, principal=principal)
     frame.size_bytes = size_bytes
@@ -80,6 +79,7 @@ def decode_frame(
     if frame.path and max(frame.path) >= len(paths):
         _refuse_paths(frame, refusals)
     _decode_identities(message, count, frame, refusals)
+    _decode_groups(message, count, frame, groups, refusals)
     frame.gate_generations = _spread(message.gate_generations, count, "gate_generations")
     frame.expect_versions = _spread(message.expect_versions, count, "expect_versions")
     frame.return_versions = message.return_versions
@@ -178,10 +178,12 @@ def _decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals,
     name, column = given[0]
     if block.add and name not in ("doubles", "ints"):
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.add", "adds ints or doubles only")
+    if block.add and block.join_lease_id:
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.join_lease_id", "excludes add")
     offset = len(frame.keys)
     frame.keys += keys
     frame.path += [block.path] * count
-    frame.codes += [_ADD if block.add else _SET] * count
+    frame.codes += [_JOIN if block.join_lease_id else _ADD if block.add else _SET] * count
     values: list[Any] = list(column)
     refused: Refusals = {}
     if name == "doubles":
@@ -190,9 +192,17 @@ def _decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals,
         refused = refuse_strings(values, limits)
     elif name == "json":
         values, refused = _decode_documents(values, limits)
-    frame.arguments += values
+    frame.arguments += _join_all(values, block.join_lease_id) if block.join_lease_id else values
     for index, error in refused.items():
         refusals[offset + index] = error
+
+
+def _join_all(values: list[Any], lease: int) -> list[RegisterEntry]:
+    """Registrations of members; one object for all where they tell the same about themselves."""
+    first = values[0]
+    if type(first) is not float and first == values[-1] and values.count(first) == len(values):
+        return [RegisterEntry(MEMBER, first, if_absent=True, lease=lease)] * len(values)
+    return [RegisterEntry(MEMBER, value, if_absent=True, lease=lease) for value in values]
 
 
 def _decode_documents(texts: Sequence[bytes], limits: Limits) -> tuple[list[Json | None], Refusals]:
@@ -240,6 +250,24 @@ def _decode_identities(message: session_pb2.OpFrame, count: int, frame: Frame, r
                 check_cause(cause)
             except WorldError as error:
                 refusals[index] = error
+
+
+def _decode_groups(
+    message: session_pb2.OpFrame, count: int, frame: Frame, groups: tuple[str, ...], refusals: Refusals
+) -> None:
+    """The group of each op, when the session has any: then an op without one is denied, not let through."""
+    column = _spread(message.groups, count, "groups")
+    if column is None:
+        frame.groups = [""] * count if groups else None
+        return
+    for number in set(column):
+        if number > len(groups):
+            problem = f"{number} is the number of no group of hello.groups, which has {len(groups)}"
+            error = InvalidRequest(Reason.INVALID_FIELD, "frame.groups", problem)
+            refusals.update((index, error) for index, asked in enumerate(column) if asked == number)
+    if groups:
+        paths = ["", *groups]
+        frame.groups = [paths[number] if number < len(paths) else "" for number in column]
 
 
 def _check_identities(names: list[str], field: str, refusals: Refusals) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from env_api.v1 import operations_pb2
 
-from env_server.model.entries import COUNTER, STREAM, VALUE
+from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE
 from env_server.model.errors import InvalidRequest, NotSupported, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment
@@ -48,9 +48,8 @@ def decode_register(message: operations_pb2.Register, key: str, limits: Limits) 
     Raises:
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
-    for name in ("position", "lease_id", "grants"):
-        if getattr(message, name):
-            raise NotSupported(f"register.{name}")
+    if message.position:
+        raise NotSupported("register.position")
     foreign = _ENVIRONMENT_FIELDS if key else _ENTRY_FIELDS
     present = {descriptor.name for descriptor, _ in message.ListFields()}
     for name in foreign:
@@ -105,6 +104,8 @@ def decode_query(message: operations_pb2.Query, key: str, limits: Limits) -> Dec
         raise InvalidRequest(Reason.INVALID_FIELD, "query.ask", "must be set")
     if ask in ("nearby", "past"):
         raise NotSupported(f"query.{ask}")
+    if ask == "get" and message.get.inherit and not key:
+        raise InvalidRequest(Reason.INVALID_FIELD, "query.get.inherit", "belongs to an entry (a key)")
     if ask != "get" and (ask == "stream") != bool(key):
         problem = "must be empty" if key else "must not be empty"
         raise InvalidRequest(Reason.INVALID_FIELD, "key", f"{problem} for query.{ask}")
@@ -191,8 +192,10 @@ def read_double(value: float, field: str) -> float:
 
 def _decode_new_entry(message: operations_pb2.Register, limits: Limits) -> RegisterEntry:
     kind = message.entry_kind or VALUE
-    if kind not in (VALUE, COUNTER, STREAM):
+    if kind not in (VALUE, COUNTER, STREAM, MEMBER):
         raise InvalidRequest(Reason.INVALID_FIELD, "register.entry_kind", "unknown kind of entry")
+    if kind == MEMBER and not message.lease_id:
+        raise InvalidRequest(Reason.INVALID_FIELD, "register.lease_id", "members live under a lease")
     value: Value | Nothing = NOTHING
     if message.HasField("value"):
         value = decode_value(message.value, limits, "register.value")
@@ -204,16 +207,14 @@ def _decode_new_entry(message: operations_pb2.Register, limits: Limits) -> Regis
         if kind != STREAM:
             raise InvalidRequest(Reason.INVALID_FIELD, "register.stream_items_max", "belongs to a stream")
         check_count(message.stream_items_max, "stream_items_limit_max", limits)
-    return RegisterEntry(int(kind), value, message.stream_items_max, message.if_absent)
+    return RegisterEntry(int(kind), value, message.stream_items_max, message.if_absent, message.lease_id)
 
 
 def _decode_ask(
     message: operations_pb2.Query, ask: str, limits: Limits
 ) -> Get | ListEntries | ListChildren | ReadAggregates | ReadStream:
     if ask == "get":
-        if message.get.inherit:
-            raise NotSupported("query.get.inherit")
-        return Get()
+        return Get(message.get.inherit)
     if ask == "list_entries":
         entries = message.list_entries
         size = _read_size(entries.page_size, "query.list_entries.page_size", limits)

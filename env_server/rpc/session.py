@@ -12,9 +12,11 @@ import logging
 import grpc
 from env_api.v1 import session_pb2
 
-from env_server.model.errors import InternalError, InvalidRequest, NotSupported, Reason, WorldError
+from env_server.leases.leases import Kept
+from env_server.model.errors import InternalError, InvalidRequest, Reason, WorldError
 from env_server.model.frames import Answer
-from env_server.model.names import check_identity
+from env_server.model.names import check_count, check_identity
+from env_server.model.views import check_group
 from env_server.pipeline import World
 from env_server.rpc.decode_frames import decode_frame
 from env_server.rpc.decode_watches import check_history
@@ -49,9 +51,10 @@ class SessionService:
         world = self._worlds.get(hello.world)
         check_identity(hello.client_id, "hello.client_id")
         check_history(hello.history, world.name, world.history)
-        if hello.groups:
-            raise NotSupported("hello.groups")
-        stream = SessionStream(world, hello.client_id, self._new_incident)
+        check_count(len(hello.groups), "session_groups_max", world.limits)
+        for group in hello.groups:
+            check_group(group, world.limits, "hello.groups")
+        stream = SessionStream(world, hello.client_id, self._new_incident, tuple(hello.groups))
         self._streams.add(stream)
         try:
             await stream.run(context)
@@ -62,13 +65,14 @@ class SessionService:
 class SessionStream:
     """One living stream of a client."""
 
-    def __init__(self, world: World, client_id: str, new_incident: NewIncident) -> None:
+    def __init__(self, world: World, client_id: str, new_incident: NewIncident, groups: tuple[str, ...] = ()) -> None:
         self.world_name = world.name
         self.client_id = client_id
         self._world = world
         self._new_incident = new_incident
         self._outbox = Outbox()
-        self._watches = SessionWatches(world, client_id, self._outbox, self._report_defect)
+        self._groups = groups
+        self._watches = SessionWatches(world, client_id, groups, self._outbox, self._report_defect)
         self._in_flight = 0
         self._frames_max = world.limits.session_frames_kept_max
         self._frame_room = asyncio.Event()
@@ -191,6 +195,8 @@ class SessionStream:
                 self._watches.cancel(message.cancel.watch_id)
             elif kind == "ping":
                 self._put_pong(message.ping.token)
+            elif kind == "keep_alive":
+                self._world.leasing.keep(message.keep_alive.lease_ids, self._put_kept)
             else:
                 problem = "was said already" if kind == "hello" else "must be set, and known"
                 raise InvalidRequest(Reason.INVALID_FIELD, kind or "request", problem)
@@ -203,7 +209,9 @@ class SessionStream:
         world = self._world
         self._in_flight += 1
         try:
-            frame = decode_frame(message, size_bytes, world.limits, world.clock, client_id=self.client_id)
+            frame = decode_frame(
+                message, size_bytes, world.limits, world.clock, client_id=self.client_id, groups=self._groups
+            )
             world.execute(frame, self._outbox.put)
         except WorldError as error:
             self._refuse_frame(message, error)
@@ -218,6 +226,10 @@ class SessionStream:
     def _put_pong(self, token: int) -> None:
         pong = session_pb2.Pong(token=token, revision=self._world.durable_revision)
         self._outbox.put(session_pb2.SessionResponse(pong=pong).SerializeToString())
+
+    def _put_kept(self, kept: Kept) -> None:
+        message = session_pb2.LeasesKept(lease_ids=kept.kept, ended=kept.ended)
+        self._outbox.put(session_pb2.SessionResponse(leases_kept=message).SerializeToString())
 
     def _put_error(self, error: WorldError) -> None:
         self._outbox.put(session_pb2.SessionResponse(error=encode_error(error)).SerializeToString())

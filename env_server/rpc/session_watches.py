@@ -19,9 +19,12 @@ ReportDefect = Callable[[BaseException], InternalError]
 class SessionWatches:
     """Starts, feeds and ends the watches of one session. Owns their tasks until `close`."""
 
-    def __init__(self, world: World, client_id: str, outbox: Outbox, report_defect: ReportDefect) -> None:
+    def __init__(
+        self, world: World, client_id: str, groups: tuple[str, ...], outbox: Outbox, report_defect: ReportDefect
+    ) -> None:
         self._world = world
         self._client_id = client_id
+        self._groups = groups
         self._outbox = outbox
         self._report_defect = report_defect
         self._feeds: dict[int, _Feed] = {}
@@ -86,7 +89,7 @@ class SessionWatches:
         if len(self._feeds) >= maximum:
             problem = f"a session holds at most watches_per_session_max = {maximum} watches"
             raise Exhausted(Reason.WATCH_QUOTA, problem, retry_delay_ms=world.limits.retry_delay_ms)
-        return world.watches.open(decode_watch(message, self._client_id, world.limits))
+        return world.watches.open(decode_watch(message, self._client_id, world.limits, self._groups))
 
     async def _feed(self, feed: "_Feed") -> None:
         error: WorldError

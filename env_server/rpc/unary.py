@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 from env_api.v1 import environment_service_pb2 as service_pb2
 from google.protobuf.message import Message
 
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Invoked, Listed, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity
 from env_server.model.operations import Precondition
+from env_server.model.views import check_group
 from env_server.pipeline import World
 from env_server.rpc.decode_frames import check_cause
 from env_server.rpc.decode_ops import (
@@ -98,14 +99,47 @@ def decode_call(verb: Verb, message: Any, world: World, remaining_s: float | Non
     if conditions:
         frame.preconditions = {0: conditions}
     if message.HasField("caller"):
-        _decode_caller(message.caller, frame)
+        decode_caller(message.caller, frame, world.limits)
     if remaining_s is not None:
         frame.deadline_ns = world.clock.monotonic_ns() + int(remaining_s * 1e9)
     return frame
 
 
+def decode_caller(caller: service_pb2.Caller, frame: Frame, limits: Limits) -> None:
+    """Who asks, from the wire: identity, group, actor and cause of the frame's only op.
+
+    Raises:
+        InvalidRequest, LimitExceeded.
+    """
+    if caller.group:
+        check_group(caller.group, limits, "caller.group")
+        frame.groups = [caller.group]
+    if bool(caller.producer) != bool(caller.producer_seq):
+        raise InvalidRequest(Reason.INVALID_FIELD, "caller.producer", "producer and producer_seq go together")
+    if caller.producer:
+        check_identity(caller.producer, "caller.producer")
+        frame.producers, frame.producer_seqs = [caller.producer], [caller.producer_seq]
+    if caller.request_id:
+        if caller.producer:
+            raise InvalidRequest(
+                Reason.INVALID_FIELD, "caller.request_id", "is the identity of callers without a producer"
+            )
+        name_request(frame, caller.request_id)
+    if caller.actor:
+        check_identity(caller.actor, "caller.actor")
+        frame.actors = [caller.actor]
+    if caller.cause:
+        check_cause(caller.cause)
+        frame.causes = [caller.cause]
+
+
 async def execute(world: World, frame: Frame) -> Answer:
     """Executes a frame of one op and waits for the part of the answer that holds its outcome."""
+    return await begin(world, frame)
+
+
+def begin(world: World, frame: Frame) -> asyncio.Future[Answer]:
+    """Executes a frame of one op; the future gets the part of the answer that holds its outcome."""
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def deliver(answer: Answer) -> None:
@@ -113,7 +147,7 @@ async def execute(world: World, frame: Frame) -> Answer:
             done.set_result(answer)
 
     world.execute(frame, deliver)
-    return await done
+    return done
 
 
 def read_outcome(answer: Answer) -> tuple[Any, bool]:
@@ -146,25 +180,3 @@ def encode_response(verb: Verb, world: World, revision: int, outcome: Any, dupli
     if len(encoded) > world.limits.message_bytes_max:
         raise LimitExceeded("message_bytes_max", world.limits.message_bytes_max, len(encoded))
     return encoded
-
-
-def _decode_caller(caller: service_pb2.Caller, frame: Frame) -> None:
-    if caller.group:
-        raise NotSupported("caller.group")
-    if bool(caller.producer) != bool(caller.producer_seq):
-        raise InvalidRequest(Reason.INVALID_FIELD, "caller.producer", "producer and producer_seq go together")
-    if caller.producer:
-        check_identity(caller.producer, "caller.producer")
-        frame.producers, frame.producer_seqs = [caller.producer], [caller.producer_seq]
-    if caller.request_id:
-        if caller.producer:
-            raise InvalidRequest(
-                Reason.INVALID_FIELD, "caller.request_id", "is the identity of callers without a producer"
-            )
-        name_request(frame, caller.request_id)
-    if caller.actor:
-        check_identity(caller.actor, "caller.actor")
-        frame.actors = [caller.actor]
-    if caller.cause:
-        check_cause(caller.cause)
-        frame.causes = [caller.cause]

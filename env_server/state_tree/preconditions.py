@@ -8,6 +8,7 @@ from env_server.model.frames import Frame
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
+from env_server.state_tree.visibility import check_visible
 
 _FENCING: Final = (Test.LEASE_OWNER, Test.CREATED_REVISION)
 """Tests of who holds a lock: who fails one must not try again under the same lease."""
@@ -26,7 +27,13 @@ def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Preconditi
 
 
 def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) -> None:
-    """Tests everything that the frame asks of the state for its op `index`. Raises as the functions below."""
+    """Tests everything that the frame asks of the state for its op `index`. Raises as the functions below.
+
+    Raises:
+        DeniedView: the op's group may not do it.
+    """
+    if frame.groups is not None:
+        check_visible(tree.grants, frame, index)
     if frame.preconditions is not None and index in frame.preconditions:
         check_preconditions(tree, path, key, frame.preconditions[index])
     if frame.gate_generations is not None and frame.gate_generations[index]:
@@ -81,7 +88,7 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     elif kind is Test.VERSION:
         holds = version == test.operand
     elif kind is Test.LEASE_OWNER:
-        holds = isinstance(found, Entry) and bool(found.lease) and found.lease == test.operand
+        holds = isinstance(found, Entry) and found.lease == test.operand and tree.holdings.leases.lives(found.lease)
     elif kind is Test.CREATED_REVISION:
         holds = found is not None and found.created == test.operand
     else:

@@ -1,7 +1,7 @@
 """Reads: what a query sees now, and pages of what it saw."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from operator import attrgetter
 
@@ -18,6 +18,7 @@ from env_server.model.frames import (
 )
 from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadPast, ReadStream
 from env_server.model.values import Json
+from env_server.model.views import View
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.pages import Pages, fill
 from env_server.state_tree.tree import Tree
@@ -37,8 +38,8 @@ class Reader:
         """Lets go of what was kept for further listings of the same frame."""
         self._listed = self._sorted = None
 
-    def answer(self, path: str, key: str, query: Query) -> Read:
-        """What the query sees in the applied state.
+    def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read:
+        """What the query sees in the applied state, with the eyes of a group that may see `path`; None = of nobody.
 
         Raises:
             NotFound, InvalidRequest.
@@ -54,11 +55,11 @@ class Reader:
         node = tree.nodes.find(path)
         match query.ask:
             case Get():
-                return self._get(node, key)
+                return self._get(node, key, query.ask, view)
             case ListEntries() as ask:
                 return self._entries(node, ask)
             case ListChildren() as ask:
-                return self._children(node, ask)
+                return self._children(node, ask, view)
             case ReadAggregates() as ask:
                 return self._aggregates(node, ask)
             case ReadStream() as ask:
@@ -66,13 +67,18 @@ class Reader:
             case ReadPast():
                 raise NotSupported("query.past")
 
-    def _get(self, node: Node, key: str) -> EntryRead | EnvironmentState:
+    def _get(self, node: Node, key: str, ask: Get, view: View | None) -> EntryRead | EnvironmentState:
         if not key:
-            return node.state()
+            return _state_of(node, view)
         entry = node.entries.get(key)
-        if entry is None:
+        found: Node | None = node
+        while ask.inherit and entry is None and found is not None:
+            found = found.parent
+            if found is not None and (view is None or view.sees(found.path)):
+                entry = found.entries.get(key)
+        if entry is None or found is None:
             raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
-        return EntryRead(node.path, key, entry)
+        return EntryRead(found.path, key, entry)
 
     def _entries(self, node: Node, ask: ListEntries) -> EntryPage:
         size = self._page_size(ask.page_size)
@@ -97,21 +103,21 @@ class Reader:
             self._sorted = sorted(snapshot), snapshot
         return _rows_from(*self._sorted, prefix)
 
-    def _children(self, node: Node, ask: ListChildren) -> EnvironmentPage:
+    def _children(self, node: Node, ask: ListChildren, view: View | None) -> EnvironmentPage:
         size = self._page_size(ask.page_size)
-        about = ("children", node.number, ask.prefix, *ask.labels)
+        about = ("children", node.number, ask.prefix, "" if view is None else view.group, *ask.labels)
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
         else:
-            states = iter(self._matching_children(node, ask))
+            states = iter(self._matching_children(node, ask, view))
             page, token, revision = self._pages.begin(states, about, size, self._tree.revision, _text_of_environment)
         return EnvironmentPage(page, token, revision)
 
-    def _matching_children(self, node: Node, ask: ListChildren) -> list[EnvironmentState]:
+    def _matching_children(self, node: Node, ask: ListChildren, view: View | None) -> list[EnvironmentState]:
         wanted = dict(ask.labels).items()
         return [
-            node.children[name].state()
-            for name in sorted(node.children)
+            _state_of(node.children[name], view)
+            for name in sorted(_seen_children(node, view))
             if name.startswith(ask.prefix) and wanted <= node.children[name].declaration.labels.items()
         ]
 
@@ -142,6 +148,17 @@ class Reader:
         if asked < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "page_size", "must not be negative")
         return min(asked or limits.page_items, limits.page_items_max)
+
+
+def _seen_children(node: Node, view: View | None) -> Collection[str]:
+    """Names of the children that exist for whoever looks."""
+    seen = None if view is None else view.children(node.path)
+    return node.children if seen is None else [name for name in seen if name in node.children]
+
+
+def _state_of(node: Node, view: View | None) -> EnvironmentState:
+    state = node.state()
+    return state if view is None else state._replace(children=len(_seen_children(node, view)))
 
 
 def _rows_from(names: list[str], entries: dict[str, Entry], prefix: str) -> Iterator[tuple[str, Entry]]:

@@ -370,7 +370,7 @@ SIZES = [
     ),
 ]
 UNSUPPORTED = [
-    Bad("inherit", "/town", "v", ops.Query(get=ops.Get(inherit=True)), UNIMPLEMENTED, "NOT_SUPPORTED", {"field": None}),
+    Bad("inherit", "/town", "", ops.Query(get=ops.Get(inherit=True)), INVALID, "INVALID_FIELD"),
     Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), UNIMPLEMENTED, "NOT_SUPPORTED"),
     Bad("past", "/town", "v", ops.Query(past=ops.ReadPast()), UNIMPLEMENTED, "NOT_SUPPORTED"),
     Bad("move", "/town", "v", update(move=ops.Move(position=[1])), UNIMPLEMENTED, "NOT_SUPPORTED"),

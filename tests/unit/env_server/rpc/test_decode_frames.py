@@ -24,11 +24,12 @@ class StoppedClock:
         return 1000
 
 
-def decode(limits: Limits = LIMITS, size_bytes: int = 100, **fields: Any) -> Frame:
+def decode(limits: Limits = LIMITS, size_bytes: int = 100, of_session: tuple[str, ...] = (), **fields: Any) -> Frame:
     """Decodes a frame with these fields, after a trip over the wire."""
     fields = {"seq": 1, "paths": ["/a", "/b"], **fields}
     message = session_pb2.OpFrame.FromString(session_pb2.OpFrame(**fields).SerializeToString())
-    return decode_frame(message, size_bytes, limits, StoppedClock(), client_id="c")  # type: ignore[arg-type]
+    clock: Any = StoppedClock()
+    return decode_frame(message, size_bytes, limits, clock, client_id="c", groups=of_session)
 
 
 def refusal(frame: Frame, index: int) -> WorldError:
@@ -240,9 +241,16 @@ def test_limits_refuse_the_frame_by_name() -> None:
         decode(limits, 1001, ops=[op])
 
 
-def test_groups_are_not_ignored() -> None:
-    with pytest.raises(NotSupported):
-        decode(ops=[Op(key="k", set_int=1)], groups=[1])
+def test_an_op_takes_the_group_it_names_by_number_and_one_without_is_not_let_through() -> None:
+    ops = [Op(key=str(number), set_int=number) for number in range(4)]
+    frame = decode(ops=ops, groups=[2, 1, 0, 3], of_session=("/a", "/b"))
+    assert frame.groups == ["/b", "/a", "", ""]
+    assert refusal(frame, 3).reason is Reason.INVALID_FIELD
+    assert frame.codes[:3] == [Code.SET] * 3
+    assert decode(ops=ops, groups=[1], of_session=("/a",)).groups == ["/a"] * 4
+    assert decode(ops=ops, of_session=("/a",)).groups == [""] * 4
+    assert decode(ops=ops, groups=[0]).groups is None
+    assert refusal(decode(ops=ops, groups=[1]), 0).reason is Reason.INVALID_FIELD
 
 
 def test_an_empty_frame_is_a_frame() -> None:

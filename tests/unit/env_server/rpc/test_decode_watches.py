@@ -6,7 +6,7 @@ import pytest
 from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
 
 from env_server.model.changes import EventType
-from env_server.model.errors import NotSupported, Reason, WorldError, WrongState
+from env_server.model.errors import DeniedView, NotSupported, Reason, WorldError, WrongState
 from env_server.model.limits import Limits
 from env_server.model.watching import Filter, WatchSpec
 from env_server.rpc.decode_watches import check_history, decode_monitor, decode_watch
@@ -64,7 +64,7 @@ def test_every_type_is_served_or_refused_by_name() -> None:
         ({"filter": {"region": "r"}}, Reason.NOT_SUPPORTED),
         ({"slow_policy": 9}, Reason.INVALID_FIELD),
         ({"initial_state": True, "from_revision": 1}, Reason.INVALID_FIELD),
-        ({"group": 1}, Reason.NOT_SUPPORTED),
+        ({"group": 1}, Reason.INVALID_FIELD),
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: dict[str, Any], reason: Reason) -> None:
@@ -76,8 +76,15 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any], reason: Reason) 
 def test_a_monitor_call_without_client_id_has_nothing_of_its_own() -> None:
     with pytest.raises(WorldError, match="client_id"):
         decode_monitor(environment_service_pb2.MonitorRequest(filter={"exclude_own": True}), LIMITS)
-    with pytest.raises(NotSupported):
-        decode_monitor(environment_service_pb2.MonitorRequest(group="g"), LIMITS)
+
+
+def test_a_watch_takes_a_group_of_its_session_and_a_call_names_one_by_its_path() -> None:
+    assert decode_watch(session_pb2.WatchStart(group=2), "me", LIMITS, ("/a", "/b")).group == "/b"
+    with pytest.raises(DeniedView):
+        decode_watch(session_pb2.WatchStart(), "me", LIMITS, ("/a",))
+    assert decode_monitor(environment_service_pb2.MonitorRequest(group="/a"), LIMITS).group == "/a"
+    with pytest.raises(WorldError, match="monitor"):
+        decode_monitor(environment_service_pb2.MonitorRequest(group="a"), LIMITS)
 
 
 def test_another_history_is_refused() -> None:

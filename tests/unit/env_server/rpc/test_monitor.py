@@ -69,7 +69,7 @@ async def test_a_watch_that_ends_ends_the_stream_with_its_error() -> None:
         ({"world": "nowhere"}, grpc.StatusCode.NOT_FOUND),
         ({"history": "other"}, grpc.StatusCode.FAILED_PRECONDITION),
         ({"filter": {"path_prefix": "x"}}, grpc.StatusCode.INVALID_ARGUMENT),
-        ({"group": "g"}, grpc.StatusCode.UNIMPLEMENTED),
+        ({"group": "g"}, grpc.StatusCode.INVALID_ARGUMENT),
     ],
 )
 async def test_what_cannot_begin_says_why(fields: dict[str, Any], code: grpc.StatusCode) -> None:

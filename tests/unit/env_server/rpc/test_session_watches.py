@@ -124,7 +124,7 @@ async def test_a_watch_that_cannot_begin_ends() -> None:
         cases: list[tuple[dict[str, Any], Reason]] = [
             ({"filter": {"path_prefix": "x"}}, Reason.INVALID_PATH),
             ({"history": "other"}, Reason.HISTORY_MISMATCH),
-            ({"group": 1}, Reason.NOT_SUPPORTED),
+            ({"group": 1}, Reason.INVALID_FIELD),
         ]
         for fields, reason in cases:
             await client.send(watch=pb.WatchStart(watch_id=1, **fields))

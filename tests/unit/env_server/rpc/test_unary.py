@@ -115,7 +115,7 @@ async def test_the_caller_is_read() -> None:
         ({"actor": "a b"}, "INVALID_FIELD"),
         ({"cause": "x" * 200}, "LIMIT_EXCEEDED"),
         ({"request_id": "u"}, "INVALID_FIELD"),
-        ({"group": "g"}, "NOT_SUPPORTED"),
+        ({"group": "g"}, "INVALID_PATH"),
     ],
 )
 async def test_a_caller_that_makes_no_sense_is_refused(caller: dict[str, Any], reason: str) -> None:
