@@ -58,7 +58,10 @@ class Types(ast.NodeTransformer):
         return ast.Name(name)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        # asyncio.Future, random.Random
+        # asyncio.Future, random.Random; builtins.list stays, for a class with a method of that name
+        if ast.unparse(node.value) == "builtins":
+            self.names.add("builtins")
+            return node
         self.names.add(node.attr)
         return ast.Name(node.attr)
 
@@ -84,6 +87,9 @@ def build_stub() -> str:
 
 def _write_imports(names: set[str]) -> Iterator[str]:
     names = {name for name in names if name not in vars(__import__("builtins")) and name != "_Item"} | {"TypeVar"}
+    if "builtins" in names:
+        yield "import builtins"
+        names.remove("builtins")
     for module, known in sorted(ORIGINS.items()):
         if found := sorted(names & known):
             yield f"from {module} import {', '.join(found)}"

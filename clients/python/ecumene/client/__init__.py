@@ -39,10 +39,25 @@ from ecumene.client.frames import (
     Frame,
     FrameWriter,
 )
+from ecumene.client.kinds import (
+    KindInfo,
+    ListenerInfo,
+    OperationInfo,
+)
+from ecumene.client.leases import (
+    Lease,
+    LeaseInfo,
+    Leasing,
+    OnLost,
+)
 from ecumene.client.listings import (
     Listing,
 )
+from ecumene.client.locks import (
+    Lock,
+)
 from ecumene.client.model import (
+    Access,
     Aggregate,
     AggregateFunction,
     Aggregates,
@@ -58,9 +73,12 @@ from ecumene.client.model import (
     Gate,
     GateCause,
     GateState,
+    Grant,
     Invoked,
     Json,
     Outcome,
+    PastPage,
+    PastValue,
     StreamItem,
     StreamPage,
     Transacted,
@@ -133,6 +151,18 @@ from ecumene.client.session import (
 from ecumene.client.settings import (
     ClientSettings,
 )
+from ecumene.client.snapshots import (
+    Origin,
+    SnapshotInfo,
+)
+from ecumene.client.subscriptions import (
+    ConsumerInfo,
+    Deliveries,
+    Delivery,
+    Subscription,
+    SubscriptionInfo,
+    SubscriptionState,
+)
 from ecumene.client.transaction import (
     Transaction,
     Writes,
@@ -156,6 +186,7 @@ from ecumene.client.worlds import (
 
 __all__ = [
     "AbortedError",
+    "Access",
     "Aggregate",
     "AggregateFunction",
     "AggregateNotFoundError",
@@ -169,8 +200,11 @@ __all__ = [
     "Conditions",
     "Connecting",
     "ConnectionFailedError",
+    "ConsumerInfo",
     "CounterOverflowError",
     "DeadlineExceededError",
+    "Deliveries",
+    "Delivery",
     "DrainingError",
     "EcumeneError",
     "Entry",
@@ -200,6 +234,7 @@ __all__ = [
     "GateClosedError",
     "GateNotFoundError",
     "GateState",
+    "Grant",
     "HasChildrenError",
     "HistoryMismatchError",
     "InitialState",
@@ -214,21 +249,32 @@ __all__ = [
     "Invoked",
     "Json",
     "KeysHeldError",
+    "KindInfo",
     "KindNotFoundError",
+    "Lease",
     "LeaseExpiredError",
+    "LeaseInfo",
     "LeaseNotFoundError",
     "LeaseQuotaError",
+    "Leasing",
     "LimitExceededError",
+    "ListenerInfo",
     "Listing",
+    "Lock",
     "MalformedMessageError",
     "NestedInvokeError",
     "NotFoundError",
     "NotSupportedError",
+    "OnLost",
+    "OperationInfo",
     "OperationNotFoundError",
     "OperationRefusedError",
+    "Origin",
     "OutOfRangeError",
     "Outcome",
     "PageExpiredError",
+    "PastPage",
+    "PastValue",
     "PermissionDeniedError",
     "PreconditionFailedError",
     "ProducerQuotaError",
@@ -246,15 +292,19 @@ __all__ = [
     "SessionStatistics",
     "SnapshotDamagedError",
     "SnapshotExistsError",
+    "SnapshotInfo",
     "SnapshotNotFoundError",
     "SnapshotQuotaError",
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "Subscription",
     "SubscriptionExistsError",
+    "SubscriptionInfo",
     "SubscriptionLapsedError",
     "SubscriptionNotFoundError",
     "SubscriptionQuotaError",
+    "SubscriptionState",
     "Transacted",
     "Transaction",
     "UnauthenticatedError",

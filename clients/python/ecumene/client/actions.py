@@ -7,14 +7,14 @@ from typing import TypedDict
 
 from env_api.v1 import operations_pb2, values_pb2
 
-from ecumene.client.model import Aggregate, EntryKind, Gate, Json, Value
+from ecumene.client.model import Aggregate, EntryKind, Gate, Grant, Json, Value
 from ecumene.client.values import INT_MAX, INT_MIN, encode_json, fill_value, refuse_value
 
 
 class Conditions(TypedDict, total=False):
     """What must hold in the step in which a write takes effect; otherwise it has no effect.
 
-    A failed one ends in PreconditionFailedError, `gate_generation` in GateClosedError.
+    A failed one ends in PreconditionFailedError, but where another error is named.
     """
 
     expect_version: int
@@ -26,6 +26,10 @@ class Conditions(TypedDict, total=False):
     """True: the entry is not there."""
     gate_generation: int
     """The environment's gate collects this generation; 0 = no condition."""
+    lease_owner: int
+    """The entry lives under the lease with this id; otherwise FencedError. 0 = no condition."""
+    created_revision: int
+    """The entry is the one created at this revision, a lock's token; otherwise FencedError. 0 = no condition."""
 
 
 class WriteOptions(Conditions, total=False):
@@ -60,14 +64,14 @@ def add_condition(condition: operations_pb2.Precondition, name: str, value: obje
         condition.exists = True
     elif name == "absent":
         condition.absent = True
-    elif name == "gate_generation":
-        condition.gate_generation = value  # type: ignore[assignment]
+    elif name in ("gate_generation", "lease_owner", "created_revision"):
+        setattr(condition, name, value)
     else:
         raise TypeError(f"{name!r} is not a condition of a write")
 
 
 def is_condition(name: str, value: object) -> bool:
-    """Whether an option restricts anything: `absent=False` and `gate_generation=0` do not."""
+    """Whether an option restricts anything: `absent=False` and numbers that are 0 do not."""
     return bool(value) or name in ("expect_version", "expect_value")
 
 
@@ -109,10 +113,10 @@ def check_amount(amount: int) -> int:
 
 
 def register_entry(
-    kind: EntryKind, value: Value, *, if_absent: bool, items_max: int = 0, has_value: bool = True
+    kind: EntryKind, value: Value, *, if_absent: bool, items_max: int = 0, has_value: bool = True, lease_id: int = 0
 ) -> operations_pb2.Register:
     """Create an entry; `has_value` False leaves the first value to the server (0, or an empty stream)."""
-    register = operations_pb2.Register(if_absent=if_absent, stream_items_max=items_max)
+    register = operations_pb2.Register(if_absent=if_absent, stream_items_max=items_max, lease_id=lease_id)
     register.entry_kind = int(kind)  # type: ignore[assignment]
     if has_value:
         fill_value(register.value, value)
@@ -127,6 +131,8 @@ def register_environment(
     entry_schema: Mapping[str, Json] | None,
     aggregates: Sequence[Aggregate],
     gates: Sequence[Gate],
+    grants: Sequence[Grant],
+    lease_id: int,
     if_absent: bool,
 ) -> operations_pb2.Register:
     """Create an environment."""
@@ -138,6 +144,8 @@ def register_environment(
         entry_schema_json=encode_json(dict(entry_schema)) if entry_schema else b"",
         aggregates=[fill_aggregate(aggregate) for aggregate in aggregates],
         gates=[fill_gate(gate) for gate in gates],
+        grants=[fill_grant(grant) for grant in grants],
+        lease_id=lease_id,
     )
 
 
@@ -166,4 +174,17 @@ def fill_gate(gate: Gate) -> values_pb2.Gate:
         count_target=gate.count_target,
         deadline_ms=gate.deadline_ms,
         all_live_members=gate.all_live_members,
+        members_path=gate.members_path,
     )
+
+
+def fill_grant(grant: Grant) -> values_pb2.Grant:
+    """A declaration of a grant."""
+    message = values_pb2.Grant(group=grant.group)
+    message.access = int(grant.access)  # type: ignore[assignment]
+    return message
+
+
+def acknowledge(subscription: str, term: int, revision: int) -> operations_pb2.Acknowledge:
+    """Move a subscription's cursor."""
+    return operations_pb2.Acknowledge(subscription=subscription, term=term, revision=revision)

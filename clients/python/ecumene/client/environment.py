@@ -23,8 +23,10 @@ from ecumene.client.model import (
     EventType,
     Gate,
     GateState,
+    Grant,
     Invoked,
     Json,
+    PastPage,
     StreamPage,
     Value,
     Written,
@@ -54,7 +56,7 @@ class Environment:
 
     def __init__(self, world: World, path: str, timeout_s: float | None = None) -> None:
         self._world = world
-        self._ops = OpCalls(world.session, path, timeout_s)
+        self._ops = OpCalls(world.session, path, timeout_s, world.group_index)
         self.path = path
         self.timeout_s = timeout_s
 
@@ -71,10 +73,15 @@ class Environment:
         entry_schema: Mapping[str, Json] | None = None,
         aggregates: Sequence[Aggregate] = (),
         gates: Sequence[Gate] = (),
+        grants: Sequence[Grant] = (),
+        lease_id: int = 0,
         if_absent: bool = False,
         **options: Unpack[WriteOptions],
     ) -> Written:
         """Create the environment; its parent must exist. `kind` "" = basic, else a behaviour of the server.
+
+        `entry_schema`: JSON schema that values of its entries must meet. `grants`: other groups that may see it.
+        `lease_id`: a lease with which it goes.
 
         Raises:
             EnvironmentExistsError: it exists, unless `if_absent`; that leaves it as it is.
@@ -87,6 +94,8 @@ class Environment:
             entry_schema=entry_schema,
             aggregates=aggregates,
             gates=gates,
+            grants=grants,
+            lease_id=lease_id,
             if_absent=if_absent,
         )
         return await self._ops.answer(self._ops.write(session_pb2.Op(register=register), options), Written)
@@ -107,9 +116,14 @@ class Environment:
         remove_aggregates: Sequence[str] = (),
         set_gates: Sequence[Gate] = (),
         remove_gates: Sequence[str] = (),
+        set_grants: Sequence[Grant] = (),
+        remove_grants: Sequence[str] = (),
         **options: Unpack[WriteOptions],
     ) -> Written:
-        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once."""
+        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once.
+
+        Watches that rest on a grant which is taken away end with PermissionDeniedError.
+        """
         change = operations_pb2.EnvironmentUpdate(
             set_labels=dict(set_labels or {}),
             remove_labels=remove_labels,
@@ -118,6 +132,8 @@ class Environment:
             remove_aggregates=remove_aggregates,
             set_gates=[actions.fill_gate(gate) for gate in set_gates],
             remove_gates=remove_gates,
+            set_grants=[actions.fill_grant(grant) for grant in set_grants],
+            remove_grants=remove_grants,
         )
         return await self._ops.answer(self._ops.update("", actions.update_environment(change), options), Written)
 
@@ -140,22 +156,34 @@ class Environment:
         )
 
     async def create(
-        self, key: str, value: Value, *, if_absent: bool = False, **options: Unpack[WriteOptions]
+        self,
+        key: str,
+        value: Value,
+        *,
+        lease_id: int = 0,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> Written:
-        """Create an entry.
+        """Create an entry. `lease_id`: a lease with which it goes.
 
         Raises:
             EntryExistsError: it exists, unless `if_absent`; that leaves it as it is.
         """
-        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent)
+        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
         return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
 
     async def create_stream(
-        self, key: str, *, items_max: int = 0, if_absent: bool = False, **options: Unpack[WriteOptions]
+        self,
+        key: str,
+        *,
+        items_max: int = 0,
+        lease_id: int = 0,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> Written:
         """Create a stream that keeps the last `items_max` items; 0 = the server's default."""
         register = actions.register_entry(
-            EntryKind.STREAM, None, if_absent=if_absent, items_max=items_max, has_value=False
+            EntryKind.STREAM, None, if_absent=if_absent, items_max=items_max, has_value=False, lease_id=lease_id
         )
         return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
 
@@ -236,6 +264,14 @@ class Environment:
         """
         ask = operations_pb2.ReadStream(from_sequence=from_sequence, limit=limit)
         return await self._ops.answer(self._ops.read(key, operations_pb2.Query(stream=ask)), StreamPage)
+
+    async def read_past(self, key: str, *, from_revision: int = 0, to_revision: int = 0, limit: int = 0) -> PastPage:
+        """What happened to an entry, from the retained log, oldest first; it need not exist any more.
+
+        Both revisions are inclusive; 0 = the oldest retained, and now. At most `limit` changes (0 = 1,000).
+        """
+        ask = operations_pb2.ReadPast(from_revision=from_revision, to_revision=to_revision, limit=limit)
+        return await self._ops.answer(self._ops.read(key, operations_pb2.Query(past=ask)), PastPage)
 
     async def aggregates(self, *names: str) -> Aggregates:
         """Values of the aggregates named (none = all), and the state of the gates."""

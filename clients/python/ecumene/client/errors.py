@@ -17,10 +17,10 @@
     ├── WrongStateError               the state must change first
     │   ├── HasChildrenError · GateClosedError · ClockPausedError · SessionExpiredError · LeaseExpiredError
     │   ├── NestedInvokeError · EntryKindMismatchError · OperationRefusedError · HistoryMismatchError
-    │   └── ProtectedError · SubscriptionLapsedError
+    │   └── ProtectedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
-    │   └── CounterOverflowError
+    │   └── CounterOverflowError · SubscriptionLapsedError
     ├── ResourceExhaustedError        retry after the delay
     │   ├── QueueFullError · StorageQuotaError · RateLimitedError
     │   ├── WatchQuotaError · WorldQuotaError · ProducerQuotaError

@@ -16,6 +16,7 @@ from ecumene.client.rows import Rows, apply_conditions, encode_block
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
+    from ecumene.client.subscriptions import Delivery
 
 
 class FrameWriter:
@@ -26,8 +27,10 @@ class FrameWriter:
     alone: see FrameResult.failures. A cancelled wait takes nothing back.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, group_index: int = 0) -> None:
         self._session = session
+        self.group_index: int = group_index
+        """Index + 1 of the group whose view its blocks take; 0 = none."""
 
     async def submit_block(
         self,
@@ -41,12 +44,14 @@ class FrameWriter:
         actors: Sequence[str] | None = None,
         causes: Sequence[str] | None = None,
         add: bool = False,
+        join_lease_id: int = 0,
         return_versions: bool = False,
         deadline_ms: int = 0,
     ) -> asyncio.Future[FrameResult]:
-        """Set one value a key under `path` (with `add`: increment counters); values are of one kind.
+        """Set one value a key under `path`; values are of one kind.
 
-        Costs client and server about a third of rows. `producers` and `seqs`: one a key, or one for all.
+        With `add` it increments counters; with `join_lease_id` it registers members, see Lease.join. Costs client and
+        server about a third of rows. `producers` and `seqs`: one a key, or one for all.
 
         Raises:
             InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
@@ -66,6 +71,8 @@ class FrameWriter:
                 actors=actors,
                 causes=causes,
                 add=add,
+                join_lease_id=join_lease_id,
+                group_index=self.group_index,
                 return_versions=return_versions,
                 deadline_ms=deadline_ms,
             )
@@ -97,8 +104,9 @@ class Frame:
     fails does not stop the next.
     """
 
-    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0) -> None:
+    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0, group_index: int = 0) -> None:
         self._rows = Rows()
+        self._group_index = group_index
         self._return_versions = return_versions
         self._deadline_ms = deadline_ms
         self._is_taken = False
@@ -108,7 +116,7 @@ class Frame:
 
     def set(self, path: str, key: str, value: Value, **options: Unpack[WriteOptions]) -> int:
         """Replace an entry's value, creating it when it is absent."""
-        return self._rows.append_set(path, key, value, options)
+        return self._rows.append_set(path, key, value, self._as_group(options))
 
     def increment(self, path: str, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> int:
         """Add to a counter, created by its first increment."""
@@ -139,8 +147,14 @@ class Frame:
 
     def add(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
         """Add an op of any kind, as a wire message."""
+        options = self._as_group(options)
         apply_conditions(op, options)
         return self._rows.append(path, op, options)
+
+    def acknowledge(self, delivery: Delivery) -> int:
+        """Move a subscription's cursor behind what was delivered."""
+        acknowledge = actions.acknowledge(delivery.subscription, delivery.term, delivery.through_revision)
+        return self.add("/", session_pb2.Op(acknowledge=acknowledge), {})
 
     def take_encoder(self) -> Callable[[int], bytes]:
         """What encodes it, once.
@@ -157,3 +171,6 @@ class Frame:
             return payload.encode(seq, return_versions=self._return_versions, deadline_ms=self._deadline_ms)
 
         return encode
+
+    def _as_group(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**options, "group": self._group_index} if self._group_index else options

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ecumene.client.snapshots import Origin
+
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Value = None | bool | int | float | str | bytes | list["Json"] | dict[str, "Json"]
 """What an entry can hold. Lists and dicts are JSON documents; ints keep 64 bits; floats are finite."""
@@ -17,6 +19,15 @@ class EntryKind(enum.IntEnum):
     VALUE = 1
     COUNTER = 2
     STREAM = 3
+    MEMBER = 4
+    """Somebody present, under a lease; see Lease.join."""
+
+
+class Access(enum.IntEnum):
+    """What a grant allows a group, in an environment and all below it."""
+
+    READ = 1
+    WRITE = 2
 
 
 class AggregateFunction(enum.IntEnum):
@@ -50,6 +61,8 @@ class GateCause(enum.IntEnum):
 class EventType(enum.IntEnum):
     """What happened."""
 
+    UNKNOWN = 0
+    """Of a type that is newer than this client."""
     ENVIRONMENT_REGISTERED = 1
     ENVIRONMENT_UPDATED = 2
     ENVIRONMENT_DELETED = 3
@@ -72,6 +85,14 @@ class EventType(enum.IntEnum):
     PROXIMITY_LEFT = 20
     INITIAL = 21
     """Not a change: a row of the initial state asked for with a watch."""
+    LISTENER_FAILED = 22
+    LEASE_GRANTED = 23
+    LEASE_ENDED = 24
+    SUBSCRIPTION_CHANGED = 25
+
+    @classmethod
+    def _missing_(cls, value: object) -> EventType:
+        return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +165,8 @@ class Gate:
     deadline_ms: int = 0
     """Opens this long after the generation began; 0 = never by time."""
     all_live_members: bool = False
+    """Opens when every live member of `members_path` has reported under its own key."""
+    members_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +192,15 @@ class Aggregates:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """Lets another group see, or change, an environment and all below it."""
+
+    group: str
+    """Path of the group's environment; "*" = every group."""
+    access: Access = Access.READ
+
+
+@dataclass(frozen=True, slots=True)
 class EnvironmentInfo:
     """An environment as seen at one revision."""
 
@@ -184,6 +216,8 @@ class EnvironmentInfo:
     modify_revision: int
     entry_count: int
     child_count: int
+    grants: tuple[Grant, ...] = ()
+    lease_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +247,32 @@ class StreamPage:
     first_kept: int
     next_sequence: int
     """Number of the next item to be appended."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastValue:
+    """One change of an entry."""
+
+    revision: int
+    type: EventType
+    value: Value
+    """The value after it, or the appended item; None after a deletion."""
+    version: int
+    actor: str
+    cause: str
+    producer: str
+    wall_time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastPage:
+    """What happened to an entry, oldest first."""
+
+    values: tuple[PastValue, ...]
+    first_retained_revision: int
+    """The log reaches back to here: what happened before is not known."""
+    next_revision: int
+    """Ask again from here for the rest; 0 = there is no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +315,16 @@ class Transacted:
 
 
 Outcome = (
-    Written | Invoked | Transacted | Entry | EnvironmentInfo | EntryPage | EnvironmentPage | Aggregates | StreamPage
+    Written
+    | Invoked
+    | Transacted
+    | Entry
+    | EnvironmentInfo
+    | EntryPage
+    | EnvironmentPage
+    | Aggregates
+    | StreamPage
+    | PastPage
 )
 """What an op that succeeded can answer."""
 
@@ -272,6 +341,10 @@ class WorldInfo:
     entries: int
     storage_bytes: int
     storage_bytes_max: int
+    storage_low: bool = False
+    """Four fifths of what it may take are in use; at nine tenths writes are refused."""
+    restored_from: Origin | None = None
+    """What it was copied from, if it began as a copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,17 @@ Kind = TypeVar("Kind", bound=Outcome)
 class OpCalls:
     """Puts ops at a path into the session. What issues is not async, so that ops issued together stay together."""
 
-    def __init__(self, session: Session, path: str, timeout_s: float | None) -> None:
+    def __init__(self, session: Session, path: str, timeout_s: float | None, group_index: int) -> None:
         self._session = session
+        self._group_index = group_index
         self._path = path
         self._timeout_s = timeout_s
         self._deadline_ms = max(1, int(timeout_s * 1000)) if timeout_s is not None else 0
 
     def write(self, op: session_pb2.Op, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
         """Issue a write."""
+        if self._group_index:
+            options = {**options, "group": self._group_index}
         return self._session.issue(self._path, op, options, self._deadline_ms)
 
     def update(self, key: str, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:

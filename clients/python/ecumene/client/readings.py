@@ -7,6 +7,7 @@ from env_api.v1 import operations_pb2, values_pb2, world_service_pb2
 from ecumene.client import error_table
 from ecumene.client.errors import EcumeneError
 from ecumene.client.model import (
+    Access,
     Aggregate,
     AggregateFunction,
     Aggregates,
@@ -17,17 +18,22 @@ from ecumene.client.model import (
     EntryPage,
     EnvironmentInfo,
     EnvironmentPage,
+    EventType,
     Gate,
     GateCause,
     GateState,
+    Grant,
     Invoked,
     Outcome,
+    PastPage,
+    PastValue,
     StreamItem,
     StreamPage,
     Transacted,
     WorldInfo,
     Written,
 )
+from ecumene.client.snapshots import read_origin
 from ecumene.client.values import decode_json, read_value
 
 
@@ -58,6 +64,9 @@ def read_query(message: operations_pb2.QueryResult) -> Outcome:
         page = message.stream
         items = tuple(read_stream_item(item) for item in page.items)
         return StreamPage(items, page.first_kept, page.next_sequence)
+    if kind == "past":
+        values = tuple(_read_past_value(value) for value in message.past.values)
+        return PastPage(values, message.past.first_retained_revision, message.past.next_revision)
     if kind == "environments":
         found = message.environments
         environments = tuple(read_environment(environment) for environment in found.environments)
@@ -103,6 +112,8 @@ def read_environment(message: values_pb2.Environment) -> EnvironmentInfo:
         modify_revision=message.modify_revision,
         entry_count=message.entry_count,
         child_count=message.child_count,
+        grants=tuple(Grant(grant.group, Access(grant.access)) for grant in message.grants),
+        lease_id=message.lease_id,
     )
 
 
@@ -146,6 +157,21 @@ def read_world(message: world_service_pb2.World) -> WorldInfo:
         entries=message.entries,
         storage_bytes=message.storage_bytes,
         storage_bytes_max=message.storage_bytes_max,
+        storage_low=message.storage_low,
+        restored_from=read_origin(message.restored_from) if message.HasField("restored_from") else None,
+    )
+
+
+def _read_past_value(message: operations_pb2.PastValue) -> PastValue:
+    return PastValue(
+        revision=message.revision,
+        type=EventType(message.type),
+        value=read_value(message.value),
+        version=message.version,
+        actor=message.actor,
+        cause=message.cause,
+        producer=message.producer,
+        wall_time_ns=message.wall_time_ns,
     )
 
 
@@ -174,7 +200,7 @@ def _read_aggregate_value(message: values_pb2.AggregateValue) -> AggregateValue:
 def _read_gate_state(message: values_pb2.GateState) -> GateState:
     gate = message.gate
     return GateState(
-        gate=Gate(gate.name, gate.count_target, gate.deadline_ms, gate.all_live_members),
+        gate=Gate(gate.name, gate.count_target, gate.deadline_ms, gate.all_live_members, gate.members_path),
         generation=message.generation,
         opened=message.opened,
         reported=message.reported,

@@ -19,6 +19,7 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
     "expect_version": ("expect_versions", 0),
     "actor": ("actors", ""),
     "cause": ("causes", ""),
+    "group": ("groups", 0),
 }
 
 
@@ -149,10 +150,14 @@ def encode_block(
     actors: Sequence[str] | None = None,
     causes: Sequence[str] | None = None,
     add: bool = False,
+    join_lease_id: int = 0,
+    group_index: int = 0,
     return_versions: bool = False,
     deadline_ms: int = 0,
 ) -> bytes:
     """The message of a frame of equal ops: each sets, or with `add` increments, one value under `path`.
+
+    With `join_lease_id` each registers a member.
 
     Raises:
         InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
@@ -167,6 +172,7 @@ def encode_block(
     block = frame.block
     block.keys.extend(keys)
     block.add = add
+    block.join_lease_id = join_lease_id
     _fill_values(block, values)
     _extend(frame.producers, producers, count, "producers")
     if isinstance(seqs, int):
@@ -178,6 +184,8 @@ def encode_block(
         frame.gate_generations.append(gate_generation)
     _extend(frame.actors, actors, count, "actors")
     _extend(frame.causes, causes, count, "causes")
+    if group_index:
+        frame.groups.append(group_index)
     frame.return_versions = return_versions
     frame.deadline_ms = deadline_ms
     return request.SerializeToString()

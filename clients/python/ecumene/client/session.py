@@ -15,9 +15,9 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from env_api.v1 import session_pb2
 
@@ -26,10 +26,12 @@ from ecumene.client.backoff import Backoff
 from ecumene.client.errors import ClosedError, ConnectionFailedError, EcumeneError, UnavailableError
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.heartbeat import Heartbeat
+from ecumene.client.lease_keeper import LeaseKeeper
 from ecumene.client.model import Outcome
 from ecumene.client.outbox import FrameLimits, Outbox, OutboxStatistics
 from ecumene.client.settings import ClientSettings
 from ecumene.client.stream import SessionStream, UnansweredError
+from ecumene.client.unary_calls import UnaryCalls
 from ecumene.client.watch_table import WatchTable
 
 logger = logging.getLogger("ecumene.client")
@@ -50,19 +52,37 @@ class SessionStatistics:
     watches: int
 
 
+class ClosedWithSession(Protocol):
+    """What has tasks of its own, and ends with the session."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
 class Session:
     """Owns the stream, its tasks, and what survives it. Lives in one event loop."""
 
     def __init__(
-        self, address: str, world: str, client_id: str, settings: ClientSettings, chance: random.Random
+        self,
+        address: str,
+        world: str,
+        client_id: str,
+        settings: ClientSettings,
+        chance: random.Random,
+        groups: Sequence[str] = (),
     ) -> None:
         self.address = address
         self.world = world
         self.client_id = client_id
         self.settings = settings
+        self.groups = tuple(groups)
+        self.chance = chance
         self.history = ""
         self.revision = 0
         self.watches = WatchTable(self._send_control)
+        self.leases = LeaseKeeper(self._send_control)
+        self.calls = UnaryCalls(address, settings, settings.call_timeout_s, chance)
+        self.consumers: set[ClosedWithSession] = set()
         self._backoff = Backoff(settings.backoff_first_ms, settings.backoff_ms_max, chance)
         self._outbox = Outbox(
             wake=self._wake_up,
@@ -115,6 +135,9 @@ class Session:
             await _end_tasks(waits)
         supervisor, self._supervisor = self._supervisor, None
         await _end_tasks({supervisor})
+        for consumer in list(self.consumers):
+            await consumer.close()
+        await self.calls.close()
 
     def issue(
         self, path: str, op: session_pb2.Op, options: Mapping[str, Any], deadline_ms: int = 0
@@ -142,6 +165,7 @@ class Session:
         finally:
             self._outbox.fail(failure)
             self.watches.fail(failure)
+            self.leases.fail(failure)
             if self._first_welcome is not None and not self._first_welcome.done():
                 self._first_welcome.set_exception(failure)
 
@@ -166,7 +190,11 @@ class Session:
     async def _open(self, patience_s: float) -> SessionStream:
         left_s = self._progress_at + patience_s - asyncio.get_running_loop().time()
         hello = session_pb2.Hello(
-            world=self.world, client_id=self.client_id, history=self.history, user_agent="ecumene-python"
+            world=self.world,
+            client_id=self.client_id,
+            history=self.history,
+            groups=self.groups,
+            user_agent="ecumene-python",
         )
         attempt_s = max(0.001, min(left_s, self.settings.attempt_timeout_s))
         return await SessionStream.open(self.address, hello, self.settings, attempt_s)
@@ -223,6 +251,7 @@ class Session:
         )
         self._outbox.welcome(limits, welcome.last_frame_seq)
         self.watches.attach(self.history)
+        self.leases.attach()
         self._wake_up()
         if self._first_welcome is not None and not self._first_welcome.done():
             self._progress_at = asyncio.get_running_loop().time()
@@ -237,6 +266,7 @@ class Session:
             self._progress_at = now
         self._controls.clear()
         self.watches.detach()
+        self.leases.detach()
 
     async def _read(self, stream: SessionStream, heartbeat: Heartbeat) -> EcumeneError:
         try:
@@ -259,6 +289,8 @@ class Session:
             self._note_progress()
         elif kind == "watch_ended":
             self.watches.take_end(response.watch_ended)
+        elif kind == "leases_kept":
+            self.leases.take_kept(response.leases_kept)
         elif kind == "pong":
             self.revision = max(self.revision, response.pong.revision)
             self.watches.take_pong(response.pong)

@@ -38,6 +38,8 @@ class ClientSettings:
     """Bytes that one watch may hold unread, as encoded, give or take one frame of the server."""
     flush_timeout_s: float = 5.0
     """Closing waits so long for what is unanswered."""
+    call_timeout_s: float = 10.0
+    """A call outside the session (leases, subscriptions, kinds) gets so long, repetitions included."""
     message_bytes_max: int = 64 * MIB
     """The transport's limit, both ways."""
     keepalive_interval_ms: int = 30_000

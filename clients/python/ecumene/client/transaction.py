@@ -13,6 +13,7 @@ from ecumene.client.model import EntryKind, Json, Transacted, Value
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
+    from ecumene.client.subscriptions import Delivery
 
 
 class Writes:
@@ -41,16 +42,32 @@ class Writes:
         return self._update(path, key, actions.merge(patch), conditions)
 
     def create(
-        self, path: str, key: str, value: Value, *, if_absent: bool = False, **conditions: Unpack[Conditions]
+        self,
+        path: str,
+        key: str,
+        value: Value,
+        *,
+        lease_id: int = 0,
+        if_absent: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> Self:
         """Create an entry; the transaction fails with EntryExistsError when it is there, unless `if_absent`."""
-        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent)
+        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
         return self._add(operations_pb2.Write(path=path, key=key, register=register), conditions)
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
         """Delete an entry."""
         delete = operations_pb2.Delete(if_present=if_present)
         return self._add(operations_pb2.Write(path=path, key=key, delete=delete), conditions)
+
+    def acknowledge(self, delivery: Delivery) -> Self:
+        """Move a subscription's cursor behind what was delivered, together with the effects: those come once.
+
+        A consumer that was replaced meanwhile has no effect: FencedError.
+        """
+        acknowledge = actions.acknowledge(delivery.subscription, delivery.term, delivery.through_revision)
+        self.messages.append(operations_pb2.Write(acknowledge=acknowledge))
+        return self
 
     def _update(self, path: str, key: str, update: operations_pb2.Update, conditions: Mapping[str, Any]) -> Self:
         return self._add(operations_pb2.Write(path=path, key=key, update=update), conditions)
@@ -72,11 +89,12 @@ class Transaction(Writes):
     done = await tx.commit()
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, group_index: int = 0) -> None:
         super().__init__()
         self._session = session
+        self._group_index = group_index
         self._conditions: list[operations_pb2.Precondition] = []
-        self.otherwise = Writes()
+        self.otherwise: Writes = Writes()
         """Taken instead when a `require` fails; empty = the transaction is aborted."""
 
     def require(self, path: str, key: str = "", **conditions: Unpack[Conditions]) -> Self:
@@ -102,7 +120,7 @@ class Transaction(Writes):
         )
         # A transaction stands with the root: it names the place of each write itself.
         op = session_pb2.Op(transact=transact)
-        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause}
+        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause, "group": self._group_index}
         outcome = await self._session.issue("/", op, options)
         assert isinstance(outcome, Transacted)
         return outcome

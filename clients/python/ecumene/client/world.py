@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from env_api.v1 import events_pb2, session_pb2
+from env_api.v1 import session_pb2
 
 from ecumene.client.addresses import check_address
 from ecumene.client.environment import Environment
+from ecumene.client.errors import ErrorDetails, Executed
+from ecumene.client.filters import fill_filter
 from ecumene.client.frames import Frame, FrameWriter
-from ecumene.client.model import EventFilter
+from ecumene.client.kinds import KindInfo, describe_kinds
+from ecumene.client.leases import Lease, LeaseInfo, Leasing, OnLost, list_leases
+from ecumene.client.locks import Lock
+from ecumene.client.model import EventFilter, Value
+from ecumene.client.reasons import InvalidFieldError
 from ecumene.client.session import Session, SessionStatistics
 from ecumene.client.settings import ClientSettings
+from ecumene.client.subscriptions import Subscription, SubscriptionInfo, list_subscriptions
 from ecumene.client.transaction import Transaction, Writes
 from ecumene.client.watch_feed import Credit, WatchFeed
 from ecumene.client.watches import FrameWatch, Watch
@@ -30,9 +37,13 @@ class World:
     ClientSettings.reconnect_timeout_s ends the world: everything that waits gets ConnectionFailedError.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, group: str = "") -> None:
         self.session = session
-        self.frames = FrameWriter(session)
+        self.group: str = group
+        """Path of the group whose view every op and watch of this handle takes; "" = none."""
+        self.group_index: int = session.groups.index(group) + 1 if group else 0
+        """Its place among the groups of the session, from 1; 0 = none."""
+        self.frames: FrameWriter = FrameWriter(session, self.group_index)
         """Whole frames with one future each, for speed."""
 
     @property
@@ -59,6 +70,20 @@ class World:
         """How the session is doing."""
         return self.session.statistics()
 
+    def as_group(self, path: str) -> World:
+        """The same connection, with the view of a group: its subtree, its ancestors, and what grants it access.
+
+        The group must be one of those that the connection was made with. What the group may not see or do raises
+        PermissionDeniedError, whether it exists or not. Closing it closes the connection.
+
+        Raises:
+            InvalidFieldError: the connection was not made with this group.
+        """
+        if path not in self.session.groups:
+            message = f"{path!r} is not among the groups of this connection: connect(..., groups=[{path!r}])"
+            raise InvalidFieldError(ErrorDetails(message=message, reason="INVALID_FIELD", executed=Executed.NO))
+        return World(self.session, path)
+
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.
 
@@ -68,7 +93,7 @@ class World:
 
     def transaction(self) -> Transaction:
         """Writes that commit together."""
-        return Transaction(self.session)
+        return Transaction(self.session, self.group_index)
 
     def writes(self) -> Writes:
         """A list of writes, for the companions of an operation."""
@@ -76,7 +101,7 @@ class World:
 
     def frame(self, *, return_versions: bool = False, deadline_ms: int = 0) -> Frame:
         """A new frame of rows; send it with `world.frames.send` or `submit`."""
-        return Frame(return_versions=return_versions, deadline_ms=deadline_ms)
+        return Frame(return_versions=return_versions, deadline_ms=deadline_ms, group_index=self.group_index)
 
     def watch(
         self,
@@ -114,28 +139,62 @@ class World:
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
         `conflate`: a slow reader gets the latest event of each key instead of all.
         """
-        wanted = event_filter or EventFilter()
-        message = events_pb2.EventFilter(
-            path_prefix=wanted.path_prefix,
-            path_glob=wanted.path_glob,
-            key_glob=wanted.key_glob,
-            labels=dict(wanted.labels),
-            actor=wanted.actor,
-            exclude_own=wanted.exclude_own,
-            region=wanted.region,
-        )
-        message.types.extend(int(kind) for kind in wanted.types)  # type: ignore[misc]
         policy = session_pb2.SLOW_POLICY_CONFLATE if conflate else session_pb2.SLOW_POLICY_RESUME_FROM_LOG
         start = session_pb2.WatchStart(
-            filter=message,
+            filter=fill_filter(event_filter or EventFilter()),
             from_revision=from_revision,
             initial_state=initial_state,
             slow_policy=policy,
             history=history,
+            group=self.group_index,
         )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)
         return FrameWatch(self.session, WatchFeed(start, window))
+
+    def lease(self, ttl_s: float, *, holder: str = "", on_lost: OnLost | None = None) -> Leasing:
+        """A lease of `ttl_s` (1 to 86,400 s): await it, or enter it with `async with`; it is kept alive meanwhile.
+
+        `holder`: whose it is, for people. `on_lost` is called when it has ended without having been given back.
+
+        Raises (when awaited):
+            LeaseQuotaError: the world has too many.
+            ConnectionFailedError: no answer in time.
+        """
+        return Leasing(self.session, self.group_index, ttl_s, holder, on_lost)
+
+    async def leases(self) -> list[LeaseInfo]:
+        """The living leases by id."""
+        return await list_leases(self.session)
+
+    def lock(self, path: str, key: str, lease: Lease, *, value: Value = None, timeout_s: float | None = None) -> Lock:
+        """A lock at an entry's place: `async with world.lock("/bank", "till", lease) as token:`.
+
+        `value`: what the entry holds meanwhile, for people. `timeout_s` bounds the wait for it; None = as long as it
+        takes.
+        """
+        return Lock(self, path, key, lease, value, timeout_s)
+
+    def subscription(self, name: str) -> Subscription:
+        """The handle of a subscription; asks the server nothing."""
+        return Subscription(self.session, name, self.group, self.group_index)
+
+    async def subscriptions(self) -> list[SubscriptionInfo]:
+        """All subscriptions, by name."""
+        return await list_subscriptions(self.session)
+
+    async def describe_kind(self, kind: str) -> KindInfo:
+        """What environments of a kind offer: operations with their schemas, and listeners.
+
+        Raises:
+            KindNotFoundError: no such behaviour is installed.
+        """
+        (found,) = await describe_kinds(self.session, kind)
+        return found
+
+    async def kinds(self) -> list[KindInfo]:
+        """All kinds of environments that the server offers, by name."""
+        return await describe_kinds(self.session, "")
 
     async def close(self) -> None:
         """Wait for what is unanswered, at most ClientSettings.flush_timeout_s, then end the session.
@@ -189,6 +248,7 @@ def connect(
     world: str = "main",
     *,
     client_id: str | None = None,
+    groups: Sequence[str] = (),
     create: bool = False,
     timeout_s: float = 10.0,
     settings: ClientSettings | None = None,
@@ -198,7 +258,8 @@ def connect(
 
     `address` is host:port. `client_id` (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of
     your own only if a program that starts again shall go on in the same session: a newer session with the id
-    ends the older. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
+    ends the older. `groups`: paths of group environments, see World.as_group; with them, only what names one of them is
+    allowed. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
 
     Raises:
         InvalidFieldError: `address` names no port.
@@ -209,5 +270,7 @@ def connect(
         EcumeneError: the server refused the session; the class says why.
     """
     identity = client_id or f"py-{uuid.uuid4().hex}"
-    session = Session(check_address(address), world, identity, settings or ClientSettings(), chance or random.Random())
+    session = Session(
+        check_address(address), world, identity, settings or ClientSettings(), chance or random.Random(), groups
+    )
     return Connecting(session, timeout_s, create)

@@ -1,32 +1,31 @@
-"""The worlds of a server: create, list, delete. Unary calls, outside any session."""
+"""The worlds of a server: create, list, copy, delete. Unary calls, outside any session."""
 
 from __future__ import annotations
 
-import asyncio
+import builtins
 import random
-from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-import grpc
 from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 
-from ecumene.client import error_table
 from ecumene.client.addresses import check_address
-from ecumene.client.backoff import Backoff
-from ecumene.client.errors import ConnectionFailedError, Executed, UnavailableError
 from ecumene.client.model import WorldInfo
 from ecumene.client.readings import read_world
 from ecumene.client.settings import ClientSettings
+from ecumene.client.snapshots import SnapshotInfo, read_snapshot
+from ecumene.client.unary_calls import UnaryCalls
 
-Answer = TypeVar("Answer")
+COPY_TIMEOUT_S = 3600.0
+"""For calls that copy a world, or wait for it to forget: they take as long as the disk needs."""
 
 
 class Worlds:
     """Asks a server about its worlds. Close it, or use it with `async with`.
 
-    A call gets `timeout_s` in all. Calls that can be repeated without harm are, while the server is unavailable;
-    `create` without `if_absent` and `delete` are sent once, for their answer may be lost after their effect.
+    A call gets `timeout_s` in all, one that copies a world that long to reach the server and then as long as it
+    takes. Calls that can be repeated without harm are, while the server is unavailable; `create` without `if_absent`,
+    `delete` and those that copy are sent once, for their answer may be lost after their effect.
     """
 
     def __init__(
@@ -36,12 +35,9 @@ class Worlds:
         timeout_s: float = 10.0,
         chance: random.Random | None = None,
     ) -> None:
-        self._address = check_address(address)
-        self._settings = settings or ClientSettings()
-        self._timeout_s = timeout_s
-        self._chance = chance or random.Random()
-        self._channel = grpc.aio.insecure_channel(address, options=self._settings.channel_options())
-        self._stub: Any = world_service_pb2_grpc.WorldServiceStub(self._channel)
+        settings, chance = settings or ClientSettings(), chance or random.Random()
+        self._calls = UnaryCalls(check_address(address), settings, timeout_s, chance)
+        self._stub: Any = world_service_pb2_grpc.WorldServiceStub(self._calls.channel)
 
     async def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:
         """Create an empty world, durably; with `if_absent`, return the one that exists.
@@ -51,7 +47,7 @@ class Worlds:
             ConnectionFailedError: no server answered in time.
         """
         request = world_service_pb2.CreateWorldRequest(name=name, if_absent=if_absent)
-        answer: world_service_pb2.CreateWorldResponse = await self._call(
+        answer: world_service_pb2.CreateWorldResponse = await self._calls.call(
             self._stub.CreateWorld, request, repeatable=if_absent
         )
         return read_world(answer.world)
@@ -62,7 +58,7 @@ class Worlds:
         Raises:
             ConnectionFailedError: no server answered in time.
         """
-        answer: world_service_pb2.ListWorldsResponse = await self._call(
+        answer: world_service_pb2.ListWorldsResponse = await self._calls.call(
             self._stub.ListWorlds, world_service_pb2.ListWorldsRequest(), repeatable=True
         )
         return [read_world(world) for world in answer.worlds]
@@ -76,11 +72,83 @@ class Worlds:
             UnavailableError: no answer; the world may be gone.
         """
         request = world_service_pb2.DeleteWorldRequest(name=name, history=history)
-        await self._call(self._stub.DeleteWorld, request, repeatable=False)
+        await self._calls.call(self._stub.DeleteWorld, request, repeatable=False)
+
+    async def snapshot(self, world: str = "main", name: str = "") -> SnapshotInfo:
+        """Copy a world as it stands, while it goes on; the copy is whole and on the server's disk on return.
+
+        `name`: a-z, 0-9 and -, at most 80; "" = the world's, its revision and a few digits.
+
+        Raises:
+            SnapshotExistsError: there is one of that name.
+            SnapshotQuotaError, StorageQuotaError: there are too many, or the disk has no room.
+        """
+        request = world_service_pb2.SnapshotWorldRequest(world=world, name=name)
+        answer = await self._copy(self._stub.SnapshotWorld, request)
+        return read_snapshot(answer.snapshot)
+
+    async def snapshots(self, world: str = "") -> builtins.list[SnapshotInfo]:
+        """The snapshots that can be restored, of one world or of all, oldest first."""
+        request = world_service_pb2.ListSnapshotsRequest(world=world)
+        answer: world_service_pb2.ListSnapshotsResponse = await self._calls.call(
+            self._stub.ListSnapshots, request, repeatable=True
+        )
+        return [read_snapshot(snapshot) for snapshot in answer.snapshots]
+
+    async def damaged_snapshots(self) -> builtins.list[str]:
+        """Names of snapshots whose description cannot be read; the server leaves them as they are."""
+        answer: world_service_pb2.ListSnapshotsResponse = await self._calls.call(
+            self._stub.ListSnapshots, world_service_pb2.ListSnapshotsRequest(), repeatable=True
+        )
+        return [*answer.damaged]
+
+    async def delete_snapshot(self, name: str) -> None:
+        """Delete a snapshot, for ever.
+
+        Raises:
+            SnapshotNotFoundError: there is none.
+        """
+        request = world_service_pb2.DeleteSnapshotRequest(name=name)
+        await self._calls.call(self._stub.DeleteSnapshot, request, repeatable=False)
+
+    async def restore(self, snapshot: str, name: str) -> WorldInfo:
+        """Make a world of a snapshot, under a name that is free.
+
+        It has a history of its own, so that nobody takes it for the one that was copied.
+
+        Raises:
+            SnapshotNotFoundError: there is none.
+            SnapshotDamagedError: it is not what was written; nothing was made.
+            WorldExistsError, WorldQuotaError, StorageQuotaError: no world was made.
+        """
+        request = world_service_pb2.RestoreWorldRequest(snapshot=snapshot, name=name)
+        answer = await self._copy(self._stub.RestoreWorld, request)
+        return read_world(answer.world)
+
+    async def fork(self, world: str, name: str) -> WorldInfo:
+        """Make a world that begins as another one stands now, which goes on; otherwise as `restore`."""
+        request = world_service_pb2.ForkWorldRequest(world=world, name=name)
+        answer = await self._copy(self._stub.ForkWorld, request)
+        return read_world(answer.world)
+
+    async def compact(self, world: str = "main", revision: int = 0) -> int:
+        """Let a world forget its events below a revision, 0 = its present one; the state stays.
+
+        Returns the oldest revision that is kept: at or below the one that was asked for, since what subscriptions and
+        a restart need is kept.
+
+        Raises:
+            RevisionInFutureError: the world has not come so far.
+        """
+        request = world_service_pb2.CompactWorldRequest(world=world, revision=revision)
+        answer: world_service_pb2.CompactWorldResponse = await self._copy(
+            self._stub.CompactWorld, request, repeatable=True
+        )
+        return answer.first_retained_revision
 
     async def close(self) -> None:
         """End the connection."""
-        await self._channel.close()
+        await self._calls.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -90,25 +158,5 @@ class Worlds:
     ) -> None:
         await self.close()
 
-    async def _call(self, method: Callable[..., Awaitable[Any]], request: Any, *, repeatable: bool) -> Any:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_s
-        backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_ms_max, self._chance)
-        while True:
-            try:
-                left_s = max(0.001, deadline - loop.time())
-                return await method(request, timeout=left_s)
-            except grpc.aio.AioRpcError as error:
-                failure = error_table.from_rpc_error(error)
-                # What never reached the server, or was refused by it without effect, may be repeated whatever it is.
-                harmless = repeatable or _never_left(error) or failure.executed is Executed.NO
-                if not isinstance(failure, UnavailableError) or not harmless:
-                    raise failure from error
-            delay_s = backoff.next_delay_s(failure.retry_delay_s)
-            if loop.time() + delay_s >= deadline:
-                raise ConnectionFailedError(self._address, self._timeout_s, failure)
-            await asyncio.sleep(delay_s)
-
-
-def _never_left(error: grpc.aio.AioRpcError) -> bool:
-    return "failed to connect" in (error.details() or "").lower()
+    async def _copy(self, method: Any, request: Any, *, repeatable: bool = False) -> Any:
+        return await self._calls.call(method, request, repeatable=repeatable, answer_timeout_s=COPY_TIMEOUT_S)
