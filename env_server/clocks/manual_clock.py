@@ -79,6 +79,10 @@ class ManualClock:
             self.settle()
         self._now_ns = end_ns
 
+    def stall(self, seconds: float) -> None:
+        """Lets time pass while nothing runs, as when the process is stopped; what was due meanwhile comes late."""
+        self._now_ns += round(seconds * 1e9)
+
     def _ring(self) -> bool:
         """Runs the alarms that are due now; whether there were any."""
         rang = False

@@ -21,6 +21,9 @@ _FAMILIES = {
     EventType.ENTRY_APPENDED: _ENTRY,
     EventType.ENTRY_DELETED: _ENTRY,
     EventType.ENTRY_MOVED: _ENTRY,
+    EventType.MEMBER_JOINED: _ENTRY,
+    EventType.MEMBER_LEFT: _ENTRY,
+    EventType.MEMBER_EXPIRED: _ENTRY,
     EventType.GATE_BEGUN: _GATE,
     EventType.GATE_OPENED: _GATE,
 }

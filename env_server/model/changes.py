@@ -42,6 +42,9 @@ ENTRY_SET: Final = 4
 ENTRY_INCREMENTED: Final = 5
 ENTRY_APPENDED: Final = 6
 ENTRY_DELETED: Final = 7
+MEMBER_JOINED: Final = 13
+MEMBER_LEFT: Final = 14
+MEMBER_EXPIRED: Final = 15
 
 
 class Place(NamedTuple):

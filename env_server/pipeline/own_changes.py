@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.pipeline.commits import Commits
+from env_server.pipeline.origins import pad_origins
 from env_server.state_tree.tree import Tree
 
 
@@ -15,20 +16,34 @@ class OwnChanges:
         self._queues = queues
         self._commits = commits
 
-    def make(self, keys: list[Key], effect: Callable[[], bool]) -> None:
-        """Calls `effect` at once, or behind those who hold the keys; True from it means that it has written rows."""
+    def make(self, keys: list[Key], effect: Callable[[], bool], cause: str = "") -> None:
+        """Calls `effect` at once, or behind those who hold the keys; True from it means that it has written rows.
+
+        `cause` is told with them.
+        """
         if not self._queues.blocked(keys):
-            self._apply(effect)
+            self._apply(effect, cause)
             return
 
         def start() -> None:
-            self._apply(effect)
+            self._apply(effect, cause)
             self._queues.leave(ticket)
 
         ticket = Ticket(keys, start)
         self._queues.enter(ticket)
 
-    def _apply(self, effect: Callable[[], bool]) -> None:
+    def find_held(self, keys: list[Key]) -> dict[Key, None]:
+        """Those of the keys that somebody holds, or waits for."""
+        if not self._queues.environments:
+            return {}
+        return {key: None for key in keys if self._queues.blocked([key])}
+
+    def _apply(self, effect: Callable[[], bool], cause: str) -> None:
+        changes = self._tree.changes
+        row = len(changes)
         if effect():
             self._tree.advance()
+            if cause:
+                pad_origins(changes, row)
+                pad_origins(changes, len(changes), cause=cause)
             self._commits.touch()

@@ -6,9 +6,26 @@ SET is the hot path of the whole server; every line of it is paid a million time
 from collections.abc import Callable
 from typing import Any, Final
 
-from env_server.model.changes import ENTRY_APPENDED, ENTRY_DELETED, ENTRY_INCREMENTED, ENTRY_SET, Extra
+from env_server.model.changes import (
+    ENTRY_APPENDED,
+    ENTRY_DELETED,
+    ENTRY_INCREMENTED,
+    ENTRY_SET,
+    MEMBER_EXPIRED,
+    MEMBER_JOINED,
+    MEMBER_LEFT,
+    Extra,
+)
 from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry, StreamEnds, StreamItem, name_of_kind
-from env_server.model.errors import AlreadyExists, KindMismatch, LimitExceeded, NotFound, OutOfRange, Reason
+from env_server.model.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    KindMismatch,
+    LimitExceeded,
+    NotFound,
+    OutOfRange,
+    Reason,
+)
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
 from env_server.model.operations import Code, Delete, RegisterEntry
@@ -44,7 +61,7 @@ def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
     versions(version)
     node.unsaved[key] = None
     if node.tally is not None:
-        tree.tally_change(node, old, new)
+        tree.tally_change(node, key, old, new)
     if tree.journal is not None:
         tree.journal.append(lambda: _restore(tree, node, key, old))
 
@@ -113,49 +130,69 @@ def append(tree: Tree, node: Node, key: str, value: Value) -> Written:
 
 
 def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
-    """Creates an entry of a kind."""
-    old = node.entries.get(key)
+    """Creates an entry of a kind. One that is there already under another lease is never what was asked for."""
+    old, lease = node.entries.get(key), asked.lease
+    if lease:
+        tree.holdings.leases.check(lease)
     if old is not None:
-        if not asked.if_absent:
-            raise AlreadyExists(Reason.ENTRY_EXISTS, path=node.path, key=key)
+        if not asked.if_absent or (lease and old.lease != lease):
+            raise AlreadyExists(Reason.ENTRY_EXISTS, path=node.path, key=key, lease=str(old.lease))
         if old.kind != asked.kind:
             raise _mismatch(node, key, old, asked.kind)
         return Written(tree.revision, old.version, changed=False)
     check_segment(key, tree.limits)
+    if asked.kind == MEMBER and not lease:
+        raise InvalidRequest(Reason.INVALID_FIELD, "register.lease_id", "members live under a lease")
     if asked.kind == STREAM:
         items_max = asked.stream_items_max or tree.limits.stream_items_max
         if items_max > tree.limits.stream_items_limit_max:
             raise LimitExceeded("stream_items_limit_max", tree.limits.stream_items_limit_max, items_max)
         node.streams[key] = Stream()
-        tree.changes.extras[len(tree.changes)] = Extra(stream_items_max=items_max)
-        _put(tree, node, key, None, StreamEnds(1, 1, items_max), STREAM, ENTRY_APPENDED, NOTHING)
+        tree.changes.extras[len(tree.changes)] = Extra(stream_items_max=items_max, lease=lease)
+        _put(tree, node, key, None, StreamEnds(1, 1, items_max), STREAM, ENTRY_APPENDED, NOTHING, lease)
         return Written(tree.revision + 1, 1)
     value: Any = asked.value
     if value is NOTHING:
         value = 0 if asked.kind == COUNTER else None
-    event = ENTRY_INCREMENTED if asked.kind == COUNTER else ENTRY_SET
-    _put(tree, node, key, None, value, asked.kind, event, value)
+    if lease:
+        tree.changes.extras[len(tree.changes)] = tree.holdings.extra_of(lease)
+    _put(tree, node, key, None, value, asked.kind, _CREATING[asked.kind], value, lease)
     return Written(tree.revision + 1, 1, value=value if asked.kind == COUNTER else None)
 
 
 def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
     """Deletes an entry with its items."""
-    old = node.entries.pop(key, None)
+    old = node.entries.get(key)
     if old is None:
         if asked.if_present:
             return Written(tree.revision, 0, changed=False)
         raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+    _remove(tree, node, key, old, MEMBER_LEFT if old.kind == MEMBER else ENTRY_DELETED)
+    return Written(tree.revision + 1, 0)
+
+
+def expire(tree: Tree, node: Node, key: str) -> None:
+    """Deletes an entry whose lease has ended, with its items."""
+    old = node.entries[key]
+    _remove(tree, node, key, old, MEMBER_EXPIRED if old.kind == MEMBER else ENTRY_DELETED)
+
+
+def _remove(tree: Tree, node: Node, key: str, old: Entry, event: int) -> None:
+    del node.entries[key]
     stream = node.streams.pop(key, None)
     if stream is not None:
         tree.unsaved.stream_dropped(node, key, old.value.first, old.value.next)  # type: ignore[union-attr]
     node.unsaved[key] = None
-    tree.row(node, ENTRY_DELETED, key, NOTHING, old.version + 1)
+    tree.row(node, event, key, NOTHING, old.version + 1)
+    if old.lease:
+        _release(tree, node, key, old)
     if node.tally is not None:
-        tree.tally_change(node, old, None)
+        tree.tally_change(node, key, old, None)
     if tree.journal is not None:
         tree.journal.append(lambda: _undelete(tree, node, key, old, stream))
-    return Written(tree.revision + 1, 0)
 
+
+_CREATING: Final = {VALUE: ENTRY_SET, COUNTER: ENTRY_INCREMENTED, MEMBER: MEMBER_JOINED}
 
 EntryWrite = Callable[[Tree, Node, str, Any], Written | None]
 
@@ -170,30 +207,50 @@ BY_CODE: Final[dict[int, EntryWrite]] = {
 """The write of each code. None, from SET, means: revision + 1, and the version that the entry has now."""
 
 
-def _put(tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: int, event: int, told: Any) -> Entry:
+def _put(
+    tree: Tree, node: Node, key: str, old: Entry | None, state: Any, kind: int, event: int, told: Any, lease: int = 0
+) -> Entry:
     revision = tree.revision + 1
     if old is None:
-        new = Entry(state, 1, revision, revision, kind)
+        new = Entry(state, 1, revision, revision, kind, lease)
     else:
         new = Entry(state, old.version + 1, old.created, revision, old.kind, old.lease)
     node.entries[key] = new
     tree.row(node, event, key, told, new.version)
     node.unsaved[key] = None
+    if lease:
+        _hold(tree, node, key, new)
     if node.tally is not None:
-        tree.tally_change(node, old, new)
+        tree.tally_change(node, key, old, new)
     if tree.journal is not None:
         tree.journal.append(lambda: _restore(tree, node, key, old))
     return new
+
+
+def _hold(tree: Tree, node: Node, key: str, entry: Entry) -> None:
+    """The entry is there, under its lease."""
+    tree.holdings.add(entry.lease, node, key, may_forget=tree.journal is None)
+    if entry.kind == MEMBER:
+        tree.waiting.came(node, key)
+
+
+def _release(tree: Tree, node: Node, key: str, entry: Entry) -> None:
+    """The entry is gone from its lease."""
+    tree.holdings.discard(entry.lease, node, key)
+    if entry.kind == MEMBER:
+        tree.waiting.went(node, key)
 
 
 def _restore(tree: Tree, node: Node, key: str, old: Entry | None) -> None:
     new = node.entries.pop(key, None)
     if old is not None:
         node.entries[key] = old
-    elif key in node.streams:
-        del node.streams[key]
+    else:
+        node.streams.pop(key, None)
+        if new is not None and new.lease:
+            _release(tree, node, key, new)
     if node.tally is not None:
-        tree.tally_change(node, new, old)
+        tree.tally_change(node, key, new, old)
 
 
 def _undelete(tree: Tree, node: Node, key: str, old: Entry, stream: Stream | None) -> None:
@@ -201,8 +258,10 @@ def _undelete(tree: Tree, node: Node, key: str, old: Entry, stream: Stream | Non
     if stream is not None:
         node.streams[key] = stream
         tree.unsaved.stream_restored(node, key)
+    if old.lease:
+        _hold(tree, node, key, old)
     if node.tally is not None:
-        tree.tally_change(node, None, old)
+        tree.tally_change(node, key, None, old)
 
 
 def _take_back(stream: Stream, lost: StreamItem | None) -> None:
