@@ -34,14 +34,16 @@ class Piece(NamedTuple):
 
 
 class EncodedFrame(NamedTuple):
-    """A SessionResponse with an EventFrame, and what it costs of a watch's credit."""
+    """A message with an EventFrame, and what it costs of a watch's credit."""
 
     encoded: bytes
     events: int
 
 
-def encode_delivery(delivery: Delivery, watch_id: int, limits: Limits) -> Iterator[EncodedFrame]:
+def encode_delivery(delivery: Delivery, watch_id: int, limits: Limits, field: int = EVENTS) -> Iterator[EncodedFrame]:
     """One step of a watch as frames, usually one; split between revisions where that is possible.
+
+    They are messages whose `field` is an EventFrame: SessionResponses, unless it says otherwise.
 
     Only the last carries the step's own mark, so that a reader that loses the rest resumes before what it lost.
     """
@@ -54,7 +56,7 @@ def encode_delivery(delivery: Delivery, watch_id: int, limits: Limits) -> Iterat
             head.synced_revision = delivery.synced_revision
         else:
             head.through_revision = piece.through_revision
-        yield EncodedFrame(wrap(EVENTS, head.SerializeToString() + piece.encoded), piece.events)
+        yield EncodedFrame(wrap(field, head.SerializeToString() + piece.encoded), piece.events)
 
 
 def encode_mark(watch_id: int, through_revision: int) -> bytes:

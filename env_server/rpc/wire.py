@@ -9,6 +9,8 @@ ANSWER: Final = 2
 """Field of SessionResponse that holds a FrameAnswer."""
 EVENTS: Final = 3
 """Field of SessionResponse that holds an EventFrame."""
+CONSUMED_EVENTS: Final = 2
+"""Field of ConsumeResponse that holds an EventFrame."""
 
 
 def wrap(field: int, payload: bytes) -> bytes:

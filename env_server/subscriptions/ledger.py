@@ -1,4 +1,4 @@
-"""What subscriptions need of the state that ops have their effects on: where what they do is written down."""
+"""What subscriptions need of the world around them: where what they do is written down, and the log that they read."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -27,3 +27,14 @@ class Ledger(Protocol):
 
     def tell_subscription(self, name: str, told: Json) -> None:
         """Writes the event SUBSCRIPTION_CHANGED of the running op."""
+
+
+class HeldLog(Protocol):
+    """The log, as far as subscriptions hold it."""
+
+    @property
+    def first_revision(self) -> int:
+        """See ports.CommitLog."""
+
+    def retain(self, revision: int | None) -> None:
+        """See ports.CommitLog; only what subscriptions keep."""

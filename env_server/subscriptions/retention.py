@@ -6,8 +6,7 @@ rises lets go only once that is durable: after a crash it stands where it stood 
 
 from collections import deque
 
-from env_server.model.ports import CommitLog
-from env_server.subscriptions.ledger import Ledger
+from env_server.subscriptions.ledger import HeldLog, Ledger
 from env_server.subscriptions.lowest import Lowest
 from env_server.subscriptions.subscription import Subscription
 
@@ -15,7 +14,7 @@ from env_server.subscriptions.subscription import Subscription
 class Retention:
     """Holds the log of one world. Costs no work for a subscription whose cursor does not move."""
 
-    def __init__(self, ledger: Ledger, log: CommitLog) -> None:
+    def __init__(self, ledger: Ledger, log: HeldLog) -> None:
         self._ledger = ledger
         self._log = log
         self._cursors: Lowest[Subscription] = Lowest(lambda one: one.cursor)

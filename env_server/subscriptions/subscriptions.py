@@ -8,14 +8,14 @@ from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_identity, check_segment
 from env_server.model.operations import Acknowledge
-from env_server.model.ports import Clock, CommitLog
+from env_server.model.ports import Clock
 from env_server.model.subscriptions import CreateSubscription, DeleteSubscription, SeekSubscription, SubscriptionState
 from env_server.model.values import Json
 from env_server.model.watching import Filter
 from env_server.subscriptions.consumer import Consumer
 from env_server.subscriptions.consuming import Consuming, OpenCursor, lapsed, not_found
 from env_server.subscriptions.facts import decode_subscriptions, encode_definition, encode_end, encode_share
-from env_server.subscriptions.ledger import Ledger
+from env_server.subscriptions.ledger import HeldLog, Ledger
 from env_server.subscriptions.retention import Retention
 from env_server.subscriptions.subscription import Subscription
 from env_server.subscriptions.terms import KEY, Terms
@@ -30,7 +30,7 @@ class Subscriptions:
     def __init__(
         self,
         ledger: Ledger,
-        log: CommitLog,
+        log: HeldLog,
         limits: Limits,
         clock: Clock,
         facts: dict[str, bytes],
