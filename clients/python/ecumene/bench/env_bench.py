@@ -19,11 +19,10 @@ from ecumene.bench.machine import describe_machine
 from ecumene.bench.peers.absence import PeerSamples
 from ecumene.bench.peers.etcd import measure_etcd
 from ecumene.bench.peers.redis import measure_redis
-from ecumene.bench.processes import READY_TIMEOUT_S, BenchError, make_directory, run_child
+from ecumene.bench.processes import BenchError, run_child
 from ecumene.bench.results import Goal, Report, Result, take_median
-from ecumene.launch import Services
+from ecumene.bench.targets import run_target
 
-LIMIT_MODULE = "ecumene.bench.limits.lean_server"
 LOAD_MODULE = "ecumene.bench.load"
 BEHAVIOUR_MODULE = "env_server.behaviours.hold"
 HELD_CONCURRENCIES = (1, 8, 64, 512)
@@ -122,19 +121,15 @@ async def bench_env(*, is_quick: bool, note: Note) -> Report:
 
 async def measure_server(load: LoadCase) -> LoadResult:
     """One sample through the SDK and a server."""
-    async with make_directory() as directory, Services() as services:
-        behaviours = [f"--behaviour={BEHAVIOUR_MODULE}:Hold{count}" for count in HELD_CONCURRENCIES]
-        arguments = ["--data-dir", str(directory / "data"), "--port", "0", "--log-level", "warning"]
-        server = await services.start("env-server", [*arguments, *(behaviours if load.kind == "held" else ())])
-        case = replace(load, target="server", address=str(server.ready["address"]), server_pid=server.pid)
-        return await _run_load(case)
+    behaviours = [f"{BEHAVIOUR_MODULE}:Hold{count}" for count in HELD_CONCURRENCIES] if load.kind == "held" else []
+    async with run_target("server", behaviours) as (address, pid):
+        return await run_load(replace(load, target="server", address=address, server_pid=pid))
 
 
 async def measure_limit(load: LoadCase) -> LoadResult:
     """One sample of the lean engine."""
-    async with make_directory() as directory, run_child(LIMIT_MODULE, [str(directory)]) as server:
-        address = (await server.read(READY_TIMEOUT_S))["address"]
-        return await _run_load(replace(load, target="lean", address=address, server_pid=server.pid))
+    async with run_target("lean") as (address, pid):
+        return await run_load(replace(load, target="lean", address=address, server_pid=pid))
 
 
 def summarise(case: EnvCase, ours: list[LoadResult], limits: list[LoadResult], peers: PeerSamples) -> Result:
@@ -179,6 +174,7 @@ def _median_us(samples: list[LoadResult], name: str) -> float:
     return take_median([1e6 * getattr(one, name) / one.ops for one in samples])
 
 
-async def _run_load(case: LoadCase) -> LoadResult:
+async def run_load(case: LoadCase) -> LoadResult:
+    """Send a load from a process of its own."""
     async with run_child(LOAD_MODULE, [json.dumps(asdict(case))]) as client:
         return LoadResult(**await client.read(LOAD_TIMEOUT_S))

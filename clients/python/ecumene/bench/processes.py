@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable
@@ -19,6 +21,7 @@ from ecumene.client.errors import EcumeneError
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
+ERRORS_TIMEOUT_S = 2.0
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -43,6 +46,11 @@ class Child:
 
         Raises BenchError if it ends first or takes too long.
         """
+        document: dict[str, Any] = json.loads(await self.read_line(timeout_s))
+        return document
+
+    async def read_line(self, timeout_s: float) -> bytes:
+        """The next line as it is; raises as `read` does."""
         assert self._process.stdout is not None
         try:
             async with asyncio.timeout(timeout_s):
@@ -51,8 +59,12 @@ class Child:
             raise BenchError(f"{self._module} said nothing for {timeout_s:g} s") from error
         if not line:
             raise BenchError(f"{self._module} failed: {await _read_last_line(self._process)}")
-        document: dict[str, Any] = json.loads(line)
-        return document
+        return line
+
+    def kill_group(self) -> None:
+        """End it now, with all processes that it started and did not end."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def go(self) -> None:
         """Send it an empty line: it may begin."""
@@ -69,9 +81,12 @@ async def run_child(module: str, arguments: Iterable[str]) -> AsyncIterator[Chil
 
 @asynccontextmanager
 async def run_script(python: str, script: Path, arguments: Iterable[str]) -> AsyncIterator[Child]:
-    """Run a script in another interpreter; it is gone when the block is left."""
+    """Run a script in another interpreter; it is gone when the block is left, with all that it has started."""
     async with _run(script.stem, python, str(script), *arguments) as child:
-        yield child
+        try:
+            yield child
+        finally:
+            child.kill_group()
 
 
 def read_cpu_s(pid: int) -> float:
@@ -114,6 +129,7 @@ async def _run(name: str, *command: str) -> AsyncIterator[Child]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         yield Child(name, process)
@@ -135,5 +151,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _read_last_line(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
-    lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+    read = b""
+    with contextlib.suppress(TimeoutError):
+        # A process of its own may live on and hold the pipe open.
+        async with asyncio.timeout(ERRORS_TIMEOUT_S):
+            while part := await process.stderr.read(65_536):
+                read += part
+    lines = read.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "no message"

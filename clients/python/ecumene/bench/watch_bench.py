@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,17 +19,15 @@ from ecumene.bench.processes import (
     READY_TIMEOUT_S,
     BenchError,
     Child,
-    make_directory,
     read_anonymous_bytes,
     read_cpu_s,
     run_child,
 )
 from ecumene.bench.results import Goal, Report, Result, take_median
+from ecumene.bench.targets import run_target
 from ecumene.bench.watch_load import WatchCase
-from ecumene.launch import Services
 
 LOAD_MODULE = "ecumene.bench.watch_load"
-LIMIT_MODULE = "ecumene.bench.limits.lean_server"
 REPEATS = 3
 WORK_TIMEOUT_S = 300.0
 PUBLISH_FRAME_OPS = 64
@@ -187,21 +185,6 @@ async def measure_first_events(sizes: Sizes, note: Note) -> list[Result]:
         Result("watch_kib", take_median(memory), "KiB", samples=memory, details={"watches": sizes.watches}),
         Result("first_event_ms", take_median(last), "ms", samples=last, details={"p50_ms": p50_ms}),
     ]
-
-
-@asynccontextmanager
-async def run_target(target: str) -> AsyncIterator[tuple[str, int]]:
-    """A server, or the lean one, with a directory of its own: address and process id."""
-    async with AsyncExitStack() as stack:
-        directory = await stack.enter_async_context(make_directory())
-        if target == "lean":
-            lean = await stack.enter_async_context(run_child(LIMIT_MODULE, [str(directory)]))
-            yield (await lean.read(READY_TIMEOUT_S))["address"], lean.pid
-            return
-        services = await stack.enter_async_context(Services())
-        arguments = ["--data-dir", str(directory / "data"), "--port", "0", "--log-level", "warning"]
-        server = await services.start("env-server", arguments)
-        yield str(server.ready["address"]), server.pid
 
 
 async def start(stack: AsyncExitStack, case: WatchCase) -> Child:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ecumene.bench.peers.programs import redis_load
 from ecumene.bench.peers.servers import run_redis
 from ecumene.bench.peers.venvs import make_python
 from ecumene.bench.processes import run_script
 
 REQUIREMENTS = ("redis>=5", "hiredis>=3")
-CLIENTS = ("py", "hiredis")
+PROGRAM = Path(__file__).parent / "programs" / "redis_load.py"
 FRAME_OPS = 1000
 FRAMES_IN_FLIGHT = 64
 KEYS = 1000
@@ -26,6 +25,6 @@ async def measure_redis(client: str, ops: int) -> float:
     async with run_redis() as address:
         port = address.rpartition(":")[2]
         arguments = [port, client, *map(str, (ops, KEYS, FRAME_OPS, FRAMES_IN_FLIGHT))]
-        async with run_script(python, Path(redis_load.__file__), arguments) as load:
+        async with run_script(python, PROGRAM, arguments) as load:
             result = await load.read(TIMEOUT_S)
     return float(result["ops"] / result["wall_s"])
