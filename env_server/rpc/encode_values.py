@@ -156,7 +156,13 @@ def _encode_aggregate_value(value: AggregateValue) -> values_pb2.AggregateValue:
 def _encode_gate(state: GateState) -> values_pb2.GateState:
     gate = state.gate
     return values_pb2.GateState(
-        gate=values_pb2.Gate(name=gate.name, count_target=gate.count_target, deadline_ms=gate.deadline_ms),
+        gate=values_pb2.Gate(
+            name=gate.name,
+            count_target=gate.count_target,
+            deadline_ms=gate.deadline_ms,
+            all_live_members=bool(gate.members_path),
+            members_path=gate.members_path,
+        ),
         generation=gate.generation,
         opened=gate.opened,
         reported=state.reported,

@@ -10,14 +10,15 @@ from env_server.model.errors import (
     GateClosed,
     InvalidRequest,
     NotFound,
-    NotSupported,
     Reason,
     WrongState,
 )
 from env_server.model.frames import Written
+from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import Delete, EnvironmentUpdate, RegisterEnvironment
-from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
+from env_server.model.values import INT_MAX, NOTHING, UINT_MAX, Json, check_document
+from env_server.model.views import EVERY_GROUP, check_group
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -25,22 +26,35 @@ from env_server.state_tree.tree import Tree
 
 def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
     """Creates an environment under an existing parent."""
-    nodes = tree.nodes
+    nodes, lease = tree.nodes, asked.declaration.lease
+    if lease:
+        tree.holdings.leases.check(lease)
     found = nodes.by_path.get(path)
     if found is not None:
-        if not asked.if_absent:
-            raise AlreadyExists(Reason.ENVIRONMENT_EXISTS, path=path)
+        if not asked.if_absent or (lease and found.declaration.lease != lease):
+            raise AlreadyExists(Reason.ENVIRONMENT_EXISTS, path=path, lease=str(found.declaration.lease))
         return Written(tree.revision, found.version, changed=False)
     segments = split_path(path, tree.limits)
     parent = nodes.find("/" + "/".join(segments[:-1]))
     check_declaration(tree, asked.declaration)
+    _check_members_paths(tree, path, asked.declaration.gates)
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
+    tree.roll_ups.declared(node)
     tree.unsaved.environment(node)
     tree.environment_row(node, EventType.ENVIRONMENT_REGISTERED)
+    tree.note_grants(node, (), asked.declaration.grants)
+    if lease:
+        tree.holdings.add(lease, node, "", may_forget=tree.journal is None)
     if tree.journal is not None:
-        tree.journal.append(lambda: nodes.detach(node))
+
+        def undo() -> None:
+            tree.note_grants(node, node.declaration.grants, ())
+            nodes.detach(node)
+            tree.roll_ups.note(node)
+
+        tree.journal.append(undo)
     return Written(tree.revision + 1, 1)
 
 
@@ -51,6 +65,7 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     generation = 0
     if changed is not None:
         check_declaration(tree, changed)
+        _check_members_paths(tree, node.path, asked.set_gates)
         tree.redeclare(node, changed)
         tree.environment_row(node, EventType.ENVIRONMENT_UPDATED)
         tree.note_due(node)
@@ -97,19 +112,26 @@ def delete(tree: Tree, path: str, asked: Delete) -> Written:
         )
     for gone in (node, *list(node.descendants())):
         _delete_one(tree, gone)
+    tree.roll_ups.note(node)
+    if tree.journal is not None:
+        tree.journal.append(lambda: tree.roll_ups.note(node))
     return Written(tree.revision + 1, 0)
 
 
 def _delete_one(tree: Tree, node: Node) -> None:
     """Takes one node out; its descendants follow by themselves, parents first, so undo puts parents back last."""
-    tree.row(node, EventType.ENVIRONMENT_DELETED, "", node.declaration.config, node.version + 1)
+    tree.row(node, EventType.ENVIRONMENT_DELETED, "", NOTHING, node.version + 1)
     tree.nodes.detach(node)
+    tree.note_grants(node, node.declaration.grants, ())
     tree.unsaved.environment_gone(node)
+    undo_waiting = tree.waiting.gone(node)
     if tree.journal is not None:
 
         def undo() -> None:
             tree.nodes.reattach(node)
+            tree.note_grants(node, (), node.declaration.grants)
             tree.unsaved.environment_back(node)
+            undo_waiting()
 
         tree.journal.append(undo)
 
@@ -134,15 +156,27 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
     for aggregate in declaration.aggregates:
         check_segment(aggregate.name, limits, Reason.INVALID_FIELD, "aggregates.name")
         check_count(len(aggregate.bounds), "histogram_bounds_max", limits)
-        if aggregate.scope is not Scope.ENTRIES:
-            raise NotSupported("aggregates.scope")
+        if aggregate.scope is Scope.CHILDREN and (aggregate.in_generation or aggregate.field):
+            problem = "belong to aggregates over entries: one over children takes what theirs take"
+            raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.in_generation, field", problem)
         if not all(map(math.isfinite, aggregate.bounds)) or list(aggregate.bounds) != sorted(set(aggregate.bounds)):
             raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must be finite and ascend")
+    _check_grants(declaration, limits)
     if len(declaration.gates) > 1:
         raise InvalidRequest(Reason.INVALID_FIELD, "gates", "an environment holds at most one gate")
     for gate in declaration.gates:
         check_segment(gate.name, limits, Reason.INVALID_FIELD, "gates.name")
         _check_bounds(gate.count_target, gate.deadline_ms)
+
+
+def _check_grants(declaration: Declaration, limits: Limits) -> None:
+    check_count(len(declaration.grants), "grants_max", limits)
+    groups = [grant.group for grant in declaration.grants]
+    if len(set(groups)) != len(groups):
+        raise InvalidRequest(Reason.INVALID_FIELD, "grants", "must name different groups")
+    for group in groups:
+        if group != EVERY_GROUP:
+            check_group(group, limits, "grants.group")
 
 
 def _check_bounds(count_target: int, deadline_ms: int) -> None:
@@ -156,6 +190,23 @@ def _check_bounds(count_target: int, deadline_ms: int) -> None:
         raise TypeError("count_target and deadline_ms of a gate are integers")
     if not 0 <= count_target <= UINT_MAX or not 0 <= deadline_ms <= INT_MAX:
         raise InvalidRequest(Reason.INVALID_FIELD, "gates", "count_target and deadline_ms must fit and not be negative")
+
+
+def _check_members_paths(tree: Tree, path: str, gates: tuple[Gate, ...]) -> None:
+    """Accepts whose members new gates of the environment at `path` wait for.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    for gate in gates:
+        if not gate.members_path:
+            continue
+        if gate.members_path == path:
+            raise InvalidRequest(
+                Reason.INVALID_FIELD, "gates.members_path", "must be another environment than the gate's"
+            )
+        if gate.members_path not in tree.nodes.by_path:
+            raise InvalidRequest(Reason.INVALID_FIELD, "gates.members_path", f"there is no {gate.members_path}")
 
 
 def _gate(node: Node, name: str) -> Gate:
@@ -188,8 +239,19 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
     for gate in asked.set_gates:
         known = gates.get(gate.name)
         gates[gate.name] = (
-            gate if known is None else replace(known, count_target=gate.count_target, deadline_ms=gate.deadline_ms)
+            gate
+            if known is None
+            else replace(
+                known,
+                count_target=gate.count_target,
+                deadline_ms=gate.deadline_ms,
+                members_path=gate.members_path,
+            )
         )
+    grants = {grant.group: grant for grant in before.grants}
+    for group in asked.remove_grants:
+        grants.pop(group, None)
+    grants.update((grant.group, grant) for grant in asked.set_grants)
     asked_parts = (
         asked.set_labels,
         asked.remove_labels,
@@ -198,9 +260,16 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
         asked.remove_aggregates,
         asked.set_gates,
         asked.remove_gates,
+        asked.set_grants,
+        asked.remove_grants,
     )
     if not any(asked_parts):
         return None
     return replace(
-        before, labels=labels, config=config, aggregates=tuple(aggregates.values()), gates=tuple(gates.values())
+        before,
+        labels=labels,
+        config=config,
+        aggregates=tuple(aggregates.values()),
+        gates=tuple(gates.values()),
+        grants=tuple(grants.values()),
     )

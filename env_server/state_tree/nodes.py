@@ -8,6 +8,7 @@ from env_server.model.environments import Declaration, EnvironmentState, Gate, G
 from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, join_path, split_path
+from env_server.state_tree.attendance import Attendance
 from env_server.state_tree.tallies import Tally
 
 
@@ -26,11 +27,13 @@ class Node:
     """One environment. Only this folder writes to it."""
 
     __slots__ = (
+        "attendance",
         "children",
         "created",
         "declaration",
         "entries",
         "group",
+        "members",
         "modified",
         "name",
         "number",
@@ -58,6 +61,10 @@ class Node:
         self.modified = 0
         #: Kept only while something is declared that needs it.
         self.tally: Tally | None = None
+        #: Kept only while the gate waits for the members of another environment.
+        self.attendance: Attendance | None = None
+        #: Entries that are members.
+        self.members = 0
         #: Generation that the gate accepts reports for; 0 = none. Denormalised from the declaration for the hot path.
         self.open_generation = 0
         #: Number of the commit group in which `place` is this node's index of the path table.
@@ -80,13 +87,13 @@ class Node:
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:
             self.tally = None
-        elif tally is None or declaration.aggregates != old.aggregates or gate is None or not old.gates:
+        elif tally is None or not _goes_on(tally, old, declaration):
             self.tally = Tally(declaration.aggregates, gate)
             self.tally.scan(self.entries.values())
             self.tally.changed = tally is not None and tally.changed
-        elif gate.begin_revision != tally.begin_revision:
+        elif gate is not None and gate.begin_revision > tally.begin_revision:
             self.tally = tally.next_generation(gate)
-        else:
+        elif gate is not None:
             tally.aim(gate)
 
     def restore(self, declaration: Declaration, tally: Tally | None) -> None:
@@ -120,6 +127,12 @@ class Node:
             node = stack.pop()
             yield node
             stack.extend(node.children[name] for name in sorted(node.children, reverse=True))
+
+
+def _goes_on(tally: Tally, old: Declaration, new: Declaration) -> bool:
+    """Whether what was counted stays counted; a gate that did not begin yet counts from the start."""
+    begun = new.gates[0].begin_revision if new.gates else 0
+    return new.aggregates == old.aggregates and bool(new.gates) == bool(old.gates) and begun >= tally.begin_revision
 
 
 class Nodes:

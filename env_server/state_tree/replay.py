@@ -7,14 +7,21 @@ where the state has it already.
 from dataclasses import dataclass
 
 from env_server.model.changes import Changes, EventType
-from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem
+from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry, StreamEnds, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.ports import EnvironmentRow
 from env_server.model.values import NOTHING
 from env_server.state_tree.nodes import Node, Stream
 from env_server.state_tree.tree import Tree
 
-_KINDS = {EventType.ENTRY_SET: VALUE, EventType.ENTRY_INCREMENTED: COUNTER}
+_KINDS = {
+    EventType.ENTRY_SET: VALUE,
+    EventType.ENTRY_INCREMENTED: COUNTER,
+    EventType.ENTRY_APPENDED: STREAM,
+    EventType.MEMBER_JOINED: MEMBER,
+}
+_OF_MEMBERS = (EventType.MEMBER_JOINED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
+_DELETING = (EventType.ENTRY_DELETED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
 _DECLARING = (
     EventType.ENVIRONMENT_REGISTERED,
     EventType.ENVIRONMENT_UPDATED,
@@ -72,18 +79,34 @@ class Replay:
             elif type_ == EventType.ENVIRONMENT_DELETED:
                 self.tree.nodes.detach(node)
                 self.tree.unsaved.environment_gone(node)
-            elif EventType.ENTRY_SET <= type_ <= EventType.ENTRY_DELETED:
+            elif EventType.ENTRY_SET <= type_ <= EventType.ENTRY_DELETED or type_ in _OF_MEMBERS:
                 self._entry_row(changes, row, node, type_)
         self.tree.revision = changes.last_revision
 
     def finish(self) -> None:
-        """Counts the entries for every declared aggregate and gate."""
+        """Counts the entries for every declared aggregate and gate, and what lives under each lease."""
         for node in self.tree.nodes.by_number.values():
             declaration, node.declaration = node.declaration, Declaration()
             node.declare(declaration)
+            self._find_leased(node)
+            self.tree.note_grants(node, (), declaration.grants)
             gate = node.gate
             if gate is not None and gate.collecting and gate.deadline_ms:
                 self.tree.timed.append(node)
+        for node in self.tree.nodes.by_number.values():  # once the members and the entries of all are counted
+            self.tree.roll_ups.declared(node)
+            self.tree.waiting.follow(node, self.tree.revision)
+        self.tree.settle_quietly()
+
+    def _find_leased(self, node: Node) -> None:
+        """Counts the members, and finds what lives under leases again."""
+        holdings = self.tree.holdings
+        if node.declaration.lease:
+            holdings.add(node.declaration.lease, node, "")
+        for key, entry in node.entries.items():
+            if entry[5]:
+                holdings.add(entry[5], node, key)
+                node.members += entry[4] == MEMBER
 
     def _registered(self, changes: Changes, row: int, path: str, number: int) -> None:
         nodes = self.tree.nodes
@@ -113,19 +136,22 @@ class Replay:
         if old is not None and (old.modified > revision or (old.modified == revision and old.version >= version)):
             return
         node.unsaved[key] = None
-        if type_ == EventType.ENTRY_DELETED:
+        if type_ in _DELETING:
             node.entries.pop(key, None)
             stream = node.streams.pop(key, None)
             if stream is not None and old is not None:
                 self.tree.unsaved.stream_dropped(node, key, old.value.first, old.value.next)  # type: ignore[union-attr]
             return
-        created = revision if version == 1 or old is None else old.created
+        if version == 1 or old is None:
+            extra = changes.extras.get(row)
+            created, kind, lease = revision, _KINDS[EventType(type_)], extra.lease if extra is not None else 0
+        else:
+            created, kind, lease = old.created, old.kind, old.lease
         if type_ == EventType.ENTRY_APPENDED:
             state = self._appended(changes, row, node, key, old)
-            node.entries[key] = Entry(state, version, created, revision, STREAM)
+            node.entries[key] = Entry(state, version, created, revision, STREAM, lease)
         else:
-            kind = _KINDS[EventType(type_)]
-            node.entries[key] = Entry(changes.values[row], version, created, revision, kind)
+            node.entries[key] = Entry(changes.values[row], version, created, revision, kind, lease)
 
     def _appended(self, changes: Changes, row: int, node: Node, key: str, old: Entry | None) -> StreamEnds:
         extra = changes.extras.get(row)

@@ -11,12 +11,16 @@ from dataclasses import replace
 
 from env_server.model.changes import Changes, EventType, Extra, Fact, FactKind, Place
 from env_server.model.entries import Entry
-from env_server.model.environments import Declaration, Gate, GateCause
+from env_server.model.environments import AggregateValue, Declaration, Gate, GateCause, Grant
 from env_server.model.errors import Exhausted, Reason
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING, Json, Nothing, Value
+from env_server.state_tree.grants import Grants
+from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
+from env_server.state_tree.rollups import RollUps
 from env_server.state_tree.unsaved import Unsaved
+from env_server.state_tree.waiting_gates import WaitingGates
 
 
 class Tree:
@@ -26,16 +30,22 @@ class Tree:
         self.limits = limits
         self.nodes = Nodes(limits)
         self.unsaved = Unsaved(self.nodes)
+        self.grants = Grants()
         #: Revision of the last applied op.
         self.revision = 0
         #: The open commit group; rows go here.
         self.changes = Changes(number=1, base_revision=0)
         #: What takes back the ops of the running transaction, in order; None outside of one.
         self.journal: list[Callable[[], None]] | None = None
-        #: Environments whose gate has met its count and not been opened yet.
+        #: Environments whose gate has met its condition and not been opened yet.
         self.due: list[Node] = []
+        #: Those of them that wait for members.
+        self.waiting = WaitingGates(self.nodes, self.due)
+        #: What lives under each lease.
+        self.holdings = Holdings(self.nodes)
         #: Environments whose aggregates changed in the open group.
         self.stirred: dict[Node, None] = {}
+        self.roll_ups = RollUps(self.stirred)
         #: Environments whose gate began a generation with a deadline; the pipeline sets the timers.
         self.timed: list[Node] = []
         #: What the open group repeats of stored documents; see `weigh`.
@@ -101,7 +111,7 @@ class Tree:
         self.changes.extras[len(self.changes)] = Extra(declaration=node.declaration)
         self.row(node, type_, key, value, node.version)
 
-    def tally_change(self, node: Node, old: Entry | None, new: Entry | None) -> None:
+    def tally_change(self, node: Node, key: str, old: Entry | None, new: Entry | None) -> None:
         """Lets the node's aggregates and gate follow a change of one entry."""
         tally = node.tally
         assert tally is not None
@@ -110,18 +120,26 @@ class Tree:
             self.due.append(node)
         if tally.changed:
             self.stirred[node] = None
+            if tally.lifts:
+                self.roll_ups.noted[node] = None
+        if node.attendance is not None:
+            self.waiting.reported(node, key, old, new)
 
     def note_due(self, node: Node) -> None:
         """Marks the gate for opening when a changed target is met already."""
         if node.tally is not None and 0 <= node.tally.target <= node.tally.reported:
             self.due.append(node)
+        self.waiting.look(node)
 
     def redeclare(self, node: Node, declaration: Declaration) -> None:
         """Replaces a declaration as part of the running op, with undo; the caller writes the row."""
         before = (node.declaration, node.tally, node.version, node.modified)
 
         def undo() -> None:
+            self.note_grants(node, node.declaration.grants, before[0].grants)
+            after = node.tally
             node.restore(before[0], before[1])
+            self.roll_ups.declared(node, after)
             node.version, node.modified = before[2], before[3]
             node.group = 0
 
@@ -129,16 +147,40 @@ class Tree:
             self.journal.append(undo)
         if declaration.labels != node.declaration.labels:
             node.group = 0  # the path table records labels: enter it again
+        self.note_grants(node, node.declaration.grants, declaration.grants)
+        self.roll_ups.settle()  # what was counted so far is counted in the tally that may be replaced
         node.declare(declaration)
+        self.roll_ups.declared(node, before[1])
+        undo_waiting = self.waiting.follow(node, self.revision)
+        if undo_waiting is not None and self.journal is not None:
+            self.journal.append(undo_waiting)
         node.version += 1
         node.modified = self.revision + 1
         self.unsaved.environment(node)
+
+    def note_grants(self, node: Node, before: tuple[Grant, ...], after: tuple[Grant, ...]) -> None:
+        """Lets the views of groups follow what the node grants."""
+        if before or after:
+            self.grants.change(node.path, before, after, self.changes.number)
+
+    def aggregates(self, node: Node, names: tuple[str, ...] = ()) -> list[AggregateValue]:
+        """The node's aggregates of these names, all when none is given, as of the last applied change."""
+        self.roll_ups.settle()
+        return node.tally.values(names) if node.tally is not None else []
+
+    def settle_quietly(self) -> None:
+        """Lets every aggregate follow what was recovered; nothing of it is an event."""
+        self.roll_ups.settle()
+        for node in self.stirred:
+            if node.tally is not None:
+                node.tally.changed = False
+        self.stirred.clear()
 
     def open_gate(self, node: Node, gate: Gate, cause: GateCause) -> None:
         """Opens a collecting gate as part of the running op, with its row."""
         assert node.tally is not None
         reported = node.tally.reported
-        aggregates = {value.name: value.value for value in node.tally.values() if not value.buckets}
+        aggregates = {value.name: value.value for value in self.aggregates(node) if not value.buckets}
         self.redeclare(node, _with_gate(node.declaration, gate.open(self.revision + 1, cause)))
         told = {
             "gate": gate.name,
@@ -181,6 +223,7 @@ class Tree:
 
     def _mark(self) -> tuple[int, int, int, int]:
         """Begins a journal; returns the rows, stirred and timed nodes and facts to roll back to."""
+        self.roll_ups.settle()  # what was stirred before stays stirred when this is taken back
         self.journal = []
         return len(self.changes), len(self.stirred), len(self.timed), len(self.changes.facts)
 
@@ -190,6 +233,7 @@ class Tree:
         assert journal is not None
         for undo in reversed(journal):
             undo()
+        self.roll_ups.settle()
         while len(self.stirred) > stirred:
             node, _ = self.stirred.popitem()
             if node.tally is not None:
@@ -204,6 +248,7 @@ class Tree:
 
     def note_aggregates(self) -> None:
         """Writes one row for each aggregate that changed in the group, at the group's last revision."""
+        self.roll_ups.settle()
         if not self.stirred:
             return
         path, revisions, types, keys, values, versions = self.row_appends
@@ -228,8 +273,12 @@ class Tree:
             tally = node.tally
             if node.number not in self.nodes.by_number:  # deleted by the op that filled it
                 continue
-            if gate is not None and gate.collecting and tally is not None and tally.reported >= gate.count_target:
+            if gate is None or not gate.collecting or tally is None:
+                continue
+            if 0 < gate.count_target <= tally.reported:
                 self.open_gate(node, gate, GateCause.COUNT)
+            elif node.attendance is not None and node.attendance.is_complete:
+                self.open_gate(node, gate, GateCause.MEMBERS)
         self.due.clear()
 
 
