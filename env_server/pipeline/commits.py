@@ -13,6 +13,7 @@ from collections.abc import Callable
 from env_server.model.changes import Changes
 from env_server.model.frames import Answer
 from env_server.model.ports import Clock, CommitLog
+from env_server.pipeline.depths import deepen_aggregates
 from env_server.pipeline.origins import pad_origins
 from env_server.pipeline.saving import Saving
 from env_server.state_tree.tree import Tree
@@ -141,7 +142,10 @@ class Commits:
         if not _holds_anything(group) and not self._urged:
             return
         self._urged = False
+        rows = len(group)
         tree.note_aggregates()
+        if group.extras and len(group) > rows:
+            deepen_aggregates(group, rows)
         pad_origins(group, len(group))
         group.last_revision = tree.revision
         group.wall_ns = self._clock.wall_ns()

@@ -18,8 +18,8 @@ class Compaction:
         self._commits = commits
         self._waiting: list[tuple[int, Done]] = []
 
-    def begin(self, revision: int, done: Done) -> None:
-        """Forgets what lies below `revision` (0 = the durable one); `done` when nothing more of it can go.
+    def check(self, revision: int) -> None:
+        """Accepts a revision below which all may be forgotten.
 
         Raises:
             OutOfRange: REVISION_IN_FUTURE: it is not durable yet.
@@ -31,7 +31,10 @@ class Compaction:
                 f"revision {revision} is not there yet, the world is at {durable}",
                 metadata={"asked": str(revision), "revision": str(durable)},
             )
-        self._log.compact(revision or durable)
+
+    def begin(self, revision: int, done: Done) -> None:
+        """Forgets what lies below `revision` (checked; 0 = the durable one); `done` when nothing more of it can go."""
+        self._log.compact(revision or self._commits.durable_revision)
         # Commits on their way may not know of it: the next group is the first that does.
         self._waiting.append((self._commits.group.number, done))
         self._commits.urge()

@@ -8,7 +8,15 @@ from dataclasses import replace
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions, strip_reads
 from env_server.model.changes import KeptAnswer, KeptOutcome
-from env_server.model.errors import DeadlineExceeded, Executed, Exhausted, InternalError, Unavailable, WorldError
+from env_server.model.errors import (
+    DeadlineExceeded,
+    DeniedView,
+    Executed,
+    Exhausted,
+    InternalError,
+    Unavailable,
+    WorldError,
+)
 from env_server.model.frames import Answer, Frame, Invoked, Listed, Outcome, Read, Transacted, Written
 from env_server.model.operations import Code
 from env_server.model.ports import Clock, Handle
@@ -16,7 +24,7 @@ from env_server.pipeline.commits import Commits, Deliver
 from env_server.pipeline.origins import attribute_op, attribute_pass, identity_of
 from env_server.state_tree.tree import Tree
 
-_TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError)
+_TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError, DeniedView)
 
 
 class FrameRun:

@@ -34,6 +34,7 @@ class TreeView:
     """The tree as operations read it."""
 
     def __init__(self, tree: Tree) -> None:
+        self._tree = tree
         self._nodes = tree.nodes
 
     def entry(self, path: str, key: str) -> Entry | None:
@@ -54,7 +55,7 @@ class TreeView:
     def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """See View."""
         node = self._nodes.by_path.get(path)
-        return {} if node is None or node.tally is None else {value.name: value for value in node.tally.values()}
+        return {} if node is None else {value.name: value for value in self._tree.aggregates(node)}
 
     def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
         """See View."""

@@ -7,12 +7,13 @@ from env_server.events.watches import WatchHub
 from env_server.model.changes import EventType, FactKind
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
-from env_server.model.ports import Clock, CommitLog
+from env_server.model.ports import Clock
 from env_server.model.subscriptions import CreateSubscription
 from env_server.model.values import Json
 from env_server.model.watching import WatchSpec
 from env_server.pipeline.commits import Commits
 from env_server.pipeline.effects import Effects
+from env_server.pipeline.log_holds import LogHold
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.state_tree.tree import Tree
 from env_server.subscriptions.consumer import Cursor
@@ -21,7 +22,7 @@ from env_server.subscriptions.subscriptions import Subscriptions
 
 def open_subscriptions(
     tree: Tree,
-    log: CommitLog,
+    log: LogHold,
     limits: Limits,
     clock: Clock,
     facts: dict[str, bytes],

@@ -16,12 +16,13 @@ from env_server.idempotency.requests import RequestIds
 from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues
 from env_server.key_queues.slots import Slots
-from env_server.model.changes import Changes, EventType
-from env_server.model.errors import NotFound, Reason
+from env_server.model.changes import Changes, EventType, FactKind
+from env_server.model.errors import NotFound, Reason, Unavailable
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, CommitLog, Origin
 from env_server.pipeline.admission import Admission
+from env_server.pipeline.audiences import ReadLogThen, read_at_once
 from env_server.pipeline.calls import Calls
 from env_server.pipeline.commits import Commits, Deliver
 from env_server.pipeline.compaction import Compaction
@@ -31,10 +32,14 @@ from env_server.pipeline.gate_timers import GateTimers
 from env_server.pipeline.initial_state import snapshot_of
 from env_server.pipeline.intake import Intake
 from env_server.pipeline.invoking import Invoking
+from env_server.pipeline.leasing import Leasing
+from env_server.pipeline.listening import Listening
+from env_server.pipeline.log_holds import LogHolds
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.ready import Ready
 from env_server.pipeline.recovery import recover
 from env_server.pipeline.saving import Saving
+from env_server.pipeline.subscribing import open_subscriptions
 from env_server.state_tree.pages import Pages
 from env_server.state_tree.reads import Reader
 from env_server.state_tree.tree import Tree
@@ -62,8 +67,16 @@ class World:
     """
 
     def __init__(
-        self, name: str, log: CommitLog, clock: Clock, limits: Limits, behaviours: Behaviours, read_log: ReadLog
+        self,
+        name: str,
+        log: CommitLog,
+        clock: Clock,
+        limits: Limits,
+        behaviours: Behaviours,
+        read_log: ReadLog,
+        read_log_then: ReadLogThen | None = None,
     ) -> None:
+        """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows."""
         self.name = name
         self.limits = limits
         self.clock = clock
@@ -80,7 +93,12 @@ class World:
         self._compaction = Compaction(log, self._commits)
         self._restored_from = recovered.restored_from
         self.watches = WatchHub(
-            limits, read_log, lambda: log.first_revision, lambda matcher: snapshot_of(tree, matcher), head=tree.revision
+            limits,
+            read_log,
+            lambda: log.first_revision,
+            lambda matcher: snapshot_of(tree, matcher),
+            head=tree.revision,
+            view_of=tree.grants.view_of,
         )
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
@@ -101,8 +119,19 @@ class World:
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._gate_timers = GateTimers(tree, clock, self._own)
+        holds = LogHolds(log)
+        facts = recovered.facts[FactKind.SUBSCRIPTION]
+        self.subscriptions = open_subscriptions(
+            tree, holds.hold("subscriptions"), limits, clock, facts, effects, self.watches, self._commits, self._own
+        )
+        self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
+        self._listening = Listening(
+            *(name, tree, behaviours, calls, self._commits, self._admission, self.watches.history),
+            *(read_log_then or read_at_once(log, clock), holds.hold("listeners"), clock, limits),
+        )
         if not recovered.record_number:
             self._create_root()
+        self._listening.begin(recovered.facts[FactKind.LISTENER])
         self._after_pass()
 
     @property
@@ -135,6 +164,7 @@ class World:
         """The log's word that everything up to this record is on the disk."""
         self._admission.look()
         self._commits.durable(number)
+        self.subscriptions.durable(number)
         self._compaction.look()
 
     def compact(self, revision: int, done: Callable[[int], None]) -> None:
@@ -143,7 +173,8 @@ class World:
         Raises:
             OutOfRange: REVISION_IN_FUTURE.
         """
-        self._compaction.begin(revision, done)
+        self._compaction.check(revision)
+        self._listening.settle(lambda: self._compaction.begin(revision, done))
 
     def describe(self) -> WorldDescription:
         """The world in numbers."""
@@ -161,6 +192,10 @@ class World:
             self._restored_from,
         )
 
+    def when_seen(self, call: Callable[[], None]) -> None:
+        """Calls once everything applied by now is on the disk, in the order of answers; at once when it is."""
+        self._commits.when_seen(call)
+
     def when_durable(self, call: Callable[[], None]) -> None:
         """Calls once everything applied by now is on the disk and answered; at once when it is."""
         self._commits.when_idle(call)
@@ -174,12 +209,18 @@ class World:
             stopped()
 
         self._gate_timers.stop()
+        self._listening.stop()
+        self.leasing.stop()
+        self.subscriptions.end_all(Unavailable(Reason.DRAINING, "the world is being closed"))
         self._commits.when_idle(save)
 
     def delete(self) -> None:
         """Ends every watch and every op that waits; the world takes no more calls."""
         gone = NotFound(Reason.WORLD_NOT_FOUND, world=self.name)
+        self._listening.stop()
+        self.leasing.stop()
         self.watches.close_all(gone)
+        self.subscriptions.end_all(gone)
         self._intake.abandon(gone)
 
     def _create_root(self) -> None:
@@ -196,4 +237,7 @@ class World:
         self._gate_timers.arm()
 
     def _publish(self, changes: Changes) -> None:
+        if self._tree.grants.was_withdrawn(changes.number):
+            self.watches.end_denied()  # before they are told of anything that came later
         self.watches.publish(changes)
+        self._listening.publish(changes)
