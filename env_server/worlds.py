@@ -7,7 +7,7 @@ the disk; then it is opened.
 import asyncio
 import shutil
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -297,8 +297,14 @@ class Worlds:
         async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
             return await loop.run_in_executor(reader, partial(log.read, from_revision, bytes_max))
 
+        def read_log_then(from_revision: int, bytes_max: int, then: Callable[[Any], None]) -> None:
+            def finished(reading: Future[list[Changes]]) -> None:
+                loop.call_soon_threadsafe(then, reading.exception() or reading.result())
+
+            reader.submit(log.read, from_revision, bytes_max).add_done_callback(finished)
+
         try:
-            world = World(name, log, LoopClock(loop), self._limits, self._behaviours, read_log)
+            world = World(name, log, LoopClock(loop), self._limits, self._behaviours, read_log, read_log_then)
         except BaseException:
             log.close()
             raise
