@@ -48,6 +48,7 @@ class Watch:
         "_portions",
         "_routes",
         "_state",
+        "_told",
         "_uninterrupted",
         "_waiter",
         "matcher",
@@ -82,6 +83,8 @@ class Watch:
         self._backlog: list[Changes] = []
         """Catching up: groups read from the log, after the portions, the next one last."""
         self._announces_scan = False
+        self._told = 0
+        """Through this revision the reader knows that there is nothing more."""
         self._initial: InitialState | None = None
         self._error: WorldError | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -103,7 +106,7 @@ class Watch:
                 self._history.call_at(initial.revision, self._wake)
             return
         asked = self.spec.from_revision
-        self._cursor = self._history.head if asked == 0 else asked - 1
+        self._cursor = self._told = self._history.head if asked == 0 else asked - 1
         self._go_live_at_head()
 
     async def next(self, events_max: int) -> Delivery:
@@ -191,11 +194,12 @@ class Watch:
                 return self._take_scan_mark()
         portion = self._portions[-1]
         rows, self._cursor = portion.take(events_max)
+        self._told = self._cursor
         if portion.is_done:
             self._portions.pop()
             if not self._portions and self._state is WatchState.CATCHING_UP:
                 self._go_live_at_head()
-        self._announces_scan = False
+        self._announces_scan = self._announces_scan and self._cursor > self._told
         self._count(len(portion.changes) if rows is None else len(rows))
         return Delivery(portion.changes, rows, self._cursor, conflated=portion.conflated)
 
@@ -209,16 +213,17 @@ class Watch:
             self._count(len(rows))
             return Delivery(rows, None, 0)
         self._initial = None
-        self._cursor = initial.revision
+        self._cursor = self._told = initial.revision
         self._state = WatchState.CATCHING_UP
         self._go_live_at_head()
         return Delivery(None, None, self._cursor, synced_revision=self._cursor)
 
     def _take_scan_mark(self) -> Delivery | None:
-        """After a stretch of the log without a match: lets the client resume behind it."""
+        """After a stretch without a match: lets the client resume behind it, or know that it has caught up."""
         if not self._announces_scan or self._backlog:
             return None
         self._announces_scan = False
+        self._told = self._cursor
         return Delivery(None, None, self._cursor)
 
     def _plan(self) -> None:
@@ -272,6 +277,7 @@ class Watch:
         if self._cursor >= self._history.head and not self._backlog:
             self._state = WatchState.LIVE
             self._routes.add(self)
+            self._announces_scan = self._cursor > self._told
 
     def _fall_back(self) -> None:
         self._pending.clear()
