@@ -10,12 +10,14 @@ import typer
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.env_output import describe_environment, show_entry, show_event, show_written
 from ecumene.cli.failures import UsageError
+from ecumene.cli.story import story
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
 from ecumene.client.world import World
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(story)
 
 PathArgument = Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")]
 KeyArgument = Annotated[str, typer.Argument(help="Key of the entry; none = the environment.", metavar="[KEY]")]

@@ -54,23 +54,26 @@ def show_written(done: Written, as_json: bool) -> None:
 
 def show_event(event: Event, as_json: bool) -> None:
     """Print an event on one line."""
-    kind = event.type.name.lower()
     if as_json:
-        print_json(
-            {
-                "revision": event.revision,
-                "type": kind,
-                "path": event.path,
-                "key": event.key,
-                "value": event.value,
-                "version": event.version,
-                "producer": event.producer,
-                "producer_seq": event.producer_seq,
-                "actor": event.actor,
-                "cause": event.cause,
-                "wall_time_ns": event.wall_time_ns,
-            }
-        )
+        print_json(event_document(event))
         return
+    kind = event.type.name.lower()
     shown = "" if event.value is None else show_cell(event.value)
     print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
+
+
+def event_document(event: Event) -> dict[str, object]:
+    """An event as plain JSON."""
+    return {
+        "revision": event.revision,
+        "type": event.type.name.lower(),
+        "path": event.path,
+        "key": event.key,
+        "value": event.value,
+        "version": event.version,
+        "producer": event.producer,
+        "producer_seq": event.producer_seq,
+        "actor": event.actor,
+        "cause": event.cause,
+        "wall_time_ns": event.wall_time_ns,
+    }

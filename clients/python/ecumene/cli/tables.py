@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import datetime
 import enum
 import json
 import sys
@@ -56,6 +57,12 @@ def show_cell(cell: object) -> str:
     if isinstance(cell, bytes):
         return f"{len(cell)} bytes"
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=_encode)
+
+
+def show_time(wall_time_ns: int) -> str:
+    """A moment to the millisecond, with its zone: UTC."""
+    moment = datetime.datetime.fromtimestamp(wall_time_ns / 1e9, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
 
 
 def _cut(text: str, is_terminal: bool) -> str:
