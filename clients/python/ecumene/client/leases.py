@@ -14,7 +14,7 @@ from env_api.v1 import lease_service_pb2, lease_service_pb2_grpc
 from ecumene.client.errors import EcumeneError
 from ecumene.client.frames import Frame, FrameWriter
 from ecumene.client.model import Value
-from ecumene.client.reasons import EntryNotFoundError, LeaseExpiredError, LeaseNotFoundError
+from ecumene.client.reasons import FencedError, LeaseExpiredError, LeaseNotFoundError
 from ecumene.client.unary_calls import identify
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Lease:
     """A lease, kept alive in the background while the session lives; what was put under it goes when it ends.
 
     As a block, `async with world.lease(10) as lease:`, it is given back at the end; when it is lost inside, the block
-    is cancelled and ends with LeaseExpiredError (or why the session ended). Otherwise ask `is_lost`, or have `on_lost`
+    is cancelled and ends with LeaseExpiredError (or why the session ended). Otherwise ask `is_ended`, or have `on_lost`
     called.
     """
 
@@ -63,14 +63,14 @@ class Lease:
         session.leases.add(self)
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it is known to have ended without having been given back."""
+    def is_ended(self) -> bool:
+        """Whether it is known to have ended, or was given back."""
         return self._failure is not None
 
     @property
     def is_certain(self) -> bool:
         """Whether the server has confirmed it within the last `ttl_s`, so that it cannot have ended."""
-        return not self.is_lost and asyncio.get_running_loop().time() < self._confirmed_at + self.ttl_s
+        return not self.is_ended and asyncio.get_running_loop().time() < self._confirmed_at + self.ttl_s
 
     async def join(self, path: str, members: Iterable[str] | Mapping[str, Value], *, value: Value = 1) -> int:
         """Register members under this lease, each with its value of the mapping, or with `value`.
@@ -93,12 +93,9 @@ class Lease:
         return joined
 
     async def leave(self, path: str, ids: Iterable[str]) -> int:
-        """Delete members that live under this lease, in frames of 1,000; those that are gone already are no failure.
+        """Delete members that live under this lease, in frames of 1,000; returns how many those were.
 
-        Returns how many were deleted.
-
-        Raises:
-            FencedError: a member of that name lives under another lease.
+        Who is gone already, or is a member under another lease now, is left alone.
         """
         left, rest = 0, iter(ids)
         while keys := list(islice(rest, _FRAME_OPS)):
@@ -106,7 +103,7 @@ class Lease:
             for key in keys:
                 frame.delete(path, key, lease_owner=self.id)
             result = await self._frames.send(frame)
-            failures = [error for _, error in result.failures if not isinstance(error, EntryNotFoundError)]
+            failures = [error for _, error in result.failures if not isinstance(error, FencedError)]
             if failures:
                 raise failures[0]
             left += result.ok_count

@@ -606,7 +606,7 @@ class Lease:
     """A lease, kept alive in the background while the session lives; what was put under it goes when it ends.
 
     As a block, `async with world.lease(10) as lease:`, it is given back at the end; when it is lost inside, the block
-    is cancelled and ends with LeaseExpiredError (or why the session ended). Otherwise ask `is_lost`, or have `on_lost`
+    is cancelled and ends with LeaseExpiredError (or why the session ended). Otherwise ask `is_ended`, or have `on_lost`
     called.
     """
 
@@ -615,8 +615,8 @@ class Lease:
     ttl_s: float
 
     @property
-    def is_lost(self) -> bool:
-        """Whether it is known to have ended without having been given back."""
+    def is_ended(self) -> bool:
+        """Whether it is known to have ended, or was given back."""
     @property
     def is_certain(self) -> bool:
         """Whether the server has confirmed it within the last `ttl_s`, so that it cannot have ended."""
@@ -632,12 +632,9 @@ class Lease:
             EcumeneError: the server refused; the class says why.
         """
     def leave(self, path: str, ids: Iterable[str]) -> int:
-        """Delete members that live under this lease, in frames of 1,000; those that are gone already are no failure.
+        """Delete members that live under this lease, in frames of 1,000; returns how many those were.
 
-        Returns how many were deleted.
-
-        Raises:
-            FencedError: a member of that name lives under another lease.
+        Who is gone already, or is a member under another lease now, is left alone.
         """
     def revoke(self) -> None:
         """End it now; what lived under it goes. Without effect when it has ended.
