@@ -127,7 +127,7 @@ class Subscriptions:
                 return Written(self._ledger.revision, 0, changed=False)
             raise AlreadyExists(Reason.SUBSCRIPTION_EXISTS, subscription=asked.name)
         self._check_filter(asked.filter)
-        cursor = self._find_cursor(asked.from_revision)
+        cursor = self._find_cursor(asked.from_revision, asked.max_lag)
         maximum = self._limits.subscriptions_max
         if len(self._by_name) >= maximum:
             raise Exhausted(
@@ -145,10 +145,12 @@ class Subscriptions:
 
         Raises:
             NotFound.
+            InvalidRequest: further behind than it may stay.
             RevisionCompacted: its first event is gone.
         """
         subscription = self._find(asked.name)
-        subscription.cursors = [self._find_cursor(asked.from_revision)] * subscription.spec.partitions
+        cursor = self._find_cursor(asked.from_revision, subscription.spec.max_lag)
+        subscription.cursors = [cursor] * subscription.spec.partitions
         subscription.is_lapsed = False
         self._retention.hold(subscription)
         written = self._changed(subscription, "sought")
@@ -224,13 +226,16 @@ class Subscriptions:
             raise not_found(name)
         return subscription
 
-    def _find_cursor(self, from_revision: int) -> int:
+    def _find_cursor(self, from_revision: int, max_lag: int) -> int:
         """Where one stands that begins with a revision; the next one comes after that of the running op."""
         if from_revision == 0:
             return self._ledger.revision + 1
         first = self._log.first_revision
         if from_revision < first:
             raise RevisionCompacted(from_revision, first)
+        if self._ledger.revision + 1 - (from_revision - 1) > max_lag:
+            problem = f"lies further behind than max_lag = {max_lag}: it would lapse at once"
+            raise InvalidRequest(Reason.INVALID_FIELD, "from_revision", problem)
         return from_revision - 1
 
     def _move(self, subscription: Subscription, consumer: Consumer, revision: int) -> None:
