@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import grpc
-from env_api.v1 import environment_service_pb2, world_service_pb2
+from env_api.v1 import environment_service_pb2, lease_service_pb2, subscription_service_pb2, world_service_pb2
 
 from env_server.rpc.edge import NewIncident, draw_incident, guard
 from env_server.rpc.health import Health, add_reflection
+from env_server.rpc.lease_service import LeaseService
 from env_server.rpc.monitor import MonitorService
 from env_server.rpc.session import SessionService
 from env_server.rpc.streams import Streams
+from env_server.rpc.subscription_service import SubscriptionService
 from env_server.rpc.unary import UnaryService
 from env_server.rpc.world_service import WorldService
 from env_server.worlds import Worlds
@@ -24,6 +26,8 @@ from env_server.worlds import Worlds
 DESCRIPTORS: Final = (
     environment_service_pb2.DESCRIPTOR.services_by_name["EnvironmentService"],
     world_service_pb2.DESCRIPTOR.services_by_name["WorldService"],
+    subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
+    lease_service_pb2.DESCRIPTOR.services_by_name["LeaseService"],
 )
 SERVICES: Final[tuple[str, ...]] = tuple(descriptor.full_name for descriptor in DESCRIPTORS)
 
@@ -74,4 +78,12 @@ def build_handlers(
     environments = unary(UnaryService(worlds).handlers())
     environments["Monitor"] = grpc.unary_stream_rpc_method_handler(guard(monitor, new_incident))
     environments["Session"] = grpc.stream_stream_rpc_method_handler(guard(session, new_incident))
-    return {SERVICES[0]: environments, SERVICES[1]: unary(WorldService(worlds, streams).handlers())}
+    subscribing = SubscriptionService(worlds, streams)
+    subscriptions = unary(subscribing.handlers())
+    subscriptions["Consume"] = grpc.unary_stream_rpc_method_handler(guard(subscribing.consume, new_incident))
+    return {
+        SERVICES[0]: environments,
+        SERVICES[1]: unary(WorldService(worlds, streams).handlers()),
+        SERVICES[2]: subscriptions,
+        SERVICES[3]: unary(LeaseService(worlds).handlers()),
+    }
