@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ecumene.bench.delay_bench import measure_delays
 from ecumene.bench.load import HOLD_MS
 from ecumene.bench.load_case import LoadCase, LoadResult
 from ecumene.bench.machine import describe_machine
@@ -24,7 +25,7 @@ from ecumene.bench.results import Goal, Report, Result, take_median
 from ecumene.bench.targets import run_target
 
 LOAD_MODULE = "ecumene.bench.load"
-BEHAVIOUR_MODULE = "env_server.behaviours.hold"
+BEHAVIOUR_MODULE = "env_server.testing.hold"
 HELD_CONCURRENCIES = (1, 8, 64, 512)
 REPEATS = 3
 LOAD_TIMEOUT_S = 300.0
@@ -116,7 +117,9 @@ async def bench_env(*, is_quick: bool, note: Note) -> Report:
             for name, (measure, ops, quick_ops) in case.peers.items():
                 await peers.measure(name, partial(measure, quick_ops if is_quick else ops), note)
         results.append(summarise(case, ours, limits, peers))
-    return Report("env", machine, add_shares(results), is_quick)
+    behaviour = f"{BEHAVIOUR_MODULE}:Hold8"
+    delays = await measure_delays(behaviour, repeats=1 if is_quick else REPEATS, is_quick=is_quick, note=note)
+    return Report("env", machine, [*add_shares(results), *delays], is_quick)
 
 
 async def measure_server(load: LoadCase) -> LoadResult:
