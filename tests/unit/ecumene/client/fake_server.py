@@ -7,7 +7,7 @@ wrong is set on it: `answering = False` holds answers back, `cut()` ends streams
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -22,11 +22,18 @@ from env_api.v1 import (
 BLOCK_COLUMNS = ("ints", "doubles", "strings", "json")
 
 
-async def reached(condition: Callable[[], bool]) -> None:
-    """Give the loop to others until something they do has happened; fail after 5 s."""
-    async with asyncio.timeout(5):
+async def reached(condition: Callable[[], bool], at_most_s: float = 5) -> None:
+    """Give the loop to others until something they do has happened; fail after `at_most_s`."""
+    async with asyncio.timeout(at_most_s):
         while not condition():  # noqa: ASYNC110 - what is waited for lives on the other side of a socket
             await asyncio.sleep(0)
+
+
+async def became(ask: Callable[[], Awaitable[bool]], at_most_s: float = 10) -> None:
+    """Ask a server until it says yes; fail after `at_most_s`."""
+    async with asyncio.timeout(at_most_s):
+        while not await ask():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.02)
 
 
 class FakeStream:

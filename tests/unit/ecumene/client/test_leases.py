@@ -12,7 +12,7 @@ from env_api.v1 import lease_service_pb2, lease_service_pb2_grpc
 
 from tests.services import ServerProcess
 from tests.unit.ecumene.client.conftest import QUICK
-from tests.unit.ecumene.client.fake_server import reached
+from tests.unit.ecumene.client.fake_server import became, reached
 
 TTL_S = 1.0
 
@@ -24,11 +24,14 @@ async def end_lease(address: str, lease_id: int) -> None:
         await stub.RevokeLease(lease_service_pb2.RevokeLeaseRequest(lease_id=lease_id))
 
 
-async def read_until(world: World, gone: str, at_most_s: float = 10) -> None:
-    """Wait until an entry of /room is gone."""
-    async with asyncio.timeout(at_most_s):
-        while await world.environment("/room").value(gone) is not None:
-            await asyncio.sleep(0.05)
+async def is_absent(world: World, key: str) -> bool:
+    """Whether an entry of /room is gone."""
+    return await world.environment("/room").value(key, "gone") == "gone"
+
+
+async def has_leases(world: World) -> bool:
+    """Whether any lease lives."""
+    return bool(await world.leases())
 
 
 async def test_a_lease_lives_as_long_as_its_block_and_its_entries_go_with_it(real_world: World) -> None:
@@ -42,7 +45,7 @@ async def test_a_lease_lives_as_long_as_its_block_and_its_entries_go_with_it(rea
         assert (await room.get("under")).lease_id == lease.id
         assert [info.entry_count for info in await real_world.leases()] == [1]
     assert await real_world.leases() == []
-    await read_until(real_world, "under")
+    await became(lambda: is_absent(real_world, "under"))
     assert await room.value("beside") == 1
     assert lease.is_ended
     assert not lease.is_certain
@@ -89,9 +92,7 @@ async def test_errors_and_cancellations_of_the_block_pass_and_give_the_lease_bac
             await asyncio.sleep(30)
 
     task = asyncio.create_task(hold(), name="hold")
-    async with asyncio.timeout(5):
-        while not await real_world.leases():
-            await asyncio.sleep(0.01)
+    await became(lambda: has_leases(real_world))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -109,9 +110,7 @@ async def test_a_lease_outlives_a_kill_and_a_pause_of_the_server(real_server: Se
         real_server.pause()
         await asyncio.sleep(3 * TTL_S)
         real_server.resume()
-        async with asyncio.timeout(10):
-            while not lease.is_certain:
-                await asyncio.sleep(0.01)
+        await reached(lambda: lease.is_certain, 10)
         await asyncio.sleep(TTL_S)
         assert lease.is_certain
         assert await real_world.environment("/room").value("under") == 1

@@ -10,7 +10,8 @@ from ecumene import World
 
 from tests.services import ServerProcess
 from tests.unit.ecumene.client.conftest import QUICK
-from tests.unit.ecumene.client.test_leases import end_lease
+from tests.unit.ecumene.client.fake_server import became
+from tests.unit.ecumene.client.test_leases import end_lease, is_absent
 
 
 async def test_holders_take_turns_and_their_tokens_rise(real_server: ServerProcess, real_world: World) -> None:
@@ -75,7 +76,6 @@ async def test_a_block_whose_lock_was_lost_says_so_unless_it_failed_already(real
 
 
 async def test_who_gives_up_waiting_leaves_nothing_locked(real_world: World) -> None:
-    room = real_world.environment("/room")
     async with real_world.lease(5) as lease:
         async with real_world.lock("/room", "lock", lease):
             with pytest.raises(ecumene.DeadlineExceededError):
@@ -85,6 +85,4 @@ async def test_who_gives_up_waiting_leaves_nothing_locked(real_world: World) -> 
             await asyncio.sleep(0)
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
-            async with asyncio.timeout(5):
-                while await room.value("lock", "free") != "free":
-                    await asyncio.sleep(0.005)
+            await became(lambda: is_absent(real_world, "lock"))

@@ -12,15 +12,18 @@ from ecumene import EventFilter, Subscription, SubscriptionState, World
 
 from tests.services import ServerProcess
 from tests.unit.ecumene.client.conftest import QUICK
+from tests.unit.ecumene.client.fake_server import became, reached
 
 FILTER = EventFilter(path_prefix="/room")
 
 
 async def settled(subscription: Subscription, condition: Callable[[ecumene.SubscriptionInfo], bool]) -> None:
     """Wait until the server says so."""
-    async with asyncio.timeout(10):
-        while not condition(await subscription.describe()):
-            await asyncio.sleep(0.02)
+
+    async def ask() -> bool:
+        return condition(await subscription.describe())
+
+    await became(ask)
 
 
 async def test_a_subscription_is_made_described_sought_and_deleted(real_world: World) -> None:
@@ -70,8 +73,7 @@ async def test_effects_in_the_transaction_of_the_acknowledgement_come_once_over_
     async with asyncio.timeout(60):
         tasks = [asyncio.create_task(write(), name="write"), asyncio.create_task(consume(), name="consume")]
         for threshold in (10, 30):
-            while len(handled) < threshold:
-                await asyncio.sleep(0.005)
+            await reached(lambda at_least=threshold: len(handled) >= at_least, 20)  # type: ignore[misc]
             real_server.kill()
             await asyncio.to_thread(real_server.start)
         await asyncio.gather(*tasks)
@@ -127,9 +129,7 @@ async def test_consumers_share_partitions_and_all_is_delivered(real_world: World
     consumers = [asyncio.create_task(consume(f"c{number}"), name=f"c{number}") for number in range(3)]
     await settled(inbox, lambda info: len(info.consumers) == 3)
     await asyncio.gather(*[real_world.environment("/room").set(f"k{number}", number) for number in range(100)])
-    async with asyncio.timeout(20):
-        while len(set(seen)) < 100:
-            await asyncio.sleep(0.01)
+    await reached(lambda: len(set(seen)) == 100, 20)
     for task in consumers:
         task.cancel()
     await asyncio.gather(*consumers, return_exceptions=True)

@@ -23,25 +23,14 @@ async def test_every_op_frame_and_watch_names_the_group(server: FakeServer) -> N
         frame.set("/", "d", 1.0)
         frame.get("/", "d")
         await group.frames.send(frame)
-        with group_of_watches(group), pytest.raises(AssertionError):
+        watch = group.watch(from_revision=1)
+        with pytest.raises(AssertionError):
             await group.transaction().set("/", "e", 1.0).commit()  # the fake knows no transactions
+        await watch.aclose()
         hello = server.streams[0].hello
         assert list(hello.groups) == ["/a", "/b"]
     assert [list(frame.groups) for frame in server.frames()] == [[2, 0, 2], [2], [2, 2], [2]]
     assert [message.watch.group for message in server.streams[0].received if message.HasField("watch")] == [2]
-
-
-class group_of_watches:  # noqa: N801 - reads like the block that it is
-    """A watch of a group for the time of a block."""
-
-    def __init__(self, group: World) -> None:
-        self._group = group
-
-    def __enter__(self) -> None:
-        self._watch = self._group.watch(from_revision=1)
-
-    def __exit__(self, *_: object) -> None:
-        del self._watch
 
 
 async def test_only_groups_of_the_connection_can_be_taken(server: FakeServer, world: World) -> None:
