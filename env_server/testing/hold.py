@@ -1,6 +1,6 @@
 """Kinds whose one operation holds a key for a while: what held keys cost (`ecumene bench env`), and tests of waiting.
 
-Not installed by default; loaded with `--behaviour env_server.behaviours.hold:Hold8` and so on. The kinds differ only in
+Not installed by default; loaded with `--behaviour env_server.testing.hold:Hold8` and so on. The kinds differ only in
 how many operations of one environment may run at a time.
 """
 

@@ -1,0 +1,9 @@
+"""For tests of one's own: a world without a server process, on a clock that the test turns by hand.
+
+`behaviour_stand` is for authors of behaviours; `Stand` shows the engine op by op.
+"""
+
+from env_server.testing.behaviour_stand import BehaviourStand, Running, StillRunning, behaviour_stand
+from env_server.testing.stand import Stand
+
+__all__ = ["BehaviourStand", "Running", "Stand", "StillRunning", "behaviour_stand"]
