@@ -110,7 +110,7 @@ class LmdbCommitLog:
             DataLoss: a record is damaged.
             StorageClosed: closed.
         """
-        with self._open_for("read"), told_where(self._tables.directory), self._tables.env.begin() as transaction:
+        with self._open_for("read"), told_where(self._tables.directory), self._tables.begin_read() as transaction:
             cursor = transaction.cursor(self._tables[layout.LOG])
             numbers = transaction.get(layout.META_HEAD, db=self._tables[layout.META])
             revision = layout.HEAD.unpack(numbers)[0]
@@ -132,6 +132,7 @@ class LmdbCommitLog:
             lmdb.Error, OSError: it cannot be written.
         """
         with self._open_for("copy_to"):
+            self._tables.begin_read().abort()  # makes room among the readers, if need be
             copy_environment(self._tables.env, file, self.storage_bytes())
 
     @property

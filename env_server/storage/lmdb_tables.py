@@ -39,6 +39,14 @@ class Tables:
         """Name and handle of every table."""
         return iter(self._databases.items())
 
+    def begin_read(self) -> Any:
+        """A read transaction. Readers of processes that were killed are let go of when they have taken all places."""
+        try:
+            return self.env.begin()
+        except lmdb.ReadersFullError:
+            self.env.reader_check()
+            return self.env.begin()
+
     def close(self) -> None:
         """Closes the environment and lets others open the directory. No transaction may be open."""
         self.env.close()

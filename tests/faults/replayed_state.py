@@ -46,11 +46,11 @@ async def replay(channel: grpc.aio.Channel, name: str, through: int) -> State:
     return state
 
 
-async def read(channel: grpc.aio.Channel, path: str = "/") -> State:
+async def read(channel: grpc.aio.Channel, path: str = "/", world: str = "") -> State:
     """The state that queries tell, in small pages, of an environment and all below it."""
 
     async def ask(**query: Any) -> Any:
-        answer = await call(channel, "query", path=path, query=operations.Query(**query))
+        answer = await call(channel, "query", world=world, path=path, query=operations.Query(**query))
         assert not isinstance(answer, Failure), answer
         return answer.result
 
@@ -71,7 +71,7 @@ async def read(channel: grpc.aio.Channel, path: str = "/") -> State:
         environment.reported = gate.reported
     state = {path: environment}
     for child in (await ask(list_children=operations.ListChildren())).environments.environments:
-        state |= await read(channel, child.path)
+        state |= await read(channel, child.path, world)
     return state
 
 

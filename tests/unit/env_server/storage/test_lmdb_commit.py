@@ -5,8 +5,8 @@ from pathlib import Path
 from env_server.model.changes import Changes
 from env_server.model.entries import VALUE, Entry
 from env_server.model.limits import Limits
-from env_server.storage.trimming import TRIMMED_RECORDS_MAX
 from env_server.storage.lmdb_commit import DROPPED_KEYS_MAX
+from env_server.storage.trimming import TRIMMED_RECORDS_MAX
 from tests.contracts.commit_log import empty_chunk, make_group
 from tests.unit.env_server.storage.stands import LmdbStand
 

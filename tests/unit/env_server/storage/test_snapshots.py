@@ -217,6 +217,26 @@ def test_a_disk_without_room_is_told_before_anything_is_written(stand: Stand, mo
         stand.snapshots.restore("one", target, "history-2")
 
 
+def test_a_disk_that_fills_up_meanwhile_leaves_no_copy_and_the_world_goes_on(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways in which it may show: the room cannot be taken, or a write fails in the middle."""
+    for function in ("posix_fallocate", "ftruncate"):
+        before = getattr(copies.os, function)
+
+        def fail(*arguments: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(copies.os, function, fail)
+        with pytest.raises(Exhausted) as refused:
+            stand.take()
+        assert refused.value.reason is Reason.STORAGE_QUOTA
+        monkeypatch.setattr(copies.os, function, before)
+        assert list(stand.folder.iterdir()) == []
+        stand.write(1)
+    stand.take()
+
+
 def test_what_a_crash_leaves_is_never_listed_and_removed_at_the_next_start(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
