@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from env_server.behaviours.description import KindDescription
 from env_server.behaviours.registry import Behaviours
 from env_server.clocks.loop_clock import LoopClock
 from env_server.model.changes import Changes
@@ -103,6 +104,14 @@ class Worlds:
             check_world(name)
             raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
         return known.world
+
+    def describe_kinds(self, kind: str) -> list[KindDescription]:
+        """What a kind of environment offers; "" = all kinds.
+
+        Raises:
+            NotFound: KIND_NOT_FOUND.
+        """
+        return self._behaviours.describe(kind)
 
     async def create(self, name: str, if_absent: bool) -> World:
         """Makes an empty world, durable on return.

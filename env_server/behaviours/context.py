@@ -158,7 +158,7 @@ class Context:
             raise ValueError("an operation cannot sleep for NaN seconds")
         return Sleep(float(seconds))
 
-    def call(self, path: str, operation: str, **arguments: object) -> CallOperation:
+    def call(self, path: str, operation: str, /, **arguments: object) -> CallOperation:
         """Await it to run another operation, with a revision of its own, and get its result, JSON parsed.
 
         Only for an operation that declares no keys (`writes` returns nothing). The other one waits for its own keys,

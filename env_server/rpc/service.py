@@ -12,6 +12,7 @@ from typing import Any, Final
 import grpc
 from env_api.v1 import environment_service_pb2, lease_service_pb2, subscription_service_pb2, world_service_pb2
 
+from env_server.rpc.describe_kinds import serve_descriptions
 from env_server.rpc.edge import NewIncident, draw_incident, guard
 from env_server.rpc.health import Health, add_reflection
 from env_server.rpc.lease_service import LeaseService
@@ -75,7 +76,8 @@ def build_handlers(
 
     monitor = MonitorService(worlds, streams).serve
     session = SessionService(worlds, streams, new_incident).serve
-    environments = unary(UnaryService(worlds).handlers())
+    descriptions = {"DescribeKind": serve_descriptions(lambda kind: worlds.describe_kinds(kind))}
+    environments = unary(UnaryService(worlds).handlers() | descriptions)
     environments["Monitor"] = grpc.unary_stream_rpc_method_handler(guard(monitor, new_incident))
     environments["Session"] = grpc.stream_stream_rpc_method_handler(guard(session, new_incident))
     subscribing = SubscriptionService(worlds, streams)

@@ -96,7 +96,7 @@ class BehaviourStand:
         """
         self._do(new_environment(path, kind=kind, config=Json.of(config or {}), labels=labels))
 
-    def invoke(self, path: str, operation: str, **arguments: Any) -> Any:
+    def invoke(self, path: str, operation: str, /, **arguments: Any) -> Any:
         """Runs an operation that needs no time; returns its result, JSON parsed.
 
         Raises:
@@ -105,7 +105,7 @@ class BehaviourStand:
         """
         return self.begin(path, operation, **arguments).result
 
-    def begin(self, path: str, operation: str, **arguments: Any) -> Running:
+    def begin(self, path: str, operation: str, /, **arguments: Any) -> Running:
         """Begins an operation, which may go on while time passes."""
         return Running(self.engine.do(invoke(path, operation, **arguments)))
 
