@@ -89,15 +89,16 @@ async def call_with_bytes(channel: grpc.aio.Channel, method: str, data: bytes) -
 class RawSession:
     """One session stream."""
 
-    def __init__(self, channel: grpc.aio.Channel, client_id: str) -> None:
+    def __init__(self, channel: grpc.aio.Channel, client_id: str, world: str = "") -> None:
         self._stream: Any = channel.stream_stream(SERVICE + "Session")()
         self._client_id = client_id
+        self._world = world
         self._seqs = itertools.count(1)
         self.welcome = session_pb2.Welcome()
 
     async def open(self) -> RawSession:
         """Says hello."""
-        hello = session_pb2.Hello(client_id=self._client_id)
+        hello = session_pb2.Hello(client_id=self._client_id, world=self._world)
         await self.write(session_pb2.SessionRequest(hello=hello).SerializeToString())
         self.welcome = (await self.read()).welcome
         assert self.welcome.frame_ops_max

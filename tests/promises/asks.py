@@ -31,7 +31,7 @@ READS = asks(["read"], KEYS, st.none())
 PLAIN = st.builds(
     lambda ask, version: ask._replace(version=version if ask.key else 0), WRITES | READS, st.integers(0, 3)
 )
-TESTS = st.lists(st.tuples(PATHS, KEYS, st.integers(0, 2)), max_size=2).map(tuple)
+TESTS = st.lists(st.tuples(PATHS, KEYS, st.integers(0, 2)), min_size=1, max_size=2).map(tuple)
 PARTS = st.lists(WRITES, min_size=1, max_size=4).map(tuple)
 OPS = st.one_of(
     PLAIN,

@@ -102,6 +102,7 @@ class Model:
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
     events: list[Told] = field(default_factory=lambda: [Told(1, EventType.ENVIRONMENT_REGISTERED, "/", "", 1)])
     producers: dict[str, tuple[int, Said]] = field(default_factory=dict)
+    items_max: int = ITEMS_MAX
 
     def copy(self) -> Model:
         """A snapshot."""
@@ -217,7 +218,7 @@ class Model:
             return self._put(ask, kind, found, total, total)._replace(value=total)
         if kind == "stream":
             sequence, items = (1, []) if found is None else found.value
-            value = (sequence + 1, [*items, (sequence, ask.value)][-ITEMS_MAX:])
+            value = (sequence + 1, [*items, (sequence, ask.value)][-self.items_max :])
             return self._put(ask, kind, found, value, ask.value)._replace(sequence=sequence)
         return self._put(ask, kind, found, ask.value, ask.value)
 
