@@ -11,8 +11,6 @@ from env_server.model.limits import Limits
 from env_server.model.ordering import in_slices
 from env_server.model.ports import ProducerMark
 
-_SLICE = 16_384
-
 
 class Producers:
     """Marks of one world. Numbers of a producer rise; only the last one's outcome is kept."""
@@ -77,9 +75,9 @@ class Producers:
         """Takes over an outcome of the log, unless a later number is known."""
         self.keep(producer, seq, outcome)
 
-    def round(self) -> Iterator[dict[str, ProducerMark | None]]:
-        """Slices of the marks that the state tables lack."""
+    def round(self, slice_keys: Callable[[], int]) -> Iterator[dict[str, ProducerMark | None]]:
+        """Slices of the marks that the state tables lack, each of `slice_keys()`, some empty while they are sorted."""
         taken, self.unsaved = self.unsaved, {}
         marks = self.marks
-        for names in in_slices(taken, _SLICE):
+        for names in in_slices(taken, slice_keys):
             yield {name: marks.get(name) for name in names}

@@ -1,10 +1,13 @@
 """Sorting many names without keeping the world waiting: `list.sort` of 250,000 of them takes 0.2 s in one piece."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from heapq import merge
 from itertools import chain, islice, pairwise
 
-_RUN_NAMES = 16_384
+_RUN_NAMES = 2048
+"""Sorted in one piece, in about 1 ms."""
+_SORTED_FOR_ONE = 4
+"""Names that are sorted in the time in which one would be handed out and saved, roughly."""
 
 
 def in_order(names: Collection[str]) -> Iterator[str | None]:
@@ -25,11 +28,15 @@ def in_order(names: Collection[str]) -> Iterator[str | None]:
         yield from merge(*runs)
 
 
-def in_slices(names: Collection[str], size: int) -> Iterator[list[str]]:
-    """The names in order, `size` at a time; an empty slice where `in_order` has None."""
+def in_slices(names: Collection[str], size: Callable[[], int]) -> Iterator[list[str]]:
+    """The names in order, `size()` at a time; empty slices while they are sorted, each as much work as a full one."""
     ordered = in_order(names)
+    waiting = 0
     for first in ordered:
-        if first is None:
+        if first is not None:
+            yield [first, *islice(ordered, size() - 1)]  # type: ignore[list-item]
+            continue
+        waiting += _RUN_NAMES
+        if waiting >= _SORTED_FOR_ONE * size():
+            waiting = 0
             yield []
-        else:
-            yield [first, *islice(ordered, size - 1)]  # type: ignore[list-item]

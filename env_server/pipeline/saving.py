@@ -1,6 +1,11 @@
-"""Saving rounds: what the state tables lack, in chunks that ride along with commits (see state_tree.unsaved)."""
+"""Saving rounds: what the state tables lack, in chunks that ride along with commits (see state_tree.unsaved).
+
+A chunk is as large as its group asks for: a commit of one op carries so little that nobody notices, one of thousands
+so much that the round ends long before the next must begin.
+"""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from env_server.idempotency.producers import Producers
@@ -13,6 +18,13 @@ from env_server.state_tree.tree import Tree
 _MAP_SHARE: Final = 16
 """A round begins before what it has to write exceeds this part of the map, so that there is room for it at the end."""
 _ROUND_BYTES_MAX: Final = 256 * MIB
+_KEYS_A_CHANGE: Final = 4
+"""A round holds up to `replay_ops_max / 2` changes, each of an entry and perhaps a producer, and has as many to end."""
+_CHUNK_KEYS_MIN: Final = 256
+"""A commit takes about 0.5 ms longer for them."""
+_CHUNK_KEYS_MAX: Final = 32_768
+_CHUNK_KEYS: Final = 8192
+"""When nobody waits for the commit, or there is no room for anything else."""
 
 
 class Saving:
@@ -37,7 +49,8 @@ class Saving:
         self._bytes_since = bytes_unsaved
         #: Of the round that is under way.
         self._bytes_saving = 0
-        self._urged = False
+        self._urged = self._hurried = False
+        self._chunk_keys = _CHUNK_KEYS
         self._round: Iterator[StateChunk] | None = None
         self._facts: dict[tuple[int, str], bytes | None] = {}
 
@@ -60,8 +73,8 @@ class Saving:
         self._facts.update(((int(kind), key), value) for kind, key, value in facts)
 
     def urge(self) -> None:
-        """Begins the next round at once."""
-        self._urged = True
+        """Begins the next round at once; the one under way, or else that one, goes on in large chunks."""
+        self._urged = self._hurried = True
 
     def next_chunk(self, changes: int, number: int) -> StateChunk | None:
         """What goes with commit group `number`, which holds that many changes; None = nothing."""
@@ -77,14 +90,18 @@ class Saving:
             self._round = self._chunks(number - 1)
         else:
             self._changes_since += changes
+        asked = min(max(_KEYS_A_CHANGE * changes, _CHUNK_KEYS_MIN), _CHUNK_KEYS_MAX)
+        self._chunk_keys = max(asked, _CHUNK_KEYS) if self._hurried else asked
         chunk = next(self._round, None)
         if chunk is None:
             self._round = None
             self._bytes_saving = 0
+            self._hurried = self._urged
         return chunk
 
     def everything(self, number: int) -> Iterator[StateChunk]:
         """All chunks that complete the tables through record `number`, for a clean stop."""
+        self._chunk_keys = _CHUNK_KEYS
         if self._round is not None:
             yield from self._round
             self._round = None
@@ -92,12 +109,17 @@ class Saving:
         self._changes_since = self._bytes_since = self._bytes_saving = 0
 
     def _chunks(self, through: int) -> Iterator[StateChunk]:
-        yield from self._tree.unsaved.round()
-        facts, self._facts = self._facts, {}
-        yield _EMPTY._replace(facts=facts)
-        for marks in self._producers.round():
+        yield from self._tree.unsaved.round(self._ask_keys)
+        taken, self._facts = self._facts, {}
+        facts = iter(taken.items())
+        while part := dict(islice(facts, self._chunk_keys)):
+            yield _EMPTY._replace(facts=part)
+        for marks in self._producers.round(self._ask_keys):
             yield _EMPTY._replace(producers=marks)
         yield _EMPTY._replace(sessions=self._sessions.round(), applied_through=through)
+
+    def _ask_keys(self) -> int:
+        return self._chunk_keys
 
 
 _EMPTY = StateChunk({}, {}, {}, {}, {}, (), None)

@@ -7,14 +7,15 @@ follow. A slice holds the values of now, which may be newer than the begin of th
 again, so that does no harm. When the last slice is written, everything up to the begin of the round is in the tables.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from env_server.model.entries import STREAM, Entry, StreamItem
 from env_server.model.ordering import in_slices
 from env_server.model.ports import EnvironmentRow, StateChunk
 from env_server.state_tree.nodes import Node, Nodes
 
-SLICE_KEYS = 8192
+Entries = dict[tuple[int, str], Entry | None]
+Items = dict[tuple[int, str, int], StreamItem | None]
 
 
 class Unsaved:
@@ -50,8 +51,11 @@ class Unsaved:
         if not ranges:
             del self._lost_items[node.number, key]
 
-    def round(self) -> Iterator[StateChunk]:
-        """Slices of all that is unsaved now. Early slices may be empty: the sorting is spread over them."""
+    def round(self, slice_keys: Callable[[], int]) -> Iterator[StateChunk]:
+        """Slices of all that is unsaved now, each of `slice_keys()` to twice as many entries.
+
+        Some may be empty: the sorting is spread over them.
+        """
         environments, self._environments = self._environments, {}
         ranges, self._ranges = tuple(self._ranges), []
         waiting = [(node, node.unsaved) for node in self._nodes.by_number.values() if node.unsaved]
@@ -60,9 +64,17 @@ class Unsaved:
         rows = {number: self._environment_row(number) for number in environments}
         yield _chunk(environments=rows, ranges=ranges)
         waiting.sort(key=lambda pair: pair[0].number)
+        entries: Entries = {}
+        items: Items = {}
         for node, keys in waiting:
-            for batch in in_slices(keys, SLICE_KEYS):
-                yield self._entries_chunk(node, batch)
+            for batch in in_slices(keys, slice_keys):
+                self._take_entries(node, batch, entries, items)
+                # What is taken leaves in this very step, also when the turn is over because of the sorting.
+                if not batch or len(entries) >= slice_keys():
+                    yield _chunk(entries=entries, items=items)
+                    entries, items = {}, {}
+        if entries or items:
+            yield _chunk(entries=entries, items=items)
 
     def _environment_row(self, number: int) -> EnvironmentRow | None:
         node = self._nodes.by_number.get(number)
@@ -70,13 +82,11 @@ class Unsaved:
             return None
         return EnvironmentRow(number, node.path, node.declaration, node.version, node.created, node.modified)
 
-    def _entries_chunk(self, node: Node, keys: list[str]) -> StateChunk:
-        """The entries with their items: a stream's ends and its items belong together."""
+    def _take_entries(self, node: Node, keys: list[str], entries: Entries, items: Items) -> None:
+        """Adds the entries with their items: a stream's ends and its items belong together."""
         if node.number not in self._nodes.by_number:
-            return _chunk()
+            return
         number, current, lost, streams = node.number, node.entries.get, self._lost_items, node.streams
-        entries: dict[tuple[int, str], Entry | None] = {}
-        items: dict[tuple[int, str, int], StreamItem | None] = {}
         for key in keys:
             entry = current(key)
             entries[number, key] = entry
@@ -88,13 +98,12 @@ class Unsaved:
                 items.update(((number, key, item.sequence), item) for item in stream.unsaved)
                 items.update(((number, key, sequence), None) for sequence in stream.dropped)
                 stream.dropped, stream.unsaved = [], []
-        return _chunk(entries=entries, items=items)
 
 
 def _chunk(
     environments: dict[int, EnvironmentRow | None] | None = None,
-    entries: dict[tuple[int, str], Entry | None] | None = None,
-    items: dict[tuple[int, str, int], StreamItem | None] | None = None,
+    entries: Entries | None = None,
+    items: Items | None = None,
     ranges: tuple[int, ...] = (),
 ) -> StateChunk:
     return StateChunk(environments or {}, entries or {}, items or {}, {}, {}, ranges, None)

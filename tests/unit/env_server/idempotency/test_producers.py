@@ -25,12 +25,12 @@ def test_an_outcome_is_returned_as_it_was(outcome: Outcome) -> None:
     producers.keep("p", 3, outcome)
     assert producers.repeated("p", 3, producers.marks["p"]) == outcome
     other = Producers(Limits())
-    for chunk in producers.round():
+    for chunk in producers.round(lambda: 8192):
         for name, mark in chunk.items():
             assert mark is not None
             other.load(name, mark)
     assert other.repeated("p", 3, other.marks["p"]) == outcome
-    assert list(producers.round()) == []
+    assert list(producers.round(lambda: 8192)) == []
 
 
 def test_a_lower_number_changes_nothing_and_is_refused() -> None:
