@@ -117,7 +117,7 @@ class Leases:
         """
         if id_ in self._living:
             return
-        if id_ <= self._ended_through or id_ in self._ended:
+        if 0 < id_ <= self._ended_through or id_ in self._ended:
             raise WrongState(Reason.LEASE_EXPIRED, f"lease {id_} has ended", metadata={"lease": str(id_)})
         raise NotFound(Reason.LEASE_NOT_FOUND, lease=str(id_))
 

@@ -94,7 +94,7 @@ def test_what_is_remembered_of_ended_leases_is_bounded_and_then_counts_as_ended(
         for id_ in (2, 4, 6, 8, 10, 1, 3):
             with pytest.raises(WrongState):
                 again.leases.check(id_)
-        for id_ in (9, 11):
+        for id_ in (0, 9, 11):
             with pytest.raises(NotFound):
                 again.leases.check(id_)
 

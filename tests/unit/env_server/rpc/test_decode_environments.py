@@ -89,6 +89,8 @@ def test_what_is_unset_in_an_update_stays() -> None:
         {"gates": [{"name": ""}]},
         {"gates": [{"name": "g", "deadline_ms": -1}]},
         {"gates": [{"name": "g"}, {"name": "h"}]},
+        {"gates": [{"name": "g", "all_live_members": True}]},
+        {"gates": [{"name": "g", "members_path": "/m"}]},
         {"labels": {"": "x"}},
         {"labels": {"x": "y" * 129}},
         {"kind": "a/b"},
@@ -104,13 +106,20 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
     "fields",
     [
         {"aggregates": [{"name": "a", "function": 1, "scope": 2}]},
-        {"gates": [{"name": "g", "all_live_members": True}]},
         {"entry_schema_json": b"{}"},
     ],
 )
 def test_what_is_not_served_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(NotSupported):
         declare(**fields)
+
+
+def test_a_gate_may_wait_for_members_and_an_environment_live_under_a_lease() -> None:
+    declaration = declare(gates=[{"name": "g", "all_live_members": True, "members_path": "/m"}], lease_id=7)
+    assert (declaration.gates[0].members_path, declaration.lease) == ("/m", 7)
+    with pytest.raises(WorldError) as caught:
+        declare(gates=[{"name": "g", "all_live_members": True, "members_path": "m"}])
+    assert caught.value.reason is Reason.INVALID_PATH
 
 
 def test_a_negative_deadline_of_a_generation_is_refused() -> None:

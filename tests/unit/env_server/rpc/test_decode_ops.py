@@ -163,7 +163,6 @@ def test_every_precondition_is_read() -> None:
     ("decode", "message", "key", "field"),
     [
         (decode_register, pb.Register(position=[1.0]), "k", "position"),
-        (decode_register, pb.Register(lease_id=1), "k", "lease_id"),
         (decode_register, pb.Register(entry_schema_json=b"{}"), "", "entry_schema_json"),
         (decode_update, pb.Update(move={"position": [1.0]}), "k", "move"),
         (decode_query, pb.Query(nearby={}), "", "nearby"),
