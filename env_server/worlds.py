@@ -21,6 +21,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_snapshot, check_world, is_world
 from env_server.model.ports import Origin
 from env_server.pipeline import World
+from env_server.pipeline.recovery import Recovery, load_world
 from env_server.storage import layout
 from env_server.storage.copies import give_history, publish, remove_unfinished, unfinished
 from env_server.storage.errors import StorageClosed
@@ -271,14 +272,25 @@ class Worlds:
                 make(directory, history)
                 publish(directory, self._directory / name)
 
+        def open_log() -> tuple[LmdbCommitLog, Recovery]:
+            log = self._open_log(name)
+            try:
+                return log, load_world(log, self._limits)
+            except BaseException:
+                log.close()
+                raise
+
         self._check_accepting()
         self._check_free(name)
         self._making.add(name)
         try:
             await self._on_copier(run, source)
+            # Not in the loop: other worlds go on while a large one is loaded.
+            log, recovery = await self._on_copier(open_log, source)
+            world = self._serve(name, log, recovery)
         finally:
             self._making.discard(name)
-        return await _durable(self._open(name))
+        return await _durable(world)
 
     async def _on_copier(self, call: Callable[[], _Result], source: str) -> _Result:
         try:
@@ -299,8 +311,14 @@ class Worlds:
             task.exception()  # its caller may have gone, and nobody else wants it
 
     def _open(self, name: str) -> World:
+        return self._serve(name, self._open_log(name), None)
+
+    def _open_log(self, name: str) -> LmdbCommitLog:
+        return LmdbCommitLog.open(self._directory / name, self._limits, self._new_history)
+
+    def _serve(self, name: str, log: LmdbCommitLog, recovery: Recovery | None) -> World:
+        """Makes a world of what its log has stored, brought into memory already or not, and opens it to everybody."""
         loop = asyncio.get_running_loop()
-        log = LmdbCommitLog.open(self._directory / name, self._limits, self._new_history)
         reader = ThreadPoolExecutor(1, thread_name_prefix=f"log-reader-{name}")
 
         async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
@@ -312,8 +330,9 @@ class Worlds:
 
             reader.submit(log.read, from_revision, bytes_max).add_done_callback(finished)
 
+        clock = LoopClock(loop)
         try:
-            world = World(name, log, LoopClock(loop), self._limits, self._behaviours, read_log, read_log_then)
+            world = World(name, log, clock, self._limits, self._behaviours, read_log, read_log_then, recovery)
         except BaseException:
             log.close()
             raise

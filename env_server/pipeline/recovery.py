@@ -7,7 +7,8 @@ from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
 from env_server.model.changes import Changes, Fact, FactKind
 from env_server.model.frames import Written
-from env_server.model.ports import Loaded, Origin
+from env_server.model.limits import Limits
+from env_server.model.ports import CommitLog, Loaded, Origin
 from env_server.state_tree.replay import Replay
 from env_server.state_tree.tree import Tree
 
@@ -26,6 +27,25 @@ class Recovered(NamedTuple):
     facts_replayed: list[Fact]
     """Those that the tables may lack."""
     restored_from: Origin | None
+
+
+class Recovery(NamedTuple):
+    """A world in memory that nobody serves yet."""
+
+    tree: Tree
+    producers: Producers
+    sessions: Sessions
+    recovered: Recovered
+
+
+def load_world(log: CommitLog, limits: Limits) -> Recovery:
+    """Brings into memory what an unstarted log has stored. May run on any thread: nobody else has it yet.
+
+    Raises:
+        DataLoss: a row or record is damaged.
+    """
+    tree, producers, sessions = Tree(limits), Producers(limits), Sessions(limits)
+    return Recovery(tree, producers, sessions, recover(log.load(), tree, producers, sessions))
 
 
 def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions) -> Recovered:

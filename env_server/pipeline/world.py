@@ -11,9 +11,7 @@ from typing import NamedTuple
 from env_server.behaviours.registry import Behaviours
 from env_server.events.history import ReadLog
 from env_server.events.watches import WatchHub
-from env_server.idempotency.producers import Producers
 from env_server.idempotency.requests import RequestIds
-from env_server.idempotency.sessions import Sessions
 from env_server.key_queues.queues import KeyQueues
 from env_server.key_queues.slots import Slots
 from env_server.model.changes import Changes, EventType, FactKind
@@ -37,12 +35,11 @@ from env_server.pipeline.listening import Listening
 from env_server.pipeline.log_holds import LogHolds
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.ready import Ready
-from env_server.pipeline.recovery import recover
+from env_server.pipeline.recovery import Recovery, load_world
 from env_server.pipeline.saving import Saving
 from env_server.pipeline.subscribing import open_subscriptions
 from env_server.state_tree.pages import Pages
 from env_server.state_tree.reads import Reader
-from env_server.state_tree.tree import Tree
 
 
 class WorldDescription(NamedTuple):
@@ -75,16 +72,18 @@ class World:
         behaviours: Behaviours,
         read_log: ReadLog,
         read_log_then: ReadLogThen | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
-        """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows."""
+        """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows.
+
+        `recovery` is what the log has stored, if that was brought into memory elsewhere.
+        """
         self.name = name
         self.limits = limits
         self.clock = clock
         self._log = log
-        self._tree = tree = Tree(limits)
-        self._producers = producers = Producers(limits)
-        self._sessions = sessions = Sessions(limits)
-        recovered = recover(log.load(), tree, producers, sessions)
+        tree, producers, sessions, recovered = recovery or load_world(log, limits)
+        self._tree, self._producers, self._sessions = tree, producers, sessions
         self.history = recovered.history
         saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
         saving.note_facts(recovered.facts_replayed)
