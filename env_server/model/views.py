@@ -1,8 +1,8 @@
 """Views: what a group may see and change, from its path and from grants alone.
 
-A group sees its own subtree; its ancestors, each by itself; and whole subtrees that are granted to it. It may change what
-lies in its own subtree and where WRITE is granted. Nothing here looks at the state, so a replay under a view gives what
-was told live.
+A group sees its own subtree; its ancestors, each by itself; and whole subtrees that are granted to it. It may change
+what lies in its own subtree and where WRITE is granted. Nothing here looks at the state, so a replay under a view gives
+what was told live.
 """
 
 from collections.abc import Iterator, Mapping
@@ -81,7 +81,7 @@ class View:
 
 
 def check_group(group: str, limits: Limits, field: str) -> None:
-    """Accepts the path of a group. Its environment need not exist: the group then sees its ancestors and what is granted.
+    """Accepts the path of a group. Its environment need not exist: the group sees its ancestors and what is granted.
 
     Raises:
         InvalidRequest: INVALID_PATH, naming `field`.

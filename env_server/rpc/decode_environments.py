@@ -111,8 +111,6 @@ def _decode_aggregate(message: values_pb2.Aggregate, limits: Limits, field: str)
         scope = Scope(message.scope or Scope.ENTRIES)
     except ValueError:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "unknown function or scope") from None
-    if scope is Scope.CHILDREN:
-        raise NotSupported(f"{field}.scope CHILDREN")
     bounds = tuple(message.bounds)
     check_count(len(bounds), "histogram_bounds_max", limits)
     if function is Function.HISTOGRAM:

@@ -37,6 +37,10 @@ class ExactSum:
         if len(pending) >= _FOLD_AT:
             self._fold()
 
+    def add_units(self, units: int) -> None:
+        """Adds a number that was told by `units`."""
+        self._units += units
+
     def add_int(self, number: int) -> None:
         """Adds an integer of any size."""
         self._units += number << _UNIT_BITS
@@ -75,15 +79,20 @@ class ExactSum:
 
 
 class Extremes:
-    """Smallest or largest number of a changing multiset: O(log n) a change, by a heap with lazy removal."""
+    """Smallest or largest number of a changing multiset: O(log n) a change, by a heap with lazy removal.
 
-    __slots__ = ("_counts", "_heap", "_live", "_sign")
+    Of equal integers and doubles a double is told, and never -0.0, so that the order of changes does not matter.
+    """
+
+    __slots__ = ("_counts", "_doubles", "_heap", "_live", "_sign")
 
     def __init__(self, sign: int) -> None:
         """`sign` 1 keeps the smallest, -1 the largest."""
         self._sign = sign
         self._heap: list[int | float] = []
         self._counts: dict[int | float, int] = {}
+        #: How many of them are doubles, where that is more than none.
+        self._doubles: dict[int | float, int] = {}
         self._live = 0
 
     def add(self, number: int | float) -> None:
@@ -94,11 +103,19 @@ class Extremes:
             heappush(self._heap, key)
         self._counts[key] = (count or 0) + 1
         self._live += 1
+        if type(number) is float:
+            self._doubles[key] = self._doubles.get(key, 0) + 1
 
     def remove(self, number: int | float) -> None:
         """One less of this number, which must be there."""
-        self._counts[self._sign * number] -= 1
+        key = self._sign * number
+        self._counts[key] -= 1
         self._live -= 1
+        if type(number) is float:
+            if self._doubles[key] == 1:
+                del self._doubles[key]
+            else:
+                self._doubles[key] -= 1
         if len(self._heap) > 2 * self._live + 64:
             self._counts = {key: count for key, count in self._counts.items() if count}
             self._heap = list(self._counts)
@@ -109,6 +126,7 @@ class Extremes:
         heap, counts = self._heap, self._counts
         while heap:
             if counts[heap[0]]:
-                return self._sign * heap[0]
+                extreme = self._sign * heap[0]
+                return float(extreme) + 0.0 if heap[0] in self._doubles else int(extreme)
             del counts[heappop(heap)]
         return None

@@ -122,8 +122,7 @@ class Reader:
         ]
 
     def _aggregates(self, node: Node, ask: ReadAggregates) -> AggregatesRead:
-        tally = node.tally
-        values = tally.values(ask.names) if tally is not None else []
+        values = self._tree.aggregates(node, ask.names)
         unknown = set(ask.names).difference(value.name for value in values)
         if unknown:
             raise NotFound(Reason.AGGREGATE_NOT_FOUND, path=node.path, aggregate=min(unknown))
