@@ -1,7 +1,8 @@
 """Visibility: whether the group that an op names may see what the op reads, and change what it writes.
 
-Told before anything else of the op, and again at the moment of its effect, since grants may have gone while it waited. What
-an operation of a behaviour does by itself is not looked at: it has the server's authority, on behalf of who may invoke it.
+Told before anything else of the op, and again at the moment of its effect, since grants may have gone while it waited.
+What an operation of a behaviour does by itself is not looked at: it has the server's authority, on behalf of who may
+invoke it.
 """
 
 from collections.abc import Iterable

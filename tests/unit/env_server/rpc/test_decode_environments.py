@@ -105,7 +105,6 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"aggregates": [{"name": "a", "function": 1, "scope": 2}]},
         {"entry_schema_json": b"{}"},
     ],
 )

@@ -30,10 +30,8 @@ BOUNDS = (-1.0, 0.0, 2.5)
 
 def aggregates(scope: Scope, **beside: Any) -> tuple[Aggregate, ...]:
     return tuple(
-        Aggregate(
-            function.name.lower(), function, scope, bounds=BOUNDS if function is Function.HISTOGRAM else (), **beside
-        )
-        for function in Function
+        Aggregate(name.lower(), function, scope, bounds=BOUNDS if name == "HISTOGRAM" else (), **beside)
+        for name, function in Function.__members__.items()
     )
 
 
@@ -93,12 +91,8 @@ class Sums:
         self.entries: dict[str, dict[str, Any]] = {}
 
     def values_below(self, path: str) -> list[Any]:
-        return [
-            value
-            for place, entries in self.entries.items()
-            if place.startswith(path + "/")
-            for value in entries.values()
-        ]
+        below = [entries for place, entries in self.entries.items() if place.startswith(path + "/")]
+        return [value for entries in below for value in entries.values()]
 
 
 WRITES = st.tuples(st.sampled_from(MEASURED), st.sampled_from("kl"), VALUES)
@@ -194,9 +188,8 @@ def test_every_level_is_told_once_a_group_at_its_last_revision() -> None:
     set_up(stand, sums)
     before = stand.world.revision
     stand.done(*[put("/w/c/z/q", "k", number) for number in range(5)], put("/w/a", "k", 7))
-    events = [
-        row for row in stand.rows() if row[0] > before and row[1] == EventType.AGGREGATE_CHANGED and row[3] == "sum"
-    ]
+    changed = [row for row in stand.rows() if row[0] > before and row[1] == EventType.AGGREGATE_CHANGED]
+    events = [row for row in changed if row[3] == "sum"]
     assert {(row[0], row[2], row[4]) for row in events} == {
         (stand.world.revision, path, value)
         for path, value in [("/w/c/z/q", 4), ("/w/c/z", 4), ("/w/c", 4), ("/w", 11), ("/w/a", 7)]
@@ -214,9 +207,8 @@ def test_a_child_of_another_kind_or_bounds_has_no_share() -> None:
     )
     assert read(stand, "/p")["n"].value == 5
     assert sum(read(stand, "/p")["h"].buckets) == 0
-    stand.done(
-        update("/p/mean", set_aggregates=(Aggregate("n", Function.SUM, field=()), histogram((0.0,), Scope.ENTRIES)))
-    )
+    alike = (Aggregate("n", Function.SUM), histogram((0.0,), Scope.ENTRIES))
+    stand.done(update("/p/mean", set_aggregates=alike))
     assert read(stand, "/p")["n"].value == 10
     assert read(stand, "/p")["h"].buckets == (0, 1)
 
