@@ -42,7 +42,7 @@ class TcpProxy:
     async def start(self) -> Self:
         """Listen on a free port."""
         self._server = await asyncio.start_server(self._take, "127.0.0.1", 0, backlog=4096)
-        self.address = "127.0.0.1:{}".format(self._server.sockets[0].getsockname()[1])
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     def cut(self) -> None:

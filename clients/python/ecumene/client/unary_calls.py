@@ -13,7 +13,13 @@ from env_api.v1 import environment_service_pb2
 
 from ecumene.client import error_table
 from ecumene.client.backoff import Backoff
-from ecumene.client.errors import ConnectionFailedError, EcumeneError, Executed, UnavailableError
+from ecumene.client.errors import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    EcumeneError,
+    Executed,
+    UnavailableError,
+)
 from ecumene.client.refused_ops import may_pass
 from ecumene.client.settings import ClientSettings
 
@@ -48,7 +54,9 @@ class UnaryCalls:
             EcumeneError: the server refused; the class says why.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_s
+        started = loop.time()
+        deadline = started + self._timeout_s
+        cause: EcumeneError = UnavailableError("nothing there answers")
         backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_ms_max, self._chance)
         while True:
             try:
@@ -56,8 +64,12 @@ class UnaryCalls:
                 return await method(request, timeout=left_s)
             except grpc.aio.AioRpcError as error:
                 failure = error_table.from_rpc_error(error)
+                if isinstance(failure, DeadlineExceededError) and not failure.reason:
+                    # Our own deadline, which says less than what an earlier attempt was told.
+                    raise ConnectionFailedError(self._address, loop.time() - started, cause) from cause
                 if not _may_repeat(failure, error, repeatable):
                     raise failure from error
+            cause = failure
             delay_s = backoff.next_delay_s(failure.retry_delay_s)
             if loop.time() + delay_s >= deadline:
                 raise failure if may_pass(failure) else ConnectionFailedError(self._address, self._timeout_s, failure)
