@@ -102,7 +102,11 @@ def _differing(mine: dict[Any, Any], theirs: dict[Any, Any]) -> Iterator[Any]:
 
 def _is_same(mine: Any, theirs: Any) -> bool:
     """Equal, and told alike: 1, 1.0 and True are equal, and zeros of both signs."""
-    return bool(mine == theirs) and (mine is theirs or repr(mine) == repr(theirs))
+    if not mine == theirs:
+        return False
+    if isinstance(mine, Entry) and mine.value:  # by far the most; nothing that is equal to it looks otherwise
+        return type(mine.value) is type(theirs.value)
+    return mine is theirs or repr(mine) == repr(theirs)
 
 
 def _is_exact(aggregate: Aggregate, told: AggregateValue, covered: list[Entry]) -> bool:
