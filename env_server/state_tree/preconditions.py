@@ -73,6 +73,11 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
         node = tree.nodes.find(path)
         if node.open_generation != test.operand:
             raise gate_closed(node, test.operand)  # type: ignore[arg-type]
+        if node.gate is not None and node.gate.begin_revision > tree.revision:
+            # What this op writes has the revision of the begin, and would count for no generation.
+            error = gate_closed(node, test.operand)  # type: ignore[arg-type]
+            error.message += ", begun by this very op, so from the next revision on"
+            raise error
         return
     node_or_none = tree.nodes.by_path.get(path)
     if node_or_none is None and kind not in (Test.EXISTS, Test.ABSENT):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,18 @@ import pytest
 
 from env_server.model.environments import Aggregate, AggregateValue, Function, Gate, GateCause, GateState
 from env_server.model.errors import GateClosed, Reason
-from env_server.model.operations import BeginGeneration, Code, EnvironmentUpdate, OpenGate, Query, ReadAggregates
+from env_server.model.operations import (
+    BeginGeneration,
+    Code,
+    EnvironmentUpdate,
+    OpenGate,
+    Precondition,
+    Query,
+    ReadAggregates,
+    Test as Condition,
+    Transact,
+    Write,
+)
 from env_server.model.values import Json
 from tests.engine import Op, Stand, add, drop, new_environment, put
 
@@ -153,6 +165,48 @@ def test_late_reports_are_refused_and_enter_nothing(stand: Stand) -> None:
     assert values["mean"].value == 1.0
     assert gate is not None
     assert gate.reported == 1
+
+
+def test_a_report_of_a_generation_that_the_same_transaction_begins_is_refused_not_lost(stand: Stand) -> None:
+    beginning = Write("/r", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(begin=BeginGeneration("g", 1)))
+    report = Write("/r", "a", Code.SET, 1.0, (Precondition(Condition.GATE_GENERATION, 1),))
+    error = stand.do(Op("/r", "", Code.TRANSACT, Transact((), (beginning, report), ()))).error
+    assert error.reason is Reason.GATE_CLOSED
+    assert "next revision" in error.message
+    unguarded = replace(report, preconditions=())
+    stand.done(Op("/r", "", Code.TRANSACT, Transact((), (beginning, unguarded), ())))
+    values, gate = read(stand)
+    assert gate is not None
+    assert (gate.reported, values["count"].value, values["total"].value) == (0, 0, 1), "it came before the generation"
+    stand.done(put("/r", "a", 2.0, generation=1))
+    assert read(stand)[1].gate.opened  # type: ignore[union-attr]
+
+
+def test_another_gate_counts_from_the_start_and_a_label_scans_nothing(stand: Stand) -> None:
+    stand.done(begin(count=9), put("/r", "a", 1.0), put("/r", "b", 1.0), begin(), put("/r", "a", 1.0))
+    stand.done(update("/r", remove_gates=("g",), set_gates=(Gate("h"),)))
+    for _ in range(2):
+        gate = read(stand)[1]
+        assert gate is not None
+        assert (gate.gate.generation, gate.reported) == (0, 2)
+        stand.reopen()
+    stand.done(drop("/r", "a"), drop("/r", "b"))
+    assert read(stand)[1].reported == 0  # type: ignore[union-attr]
+    tally = stand.world._tree.nodes.by_path["/a"].tally
+    stand.done(update("/a", set_labels=(("x", "y"),)))
+    assert stand.world._tree.nodes.by_path["/a"].tally is tally
+
+
+def test_equal_extremes_are_told_alike_whatever_came_first(stand: Stand, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(30):
+        numbers = [chance.choice([1, 1.0, 0, 0.0, -0.0, 2**53, float(2**53)]) for _ in range(6)]
+        stand.done(*[put("/a", f"k{index}", chance.choice([5, 5.0])) for index in chance.sample(range(6), 6)])
+        stand.done(*[put("/a", f"k{index}", numbers[index]) for index in chance.sample(range(6), 6)])
+        seen = read(stand, "/a")[0]
+        for name, end in (("min", min(numbers)), ("max", max(numbers))):
+            is_double = any(type(number) is float for number in numbers if number == end)
+            assert repr(seen[name].value) == repr(float(end) + 0.0 if is_double else int(end)), (name, numbers)
 
 
 def test_a_gate_opens_at_its_deadline_once_also_after_a_restart(stand: Stand) -> None:
