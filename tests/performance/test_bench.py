@@ -36,10 +36,43 @@ def run_bench(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.timeout(300)
 def test_env_prints_all_figures_each_beside_its_limit() -> None:
-    results = {result["name"]: result for result in run_bench("env")["results"]}
-    assert results.keys() >= ENV_NAMES | HELD_NAMES
+    results = {result["name"]: result for result in run_bench("env", "--no-peers")["results"]}
+    assert results.keys() >= ENV_NAMES | HELD_NAMES | {"held_key_p99_ratio", "saving_p99_ratio"}
     assert all(results[name]["limit"] for name in ENV_NAMES | HELD_NAMES)
     assert all(results[name]["details"]["server_us_op"] >= 0 for name in ENV_NAMES)
+
+
+@pytest.mark.timeout(300)
+def test_watch_loses_no_event_and_tells_what_watches_cost() -> None:
+    results = {result["name"]: result for result in run_bench("watch")["results"]}
+    names = {"deliveries", "deliveries_rows", "publish_us", "publish_us_10k_watches", "watch_kib", "first_event_ms"}
+    assert results.keys() >= names
+    assert results["deliveries"]["limit"]
+    assert results["publish_us_10k_watches"]["limit"] == results["publish_us"]["value"]
+
+
+@pytest.mark.timeout(300)
+def test_message_is_heard_by_one_and_by_many() -> None:
+    results = {result["name"]: result for result in run_bench("message", "--no-peers")["results"]}
+    ways = ("1_1", "1_1k", "1_1k_watches")
+    assert results.keys() >= {f"{figure}_{way}" for way in ways for figure in ("messages", "p99_ms")}
+
+
+@pytest.mark.timeout(300)
+def test_restart_brings_every_entry_back() -> None:
+    results = {result["name"]: result for result in run_bench("restart")["results"]}
+    assert results.keys() >= {"restart_s", "grow_ratio"}
+    assert results["grow_ratio"]["details"]["many"] > results["grow_ratio"]["details"]["few"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_peers_are_measured_or_named_with_the_reason() -> None:
+    ops = {result["name"]: result for result in run_bench("env")["results"]}["ops_1k_keys"]
+    assert ops["peers"].keys() | ops["absent_peers"].keys() == {"etcd", "redis_py", "redis_hiredis"}
+    messages = {result["name"]: result for result in run_bench("message")["results"]}["messages_1_1"]
+    assert messages["peers"].keys() | messages["absent_peers"].keys() == {"agentscope_local", "agentscope_rpc"}
+    assert all(figure > 0 for result in (ops, messages) for figure in result["peers"].values())
 
 
 @pytest.mark.timeout(300)

@@ -1,39 +1,88 @@
-"""Reports as a page: a table for each benchmark, and a plot of what the figures are of their limits."""
+"""Reports as a page: which goals were reached, a table for each benchmark, and plots beside limits and peers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from ecumene.bench.plots import draw_peers, draw_shares
 from ecumene.bench.results import Report, Result
 
-PLOT_NAME = "benchmarks.svg"
+SHARES_PLOT = "benchmarks.svg"
+PEERS_PLOT = "benchmarks-peers.svg"
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`; not edited by hand. Each figure is the median of its samples. *Limit* is a bare piece without
-features that does the same work, measured in the same run, in turn with the samples: for `env` the lean engine of
-`ecumene.bench.limits` (frames over a gRPC stream, versions, producers, an exact sum, a columnar log record and one
-fsync a group), for `ops_held` arithmetic (n operations of 10 ms at a time), for `round` as many tasks that sleep for a
-second and report to the lean engine. CPU is user and system time. Goals are the design's, for two free cores; the load
-of the machine when the run began stands with it.
+Written by `make bench`; not edited by hand. Each figure is the median of its samples. Goals are the design's, for two
+free cores; the load of the machine when the run began stands with it. CPU is user and system time.
+
+*Limit* is a bare piece without features that does the same work, measured in the same run, in turn with the samples:
+
+* `env`, `deliveries`: the lean engine of `ecumene.bench.limits` (frames over a gRPC stream, versions, producers, an
+  exact sum, a columnar log record, one fsync a group, events to one reader). `ops_held`: arithmetic (n operations of
+  10 ms at a time); `server_cores` says how much CPU the server used a second.
+* `publish_us_10k_watches`: the same without watches. `grow_ratio` is over the lean engine's own ratio.
+* `round`: as many tasks that sleep for a second and report to the lean engine.
+
+*Peers* are other systems with the same work, measured in the same run, each with its own client:
+
+* `etcd`: one member, every put synced; 64 clients with a connection and one put under way each, through grpc.aio with
+  messages put together by hand, which costs less than any client library and is what our unary calls go through.
+* `redis_py`, `redis_hiredis`: `appendonly yes`, `appendfsync always`; pipelines of 1,000 SETs from one Python process,
+  by redis-py as its users write it, and by bare sockets with hiredis, eight connections, 64 pipelines under way: the
+  most that Python can ask of a Redis.
+* `agentscope_local`, `agentscope_rpc`: AgentScope 0.1.1, one agent speaking into a hub, the others in the same process
+  or in one agent server on loopback. It keeps messages in memory; ours are on the disk before they are heard.
+
+A peer that could not be measured is named with the reason, and the part of a goal that rests on it is left out.
 """
 
 
 def write_page(reports: Sequence[Report], path: Path) -> None:
-    """Write the page, and the plot beside it. Raises OSError."""
+    """Write the page, and the plots beside it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draw_shares(reports, path.parent / PLOT_NAME)
+    draw_shares(reports, path.parent / SHARES_PLOT)
+    draw_peers(reports, path.parent / PEERS_PLOT)
     path.write_text(render_page(reports), encoding="utf-8")
 
 
 def render_page(reports: Sequence[Report]) -> str:
     """The page as Markdown."""
-    parts = [INTRODUCTION]
-    if any(result.share is not None for report in reports for result in report.results):
-        parts.append(f"![Figures as shares of their limits]({PLOT_NAME})\n")
+    results = [result for report in reports for result in report.results]
+    parts = [INTRODUCTION, render_goals(reports)]
+    if any(result.share is not None for result in results):
+        parts.append(f"![Figures as shares of their limits]({SHARES_PLOT})\n")
+    if any(result.peers for result in results):
+        parts.append(f"![Figures beside those of other systems]({PEERS_PLOT})\n")
     parts += [render_report(report) for report in reports]
     return "\n".join(parts)
+
+
+def render_goals(reports: Sequence[Report]) -> str:
+    """Every goal, and whether it was reached."""
+    rows = []
+    for report in reports:
+        for result in report.results:
+            if result.goal is not None:
+                reached = "yes" if not result.missed else f"**no**: {', '.join(result.missed)}"
+                value = f"{show_figure(result.value)} {_show_unit(result)}".strip()
+                left_out = [f"{name} absent" for name in result.goal.peers_at_least if name in result.absent_peers]
+                goal = ", ".join([result.goal.describe(), *left_out])
+                rows.append((f"`{report.bench}`", f"`{result.name}`", goal, value, reached))
+    reached_count = sum(row[-1] == "yes" for row in rows)
+    quick = " A quick run: small loads, for the form only." if any(report.is_quick for report in reports) else ""
+    return "\n".join(
+        [
+            "## Goals",
+            "",
+            f"{reached_count} of {len(rows)} were reached in this run.{quick}",
+            "",
+            "| bench | name | goal | value | reached |",
+            "|---|---|---|---:|---|",
+            *(f"| {' | '.join(row)} |" for row in rows),
+            "",
+        ]
+    )
 
 
 def render_report(report: Report) -> str:
@@ -44,8 +93,8 @@ def render_report(report: Report) -> str:
         "",
         f"{machine}.",
         "",
-        "| name | value | unit | limit | of limit | goal | met | samples |",
-        "|---|---:|---|---:|---:|---|---|---|",
+        "| name | value | unit | limit | of limit | peers | goal | met | samples |",
+        "|---|---:|---|---:|---:|---|---|---|---|",
         *(_render_row(result) for result in report.results),
         "",
         "| name | details |",
@@ -61,28 +110,10 @@ def show_figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def draw_shares(reports: Sequence[Report], path: Path) -> None:
-    """Bars: each figure as a share of its limit, where it has one. Raises OSError."""
-    shares = [
-        (f"{report.bench}: {result.name}", result.share)
-        for report in reports
-        for result in report.results
-        if result.share is not None
-    ]
-    if not shares:
-        return
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    # The same figures give the same file.
-    with mpl.rc_context({"svg.hashsalt": "ecumene"}):
-        figure = Figure(figsize=(8, 0.34 * len(shares) + 0.9), layout="constrained")
-        axes = figure.subplots()
-        names, values = zip(*reversed(shares), strict=True)
-        axes.barh(names, values, color="#4878a8")
-        axes.axvline(1.0, color="#444444", linewidth=1)
-        axes.set_xlabel("value / limit (for times and memory, less is better)")
-        figure.savefig(path, format="svg", metadata={"Date": None})
+def show_peers(result: Result) -> str:
+    """Figures of peers, and the reasons of those that are absent."""
+    shown = [f"{name} {show_figure(value)}" for name, value in result.peers.items()]
+    return ", ".join([*shown, *(f"{name} absent: {reason}" for name, reason in result.absent_peers.items())])
 
 
 def _render_row(result: Result) -> str:
@@ -90,14 +121,19 @@ def _render_row(result: Result) -> str:
     cells = (
         f"`{result.name}`",
         show_figure(result.value),
-        result.unit,
+        _show_unit(result),
         "" if result.limit is None else show_figure(result.limit),
         "" if result.share is None else f"{result.share:.0%}",
+        show_peers(result),
         "" if result.goal is None else result.goal.describe(),
         met,
         ", ".join(map(show_figure, result.samples)),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _show_unit(result: Result) -> str:
+    return "" if result.unit == "1" else result.unit
 
 
 def _render_details(result: Result) -> str:

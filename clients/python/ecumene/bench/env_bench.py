@@ -96,7 +96,7 @@ CASES = (
 )
 
 
-async def bench_env(*, is_quick: bool, note: Note) -> Report:
+async def bench_env(*, is_quick: bool, with_peers: bool = True, note: Note) -> Report:
     """Measure all cases. `note` is told what is being done.
 
     Raises:
@@ -114,7 +114,7 @@ async def bench_env(*, is_quick: bool, note: Note) -> Report:
             ours.append(await measure_server(case.sized(is_quick)))
             if case.has_limit:
                 limits.append(await measure_limit(case.sized(is_quick)))
-            for name, (measure, ops, quick_ops) in case.peers.items():
+            for name, (measure, ops, quick_ops) in case.peers.items() if with_peers else ():
                 await peers.measure(name, partial(measure, quick_ops if is_quick else ops), note)
         results.append(summarise(case, ours, limits, peers))
     behaviour = f"{BEHAVIOUR_MODULE}:Hold8"
@@ -157,6 +157,7 @@ def summarise(case: EnvCase, ours: list[LoadResult], limits: list[LoadResult], p
     limit = take_median(read(limits)) if limits else None
     if case.load.kind == "held":
         limit = case.load.clients / (HOLD_MS / 1000)
+        details["server_cores"] = take_median([one.server_cpu_s / one.wall_s for one in ours])
     samples = read(ours)
     return Result(
         case.name, take_median(samples), case.unit, limit, case.goal, peers.medians(), samples, details, peers.absent

@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from ecumene.bench.machine import describe_machine
@@ -57,7 +57,7 @@ HEARINGS = (
 )
 
 
-async def bench_message(*, is_quick: bool, note: Note) -> Report:
+async def bench_message(*, is_quick: bool, with_peers: bool = True, note: Note) -> Report:
     """Measure all ways to hear. `note` is told what is being done.
 
     Raises:
@@ -67,7 +67,10 @@ async def bench_message(*, is_quick: bool, note: Note) -> Report:
     machine = await asyncio.to_thread(describe_machine)
     results: list[Result] = []
     for hearing in HEARINGS:
-        results += await measure_hearing(hearing.shrunk() if is_quick else hearing, 1 if is_quick else REPEATS, note)
+        sized = hearing.shrunk() if is_quick else hearing
+        if not with_peers:
+            sized = replace(sized, peer_messages={})
+        results += await measure_hearing(sized, 1 if is_quick else REPEATS, note)
     return Report("message", machine, results, is_quick)
 
 

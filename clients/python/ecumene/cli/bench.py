@@ -1,4 +1,4 @@
-"""`ecumene bench env | round`: measure this machine, each figure beside its bare limit."""
+"""`ecumene bench NAME`: measure this machine, each figure beside its bare limit and other systems."""
 
 from __future__ import annotations
 
@@ -11,23 +11,47 @@ from typing import Annotated, Any
 
 import typer
 
-from ecumene.bench.document import show_figure, write_page
+from ecumene.bench.document import show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
+from ecumene.bench.message_bench import bench_message
+from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
+from ecumene.bench.watch_bench import bench_watch
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.failures import CliError, Interrupted
 from ecumene.cli.tables import print_json, print_table
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="One small sample each: shows that it works.")]
+PeersOption = Annotated[
+    bool, typer.Option("--peers/--no-peers", help="Measure other systems too, and install what is missing of them.")
+]
 
 bench = typer.Typer(name="bench", help="Measure, beside the bare limit of this machine.", no_args_is_help=True)
 
 
 @bench.command("env")
-def env(as_json: JsonOption = False, quick: QuickOption = False) -> None:
-    """Durable ops a second through the SDK, beside a lean engine with the same load."""
-    _show(bench_env(is_quick=quick, note=_note), as_json=as_json)
+def env(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """Durable ops a second through the SDK, beside a lean engine, etcd and Redis with the same load."""
+    _show(bench_env(is_quick=quick, with_peers=peers, note=_note), as_json=as_json)
+
+
+@bench.command("watch")
+def watch(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """Events that watches deliver a second, and what they cost those who write."""
+    _show(bench_watch(is_quick=quick, note=_note), as_json=as_json)
+
+
+@bench.command("message")
+def message(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """Messages from agent to agent through a room, beside AgentScope."""
+    _show(bench_message(is_quick=quick, with_peers=peers, note=_note), as_json=as_json)
+
+
+@bench.command("restart")
+def restart(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """How long a world takes to come back, and what its size costs the ops on it."""
+    _show(bench_restart(is_quick=quick, note=_note), as_json=as_json)
 
 
 @bench.command("round")
@@ -45,14 +69,16 @@ def round_(
 
 @bench.command("all")
 def all_(
-    out: Annotated[Path, typer.Option(help="Page to write; its plot goes beside it.", metavar="FILE")],
+    out: Annotated[Path, typer.Option(help="Page to write; its plots go beside it.", metavar="FILE")],
     agents: Annotated[int, typer.Option(help="How many agents report.", min=1)] = AGENTS,
+    peers: PeersOption = True,
     quick: QuickOption = False,
 ) -> None:
     """All benchmarks, shown and written as a page."""
     reports: list[Report] = []
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True)
-    for measure in (bench_env, rounds):
+    envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
+    for measure in (envs, bench_watch, messages, bench_restart, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.
@@ -72,7 +98,7 @@ def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> Report:
     machine = report.machine
     kept = ("python", "grpcio", "protobuf", "lmdb", "loop")
     print(f"{machine['cpu']}, {machine['cores']} cores, " + ", ".join(f"{name} {machine[name]}" for name in kept))
-    columns = ("name", "value", "unit", "limit", "of limit", "goal", "met", "cpu µs/op (server, client)")
+    columns = ("name", "value", "unit", "limit", "of limit", "peers", "goal", "met", "cpu µs/op (server, client)")
     print_table(columns, [_make_row(result) for result in report.results], title=f"bench {report.bench}")
     return report
 
@@ -83,7 +109,9 @@ def _make_row(result: Result) -> list[object]:
     server, client = result.details.get("server_us_op"), result.details.get("client_us_op")
     cpu = None if server is None or client is None else f"{server:.2f}, {client:.2f}"
     limit = None if result.limit is None else show_figure(result.limit)
-    return [result.name, show_figure(result.value), result.unit, limit, share, goal, result.meets_goal, cpu]
+    met = None if result.goal is None else "no: " + ", ".join(result.missed) if result.missed else "yes"
+    value, peers = show_figure(result.value), show_peers(result)
+    return [result.name, value, result.unit, limit, share, peers, goal, met, cpu]
 
 
 def _note(line: str) -> None:

@@ -15,11 +15,39 @@ SLOW = Result("wall_s", 20.0, "s", goal=Goal(at_most=15), samples=[20.0])
 
 def test_a_row_tells_value_limit_share_goal_and_samples() -> None:
     page = render_page([Report("env", {"cores": 2, "uvloop": None}, [FAST, SLOW])])
-    assert "| `ops` | 250,000 | ops/s | 500,000 | 50% | ≥ 200,000 | yes | 240,000, 250,000 |" in page
-    assert "| `wall_s` | 20 | s |  |  | ≤ 15 | **no** | 20 |" in page
+    assert "| `ops` | 250,000 | ops/s | 500,000 | 50% |  | ≥ 200,000 | yes | 240,000, 250,000 |" in page
+    assert "| `wall_s` | 20 | s |  |  |  | ≤ 15 | **no** | 20 |" in page
     assert "| `ops` | cpu_us 2.25 |" in page
     assert "cores 2." in page
     assert "uvloop" not in page
+
+
+BESIDE = Result(
+    "ops",
+    30.0,
+    "ops/s",
+    goal=Goal(at_least=10, peers_at_least={"etcd": 20, "redis": 1}),
+    peers={"redis": 40.0},
+    samples=[30.0],
+    absent_peers={"etcd": "etcd is not installed"},
+)
+
+
+def test_every_goal_is_told_with_what_was_missed() -> None:
+    page = render_page([Report("env", {}, [FAST, SLOW, BESIDE])])
+    assert "1 of 3 were reached" in page
+    assert "| `env` | `ops` | ≥ 200,000 | 250,000 ops/s | yes |" in page
+    assert "| `env` | `wall_s` | ≤ 15 | 20 s | **no**: ≤ 15 |" in page
+    assert "| ≥ 10, ≥ 20 × etcd, ≥ 1 × redis, etcd absent | 30 ops/s | **no**: ≥ 1 × redis |" in page
+
+
+def test_peers_stand_in_the_row_and_those_that_are_absent_with_their_reason(tmp_path: Path) -> None:
+    write_page([Report("env", {}, [BESIDE])], tmp_path / "benchmarks.md")
+    assert "| redis 40, etcd absent: etcd is not installed |" in (tmp_path / "benchmarks.md").read_text(
+        encoding="utf-8"
+    )
+    plot = (tmp_path / "benchmarks-peers.svg").read_text(encoding="utf-8")
+    assert "redis" in plot and "etcd" not in plot
 
 
 def test_a_quick_run_says_so() -> None:
