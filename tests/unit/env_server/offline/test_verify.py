@@ -14,7 +14,7 @@ from env_server.model.limits import MIB, Limits
 from env_server.model.ports import Origin
 from env_server.offline.upgrade import upgrade
 from env_server.offline.verify import Report, verify
-from env_server.state_tree.tallies import SumAccount
+from env_server.state_tree.accounts import SumAccount
 from env_server.storage import layout, rows
 from env_server.storage.errors import StorageInUse
 from env_server.storage.lmdb_log import LmdbCommitLog
