@@ -12,7 +12,7 @@ import sys
 import ecumene
 from ecumene import EventType
 
-SECONDS = 1.0
+SECONDS = 3.0
 
 
 async def main(address: str) -> None:

@@ -45,6 +45,14 @@ def test_the_wheel_holds_every_source(wheel: Path) -> None:
     assert not [name for name in held if name.startswith(("tests/", "clients/", "protos/"))]
 
 
+def test_the_wheel_holds_the_templates(wheel: Path) -> None:
+    folder = ROOT / "clients/python/ecumene/cli/templates"
+    templates = {f"ecumene/cli/templates/{path.relative_to(folder)}" for path in folder.rglob("*.tmpl")}
+    assert len(templates) >= 5
+    with zipfile.ZipFile(wheel) as archive:
+        assert templates <= set(archive.namelist())
+
+
 def test_a_forgotten_package_is_found() -> None:
     assert "env_server/__init__.py" in find_missing({"ecumene/__init__.py"})
 
