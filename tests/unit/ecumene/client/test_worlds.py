@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,6 +23,7 @@ class FlakyWorlds(world_service_pb2_grpc.WorldServiceServicer):
         self.losses = 0
         self.calls: list[str] = []
         self.names: set[str] = set()
+        self.snapshots: dict[str, str] = {}
         self.address = ""
 
     async def lose(self, context: Any) -> None:
@@ -41,6 +43,46 @@ class FlakyWorlds(world_service_pb2_grpc.WorldServiceServicer):
         await self.lose(context)
         worlds = [world_service_pb2.World(name=name) for name in sorted(self.names)]
         return world_service_pb2.ListWorldsResponse(worlds=worlds)
+
+    async def SnapshotWorld(self, request: Any, context: Any) -> world_service_pb2.SnapshotWorldResponse:
+        self.calls.append("snapshot")
+        name = request.name or f"{request.world}-1"
+        self.snapshots[name] = request.world
+        await self.lose(context)
+        return world_service_pb2.SnapshotWorldResponse(snapshot=self.describe(name))
+
+    async def ListSnapshots(self, request: Any, context: Any) -> world_service_pb2.ListSnapshotsResponse:
+        await self.lose(context)
+        names = [name for name, world in self.snapshots.items() if request.world in ("", world)]
+        return world_service_pb2.ListSnapshotsResponse(snapshots=map(self.describe, names), damaged=["torn"])
+
+    async def DeleteSnapshot(self, request: Any, context: Any) -> world_service_pb2.DeleteSnapshotResponse:
+        self.calls.append("delete snapshot")
+        del self.snapshots[request.name]
+        await self.lose(context)
+        return world_service_pb2.DeleteSnapshotResponse()
+
+    async def RestoreWorld(self, request: Any, context: Any) -> world_service_pb2.RestoreWorldResponse:
+        self.calls.append("restore")
+        await self.lose(context)
+        origin = self.describe(request.snapshot).origin
+        return world_service_pb2.RestoreWorldResponse(
+            world=world_service_pb2.World(name=request.name, restored_from=origin)
+        )
+
+    async def ForkWorld(self, request: Any, context: Any) -> world_service_pb2.ForkWorldResponse:
+        self.calls.append("fork")
+        await self.lose(context)
+        return world_service_pb2.ForkWorldResponse(world=world_service_pb2.World(name=request.name, storage_low=True))
+
+    async def CompactWorld(self, request: Any, context: Any) -> world_service_pb2.CompactWorldResponse:
+        self.calls.append("compact")
+        await self.lose(context)
+        return world_service_pb2.CompactWorldResponse(first_retained_revision=request.revision - 1)
+
+    def describe(self, name: str) -> world_service_pb2.Snapshot:
+        origin = world_service_pb2.Origin(world=self.snapshots[name], history="h", revision=7)
+        return world_service_pb2.Snapshot(name=name, origin=origin, size_bytes=9, sha256="ab")
 
     async def DeleteWorld(self, request: Any, context: Any) -> world_service_pb2.DeleteWorldResponse:
         self.calls.append("delete")
@@ -115,3 +157,50 @@ async def test_what_a_draining_server_refused_without_effect_is_repeated_whateve
         service.losses = 2
         await worlds.delete("a")
     assert service.calls == ["create"] * 3 + ["delete"] * 3
+
+
+async def test_snapshots_are_taken_listed_restored_and_deleted(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK) as worlds:
+        taken = await worlds.snapshot("town")
+        assert (taken.name, taken.origin, taken.size_bytes) == ("town-1", ecumene.Origin("town", "h", 7), 9)
+        await worlds.snapshot(name="monday")
+        assert [snapshot.name for snapshot in await worlds.snapshots()] == ["town-1", "monday"]
+        assert [snapshot.origin.world for snapshot in await worlds.snapshots("main")] == ["main"]
+        assert await worlds.damaged_snapshots() == ["torn"]
+        restored = await worlds.restore("town-1", "again")
+        assert (restored.name, restored.restored_from, restored.storage_low) == ("again", taken.origin, False)
+        forked = await worlds.fork("town", "other")
+        assert (forked.name, forked.restored_from, forked.storage_low) == ("other", None, True)
+        await worlds.delete_snapshot("monday")
+        assert await worlds.compact("town", 8) == 7
+
+
+async def test_copies_are_asked_for_once_and_compaction_again(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK) as worlds:
+        await worlds.snapshot("town")
+        service.calls.clear()
+        for call in (
+            lambda: worlds.snapshot("town"),
+            lambda: worlds.restore("town-1", "again"),
+            lambda: worlds.fork("town", "other"),
+            lambda: worlds.delete_snapshot("town-1"),
+        ):
+            service.losses = 1
+            with pytest.raises(ecumene.UnavailableError, match="answer lost"):
+                await call()
+        assert service.calls == ["snapshot", "restore", "fork", "delete snapshot"]
+        service.losses = 2
+        assert await worlds.compact("town", 5) == 4
+        assert service.calls[4:] == ["compact"] * 3
+
+
+async def test_a_copy_may_take_longer_than_reaching_the_server(service: FlakyWorlds) -> None:
+    async with Worlds(service.address, QUICK, timeout_s=0.05) as worlds:
+
+        async def slowly(context: Any) -> None:
+            await asyncio.sleep(0.2)
+
+        service.lose = slowly  # type: ignore[method-assign]
+        assert (await worlds.snapshot("town")).name == "town-1"
+        with pytest.raises(ecumene.EcumeneError):
+            await worlds.snapshots()
