@@ -1,11 +1,27 @@
-"""The state that a watch may begin with: a snapshot of entries, taken in one loop step."""
+"""The watches of a world, and the state that one may begin with: a snapshot of entries, taken in one loop step."""
 
 from collections.abc import Iterator
 
+from env_server.events.history import ReadLog
+from env_server.events.watches import WatchHub
 from env_server.model.changes import Place
 from env_server.model.entries import Entry
+from env_server.model.limits import Limits
+from env_server.model.ports import CommitLog
 from env_server.model.watching import EntryMatcher, Snapshot
 from env_server.state_tree.tree import Tree
+
+
+def open_watches(tree: Tree, log: CommitLog, limits: Limits, read_log: ReadLog) -> WatchHub:
+    """The watches of a world, from its head on."""
+    return WatchHub(
+        limits,
+        read_log,
+        lambda: log.first_revision,
+        lambda matcher: snapshot_of(tree, matcher),
+        head=tree.revision,
+        view_of=tree.grants.view_of,
+    )
 
 
 def snapshot_of(tree: Tree, matcher: EntryMatcher) -> Snapshot:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from env_server.behaviours.registry import Behaviours
 from env_server.events.history import ReadLog
-from env_server.events.watches import WatchHub
 from env_server.idempotency.requests import RequestIds
 from env_server.key_queues.queues import KeyQueues
 from env_server.key_queues.slots import Slots
@@ -27,7 +26,7 @@ from env_server.pipeline.compaction import Compaction
 from env_server.pipeline.effects import Effects
 from env_server.pipeline.execution import Execution
 from env_server.pipeline.gate_timers import GateTimers
-from env_server.pipeline.initial_state import snapshot_of
+from env_server.pipeline.initial_state import open_watches
 from env_server.pipeline.intake import Intake
 from env_server.pipeline.invoking import Invoking
 from env_server.pipeline.leasing import Leasing
@@ -91,30 +90,16 @@ class World:
         self._admission = Admission(name, log, self._commits, saving, limits)
         self._compaction = Compaction(log, self._commits)
         self._restored_from = recovered.restored_from
-        self.watches = WatchHub(
-            limits,
-            read_log,
-            lambda: log.first_revision,
-            lambda matcher: snapshot_of(tree, matcher),
-            head=tree.revision,
-            view_of=tree.grants.view_of,
-        )
+        self.watches = open_watches(tree, log, limits, read_log)
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
         slots = Slots(limits.concurrency_max, ready.add)
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
-        execution = Execution(
-            tree,
-            effects,
-            Reader(tree, Pages(limits, clock.monotonic_ns)),
-            producers,
-            RequestIds(producers, limits, clock.monotonic_ns),
-            queues,
-            invoking,
-            limits,
-        )
+        reader = Reader(tree, Pages(limits, clock.monotonic_ns))
+        requests = RequestIds(producers, limits, clock.monotonic_ns)
+        execution = Execution(tree, effects, reader, producers, requests, queues, invoking, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._gate_timers = GateTimers(tree, clock, self._own)
