@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from env_api.v1 import world_service_pb2
 
 from tests.raw_client import Failure, decode_call_error
-from tests.services import ServerProcess
+from tests.services import NotReadyError, ServerProcess
 
 ROUNDS = 10
 MAY_FAIL = {"WORLD_EXISTS", "WORLD_NOT_FOUND", "RECOVERING"}
@@ -45,3 +46,24 @@ async def test_directories_that_are_no_worlds_stay_as_they_are(tmp_path: Path) -
     with ServerProcess(tmp_path / "data") as server:
         assert server.stop() == 0
     assert not any(list(directory.iterdir()) for directory in foreign)
+
+
+async def test_a_second_server_on_the_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as first:
+        second = ServerProcess(tmp_path / "data")
+        with pytest.raises(NotReadyError) as refused:
+            second.start()
+        assert refused.value.exit_code == 1
+        assert f"is open in process {first.pid}" in refused.value.log
+        async with grpc.aio.insecure_channel(first.address) as channel:
+            assert await ask(channel, "CreateWorld", name="still-here") is None
+        first.pause()  # a server that is stopped holds its directory all the same
+        with pytest.raises(NotReadyError):
+            second.start()
+        first.resume()
+        first.kill()
+        with second:
+            async with grpc.aio.insecure_channel(second.address) as channel:
+                failure = await ask(channel, "CreateWorld", name="still-here")
+                assert failure is not None
+                assert failure.reason == "WORLD_EXISTS"
