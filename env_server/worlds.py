@@ -1,16 +1,12 @@
-"""The worlds of a server: each in a directory of its own below the data directory, snapshots beside them.
-
-A world that is restored or forked is made under a temporary name, on a thread, and gets its name when all of it is on
-the disk; then it is opened.
-"""
+"""The worlds of a server: each in a directory of its own below the data directory, copies of them beside those."""
 
 import asyncio
 import shutil
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from env_server.behaviours.description import KindDescription
 from env_server.behaviours.registry import Behaviours
@@ -19,24 +15,15 @@ from env_server.model.changes import Changes
 from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
 from env_server.model.names import check_snapshot, check_world, is_world
-from env_server.model.ports import Origin
 from env_server.pipeline import World
-from env_server.pipeline.recovery import Recovery, load_world
-from env_server.storage import layout
-from env_server.storage.copies import give_history, publish, remove_unfinished, unfinished
-from env_server.storage.errors import StorageClosed
+from env_server.pipeline.recovery import Recovery
 from env_server.storage.lmdb_log import LmdbCommitLog
-from env_server.storage.read_only import look_into
-from env_server.storage.snapshots import Snapshot, Snapshots
+from env_server.storage.snapshots import Snapshot
+from env_server.world_copies import Listing, Made, WorldCopies
 
 MAIN = "main"
 WORLDS_OPEN_MAX = 64
-SNAPSHOTS = ".snapshots"
 _DOOMED = ".deleted-"
-
-_Result = TypeVar("_Result")
-Listing = tuple[list[Snapshot], list[str]]
-"""Snapshots, oldest first, and the names of those that cannot be read."""
 
 
 class _OpenWorld(NamedTuple):
@@ -68,11 +55,7 @@ class Worlds:
         self._closing: set[str] = set()
         #: Names of worlds that are being restored or forked.
         self._making: set[str] = set()
-        self._snapshots = Snapshots(directory / SNAPSHOTS)
-        #: Copies are made one at a time: they are bound by the disk.
-        self._copier = ThreadPoolExecutor(1, thread_name_prefix="world-copier")
-        #: What goes on although its caller has gone: half a copy is of no use.
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._copies = WorldCopies(directory, limits, new_history)
         #: Set when the server is about to stop: nothing new is accepted.
         self.draining = False
 
@@ -85,8 +68,7 @@ class Worlds:
         self._directory.mkdir(parents=True, exist_ok=True)
         for doomed in self._directory.glob(f"{_DOOMED}*"):  # a deletion that a crash interrupted
             shutil.rmtree(doomed)
-        remove_unfinished(self._directory)
-        self._snapshots.tidy()
+        self._copies.tidy()
         names = sorted(path.name for path in self._directory.iterdir() if path.is_dir() and is_world(path.name))
         for name in dict.fromkeys([MAIN, *names]):
             self._open(name)
@@ -168,17 +150,12 @@ class Worlds:
             AlreadyExists: SNAPSHOT_EXISTS.
             Exhausted: SNAPSHOT_QUOTA; STORAGE_QUOTA when the disk has no room.
         """
-        if snapshot:
-            check_snapshot(snapshot)
         world = self.get(name)
-        log, token, wall_ns = self._open_worlds[world.name].log, self._new_history(), world.clock.wall_ns()
-        take = partial(self._snapshots.take, log, world.name, snapshot, token, wall_ns)
-        return await self._to_its_end(self._on_copier(take, world.name), f"snapshot of {world.name}")
+        return await self._copies.take(self._open_worlds[world.name].log, world.name, snapshot, world.clock.wall_ns())
 
     async def snapshots(self, name: str) -> Listing:
         """The snapshots of a world; "" = of all."""
-        found, damaged = await asyncio.get_running_loop().run_in_executor(None, self._snapshots.find_all)
-        return [snapshot for snapshot in found if name in ("", snapshot.origin.world)], damaged
+        return await self._copies.find_all(name)
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """Deletes a snapshot, for ever.
@@ -186,9 +163,8 @@ class Worlds:
         Raises:
             NotFound: SNAPSHOT_NOT_FOUND.
         """
-        check_snapshot(snapshot)
         self._check_accepting()
-        await self._on_copier(partial(self._snapshots.delete, snapshot), "")
+        await self._copies.delete(snapshot)
 
     async def restore(self, snapshot: str, name: str) -> World:
         """Makes a world of a snapshot, with a new history; durable on return.
@@ -199,8 +175,8 @@ class Worlds:
             AlreadyExists, InvalidRequest, Exhausted, Unavailable: as `create`; STORAGE_QUOTA when the disk has no room.
         """
         check_snapshot(snapshot)
-        make = partial(self._snapshots.restore, snapshot)
-        return await self._to_its_end(self._make(name, make, ""), f"restoring {name}")
+        making = self._make(name, partial(self._copies.restore, snapshot, name))
+        return await self._copies.to_its_end(making, f"restoring {name}")
 
     async def fork(self, source: str, name: str) -> World:
         """Makes a world that begins as another one stands at its durable revision, with a new history.
@@ -210,14 +186,8 @@ class Worlds:
             AlreadyExists, InvalidRequest, Exhausted, Unavailable: as `create`; STORAGE_QUOTA when the disk has no room.
         """
         world = self.get(source)
-        log = self._open_worlds[world.name].log
-
-        def make(directory: Path, history: str) -> None:
-            log.copy_to(directory / layout.DATA_FILE)
-            head = look_into(directory).head
-            give_history(directory, history, Origin(world.name, head.history, head.revision))
-
-        return await self._to_its_end(self._make(name, make, world.name), f"forking {world.name} into {name}")
+        making = self._make(name, partial(self._copies.fork, self._open_worlds[world.name].log, world.name, name))
+        return await self._copies.to_its_end(making, f"forking {world.name} into {name}")
 
     async def compact(self, name: str, revision: int) -> int:
         """Forgets a world's events below a revision, 0 = its durable one; returns the oldest that is left.
@@ -238,11 +208,10 @@ class Worlds:
     async def stop(self) -> None:
         """Waits until all is durable and answered, completes the state tables, closes everything."""
         self.draining = True
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._copies.stop()
         for _, known in sorted(self._open_worlds.items()):
             await self._close(known)
         self._open_worlds.clear()
-        self._copier.shutdown()
 
     def _check_accepting(self) -> None:
         if self.draining:
@@ -263,58 +232,19 @@ class Worlds:
                 metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
             )
 
-    async def _make(self, name: str, make: Callable[[Path, str], None], source: str) -> World:
-        """Lets `make` fill a directory from the world `source`, then opens it as the world `name`."""
-        token, history = self._new_history(), self._new_history()
-
-        def run() -> None:
-            with unfinished(self._directory, token) as directory:
-                make(directory, history)
-                publish(directory, self._directory / name)
-
-        def open_log() -> tuple[LmdbCommitLog, Recovery]:
-            log = self._open_log(name)
-            try:
-                return log, load_world(log, self._limits)
-            except BaseException:
-                log.close()
-                raise
-
+    async def _make(self, name: str, make: Callable[[], Awaitable[Made]]) -> World:
+        """Serves what `make` has made, loaded already: other worlds go on while a large one is loaded."""
         self._check_accepting()
         self._check_free(name)
         self._making.add(name)
         try:
-            await self._on_copier(run, source)
-            # Not in the loop: other worlds go on while a large one is loaded.
-            log, recovery = await self._on_copier(open_log, source)
-            world = self._serve(name, log, recovery)
+            world = self._serve(name, *await make())
         finally:
             self._making.discard(name)
         return await _durable(world)
 
-    async def _on_copier(self, call: Callable[[], _Result], source: str) -> _Result:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._copier, call)
-        except StorageClosed:  # deleted meanwhile
-            raise NotFound(Reason.WORLD_NOT_FOUND, world=source) from None
-
-    async def _to_its_end(self, work: Coroutine[Any, Any, _Result], name: str) -> _Result:
-        """The result of `work`, which goes on when the caller is cancelled."""
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # its caller may have gone, and nobody else wants it
-
     def _open(self, name: str) -> World:
-        return self._serve(name, self._open_log(name), None)
-
-    def _open_log(self, name: str) -> LmdbCommitLog:
-        return LmdbCommitLog.open(self._directory / name, self._limits, self._new_history)
+        return self._serve(name, LmdbCommitLog.open(self._directory / name, self._limits, self._new_history), None)
 
     def _serve(self, name: str, log: LmdbCommitLog, recovery: Recovery | None) -> World:
         """Makes a world of what its log has stored, brought into memory already or not, and opens it to everybody."""

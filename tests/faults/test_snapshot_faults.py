@@ -17,7 +17,7 @@ from env_api.v1 import world_service_pb2 as worlds_pb2
 from env_server.diagnostics.failpoints import COPY_PLACES
 from env_server.offline.verify import verify
 from env_server.storage import copies, layout
-from env_server.worlds import SNAPSHOTS
+from env_server.world_copies import SNAPSHOTS
 from tests.faults.random_frames import make_frame
 from tests.faults.replayed_state import read
 from tests.faults.test_full_storage import small_disk, write
