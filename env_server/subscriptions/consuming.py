@@ -10,7 +10,7 @@ from env_server.model.subscriptions import CreateSubscription
 from env_server.subscriptions.assignment import plan_assignment
 from env_server.subscriptions.consumer import Consumer, Cursor
 from env_server.subscriptions.facts import encode_share
-from env_server.subscriptions.ledger import Ledger
+from env_server.subscriptions.ledger import HeldLog, Ledger
 from env_server.subscriptions.subscription import Subscription
 from env_server.subscriptions.terms import Terms
 
@@ -24,6 +24,7 @@ class Consuming:
     def __init__(
         self,
         ledger: Ledger,
+        log: HeldLog,
         limits: Limits,
         clock: Clock,
         terms: Terms,
@@ -33,6 +34,7 @@ class Consuming:
     ) -> None:
         """`touch()` gets the open group committed; `when_seen` calls once everything applied by now is durable."""
         self._ledger = ledger
+        self._log = log
         self._limits = limits
         self._clock = clock
         self._terms = terms
@@ -47,7 +49,7 @@ class Consuming:
             OutOfRange: SUBSCRIPTION_LAPSED.
             Exhausted: SUBSCRIPTION_QUOTA: as many consume as may.
         """
-        check_lives(subscription)
+        self._check_lives(subscription)
         spec, consumers = subscription.spec, subscription.consumers
         replaced = consumers.get(name) if spec.partitions > 1 else next(iter(consumers.values()), None)
         if replaced is None:
@@ -82,7 +84,7 @@ class Consuming:
             OutOfRange: SUBSCRIPTION_LAPSED.
             Fenced: it is nobody's, or no longer.
         """
-        check_lives(subscription)
+        self._check_lives(subscription)
         consumer = subscription.by_term.get(term)
         if consumer is None:
             raise _fenced(subscription, term, "the term is not a current one")
@@ -99,6 +101,20 @@ class Consuming:
         subscription.by_term.clear()
         for consumer in consumers:
             consumer.end(error)
+
+    def lapsed(self, subscription: Subscription) -> OutOfRange:
+        """Why nothing is to be had of it."""
+        name, cursor, max_lag = subscription.spec.name, subscription.cursor, subscription.spec.max_lag
+        return OutOfRange(
+            Reason.SUBSCRIPTION_LAPSED,
+            f"subscription {name} stayed at revision {cursor}, further behind than max_lag = {max_lag}: "
+            "read the state, then seek",
+            metadata={"subscription": name, "cursor": str(cursor), "compacted": str(self._log.first_revision)},
+        )
+
+    def _check_lives(self, subscription: Subscription) -> None:
+        if subscription.is_lapsed:
+            raise self.lapsed(subscription)
 
     def _remove(self, subscription: Subscription, consumer: Consumer, why: str) -> None:
         del subscription.consumers[consumer.name]
@@ -144,27 +160,6 @@ class Consuming:
                 metadata={"limit": "consumers_per_subscription_max", "max": str(maximum)},
                 retry_delay_ms=self._limits.retry_delay_ms,
             )
-
-
-def check_lives(subscription: Subscription) -> None:
-    """Refuses what only a living subscription has.
-
-    Raises:
-        OutOfRange: SUBSCRIPTION_LAPSED.
-    """
-    if subscription.is_lapsed:
-        raise lapsed(subscription)
-
-
-def lapsed(subscription: Subscription) -> OutOfRange:
-    """Why nothing is to be had of it."""
-    name, cursor = subscription.spec.name, subscription.cursor
-    return OutOfRange(
-        Reason.SUBSCRIPTION_LAPSED,
-        f"subscription {name} stayed at revision {cursor}, further behind than max_lag = {subscription.spec.max_lag}: "
-        "read the state, then seek",
-        metadata={"subscription": name, "cursor": str(cursor), "max_lag": str(subscription.spec.max_lag)},
-    )
 
 
 def not_found(name: str) -> NotFound:

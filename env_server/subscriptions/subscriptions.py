@@ -13,7 +13,7 @@ from env_server.model.subscriptions import CreateSubscription, DeleteSubscriptio
 from env_server.model.values import Json
 from env_server.model.watching import Filter
 from env_server.subscriptions.consumer import Consumer
-from env_server.subscriptions.consuming import Consuming, OpenCursor, lapsed, not_found
+from env_server.subscriptions.consuming import Consuming, OpenCursor, not_found
 from env_server.subscriptions.facts import decode_subscriptions, encode_definition, encode_end, encode_share
 from env_server.subscriptions.ledger import HeldLog, Ledger
 from env_server.subscriptions.retention import Retention
@@ -55,7 +55,7 @@ class Subscriptions:
         self._change = change
         stored = dict(facts)
         terms = Terms(ledger, stored.pop(KEY, None))
-        self._consuming = Consuming(ledger, limits, clock, terms, open_cursor, touch, when_seen)
+        self._consuming = Consuming(ledger, log, limits, clock, terms, open_cursor, touch, when_seen)
         self._retention = Retention(ledger, log)
         self._by_name = {one.spec.name: one for one in decode_subscriptions(stored)}
         for subscription in self._by_name.values():
@@ -212,7 +212,7 @@ class Subscriptions:
         if self._by_name.get(subscription.spec.name) is not subscription:
             return
         subscription.is_lapsed = True
-        self._consuming.end_all(subscription, lapsed(subscription))
+        self._consuming.end_all(subscription, self._consuming.lapsed(subscription))
 
         def tell() -> bool:
             self._changed(subscription, "lapsed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import time
+import tracemalloc
 
 import pytest
 
@@ -21,6 +23,7 @@ from env_server.model.limits import Limits
 from env_server.model.operations import Precondition
 from env_server.model.operations import Test as Kind
 from env_server.model.watching import Filter
+from env_server.subscriptions.subscription import Subscription
 from tests.engine import Op, Stand, add, put
 from tests.subscribing import Taker, ack, ack_with, look, seek, subscribe, unsubscribe
 
@@ -248,3 +251,33 @@ def test_facts_are_json() -> None:
     facts = [fact for record in stand.records() for fact in record.facts]
     assert [fact.key for fact in facts] == ["s", "s/0"]
     assert all(json.loads(fact.value or b"") for fact in facts)
+
+
+def test_ten_thousand_that_are_idle_cost_a_commit_no_work_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand = Stand()
+    tracemalloc.start()
+    try:
+        for first in range(0, 10_000, 1000):
+            stand.done(*[subscribe(f"s{first + number}", path_prefix="/x") for number in range(1000)])
+        bytes_each = tracemalloc.get_traced_memory()[0] / 10_000
+    finally:
+        tracemalloc.stop()
+    assert bytes_each < 4096, "the log and its tables included: they are in memory here"
+    assert isinstance(stand.do(subscribe("one-more")).outcome(), Exhausted)
+    looks = 0
+    cursor = Subscription.cursor.fget
+    assert cursor is not None
+
+    def count(self: Subscription) -> int:
+        nonlocal looks
+        looks += 1
+        return cursor(self)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Subscription, "cursor", property(count))
+    for number in range(100):
+        stand.done(put("/", "k", number))
+    assert looks <= 300
+    begun = time.monotonic()
+    stand.reopen()
+    assert len(stand.world.subscriptions) == 10_000
+    assert time.monotonic() - begun < 20
