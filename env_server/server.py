@@ -73,6 +73,7 @@ async def serve(settings: ServerSettings) -> None:
     worlds = Worlds(
         settings.data_dir, _limits(settings), registry.load(settings.behaviour), _die, lambda: uuid.uuid4().hex
     )
+    gc.disable()  # a large world would be looked through again and again while it is loaded
     try:
         worlds.open_all()
     except OSError as error:
@@ -127,6 +128,7 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 1_000_000_000)
+    gc.enable()
 
 
 def _limits(settings: ServerSettings) -> Limits:
