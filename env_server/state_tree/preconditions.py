@@ -93,9 +93,13 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     elif kind is Test.VERSION:
         holds = version == test.operand
     elif kind is Test.LEASE_OWNER:
-        holds = isinstance(found, Entry) and found.lease == test.operand and tree.holdings.leases.lives(found.lease)
+        holds = isinstance(found, Entry) and found.lease == test.operand and _is_held(tree, found)
     elif kind is Test.CREATED_REVISION:
-        holds = found is not None and found.created == test.operand
+        holds = (
+            found is not None
+            and found.created == test.operand
+            and (isinstance(found, Node) or not found.lease or _is_held(tree, found))
+        )
     else:
         holds = isinstance(found, Entry) and _equal(found.value, test.operand)
     if not holds and kind in _FENCING:
@@ -103,6 +107,11 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     if not holds:
         expected = str(test.operand) if kind is Test.VERSION else ""
         raise PreconditionFailed(kind.name.lower(), version=version, revision=revision, expected=expected)
+
+
+def _is_held(tree: Tree, entry: Entry) -> bool:
+    """Whether the entry's lease lives: what is left of an ended one is nobody's, until it is swept away."""
+    return tree.holdings.leases.lives(entry.lease)
 
 
 def _equal(left: object, right: object) -> bool:

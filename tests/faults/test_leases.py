@@ -18,6 +18,8 @@ import pytest
 from ecumene.client import ClientSettings, EntryNotFoundError, EventType, LeaseExpiredError
 from env_api.v1 import lease_service_pb2 as pb
 from env_api.v1 import session_pb2
+from env_api.v1.operations_pb2 import Register
+from env_api.v1.values_pb2 import ENTRY_KIND_MEMBER as MEMBER
 
 from tests.raw_client import RawSession, decode_call_error
 from tests.services import ServerProcess
@@ -189,7 +191,7 @@ async def join_each(session: RawSession, path: str, leases: list[int]) -> None:
     """One member under each lease."""
     for first in range(0, len(leases), FRAME):
         ops = [
-            session_pb2.Op(path=0, key=f"s{lease}", register={"entry_kind": 4, "lease_id": lease})
+            session_pb2.Op(path=0, key=f"s{lease}", register=Register(entry_kind=MEMBER, lease_id=lease))
             for lease in leases[first : first + FRAME]
         ]
         answers = await session.send(session_pb2.OpFrame(paths=[path], ops=ops))

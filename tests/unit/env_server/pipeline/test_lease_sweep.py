@@ -90,7 +90,9 @@ def test_a_storm_of_expiries_goes_at_a_bounded_rate_while_the_world_answers(leas
     stand.clock.advance(59)
     assert kept(stand, survivor).kept == [survivor]
     stand.clock.advance(1 + LIMITS.lease_tick_ms / 1000)
-    begun, durations, went = stand.clock.monotonic_ns(), [], []
+    begun = stand.clock.monotonic_ns()
+    durations: list[float] = []
+    went: list[int] = []
     while living_members(stand) > 1:
         before = living_members(stand)
         sent = stand.send(put("/other", "k", len(durations)), add("/m2", "n", 1))

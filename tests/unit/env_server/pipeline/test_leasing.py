@@ -21,7 +21,7 @@ from env_server.model.errors import (
     WorldError,
     WrongState,
 )
-from env_server.model.frames import EnvironmentState
+from env_server.model.frames import EntryRead, EnvironmentState
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, Precondition, RegisterEnvironment, Transact, Write
 from env_server.model.operations import Test as ConditionTest
@@ -257,6 +257,22 @@ def test_a_transaction_that_fails_leaves_leases_as_they_were(stand: Stand) -> No
     assert {id_: state.entries for id_, state in living(stand).items()} == {lease: 2, other: 2}
 
 
+def test_a_transaction_that_fails_forgets_nothing_of_what_it_deleted(stand: Stand) -> None:
+    """Holdings drop environments that are gone as they grow; one that may come back is not gone."""
+    lease = granted(stand)
+    stand.done(new_environment("/hall"), join("/hall", "m", lease))
+    rooms = [RegisterEnvironment(Declaration(lease=lease)) for _ in range(100)]
+    writes = (
+        Write("/hall", "", Code.DELETE_ENVIRONMENT, Delete()),
+        *[Write(f"/r{n}", "", Code.REGISTER_ENVIRONMENT, room) for n, room in enumerate(rooms)],
+        Write("/nowhere", "k", Code.SET, 1),
+    )
+    assert isinstance(stand.do(Op("/", "", Code.TRANSACT, Transact(writes=writes))).error, NotFound)
+    assert living(stand)[lease].entries == 1
+    stand.clock.advance(11)
+    assert stand.value("/hall", "m") is NOTHING
+
+
 def test_each_lease_has_its_full_time_again_after_a_restart(stand: Stand) -> None:
     short, long = granted(stand, 2000), granted(stand, 20_000)
     stand.done(join("/town", "a", short), join("/town", "b", long))
@@ -331,10 +347,16 @@ def test_of_two_who_want_a_lock_one_gets_it_and_the_one_who_had_it_is_fenced(sta
 
 def test_a_lock_is_lost_with_its_lease_not_when_it_is_swept(stand: Stand) -> None:
     lease = granted(stand)
-    stand.done(hold("/town", "lock", lease))
-    sent = stand.send(revoke(lease), guarded("lock", ConditionTest.LEASE_OWNER, lease, 1))
+    token = stand.do(hold("/town", "lock", lease)).written.revision
+    sent = stand.send(
+        revoke(lease),
+        guarded("lock", ConditionTest.LEASE_OWNER, lease, 1),
+        guarded("lock", ConditionTest.CREATED_REVISION, token, 2),
+        get("/town", "lock"),
+    )
     stand.clock.settle()
-    assert isinstance(sent.outcome(1), Fenced), "the entry was still there, the lease was not"
+    assert isinstance(sent.outcome(3), EntryRead), "the entry was still there"
+    assert [type(sent.outcome(index)) for index in (1, 2)] == [Fenced, Fenced]
 
 
 def test_an_unleased_entry_has_no_owner(stand: Stand) -> None:

@@ -29,7 +29,11 @@ async def serve_world(limits: Limits | None = None) -> AsyncIterator[Served]:
         return log.read(from_revision, bytes_max)
 
     world = World("main", log, clock, limits, Behaviours([]), read_log)
-    log.start(call=lambda report, number: report(number), on_durable=world.durable, on_fatal=pytest.fail)
+    log.start(
+        call=lambda report, number: report(number),
+        on_durable=world.durable,
+        on_fatal=lambda error: pytest.fail(str(error)),
+    )
     async with serve(world) as served:  # type: ignore[arg-type]
         yield served
         world.leasing.stop()
