@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import ecumene
@@ -122,10 +122,8 @@ async def check_effects(world: World, inbox: Subscription, writer: Writer) -> No
     """Waits until all is acknowledged; then every event has its effects once, those of a key in their order."""
     last = max(revisions[-1] for revisions in writer.revisions.values() if revisions)
     async with asyncio.timeout(60):
-        while any(one.outstanding_events for one in (await inbox.describe()).consumers) or not await is_done(
-            world, writer
-        ):
-            await asyncio.sleep(0.05)
+        await until(lambda: is_done(world, writer))
+        await until(lambda: holds_nothing(inbox))
     for key, revisions in writer.revisions.items():
         if not revisions:
             continue
@@ -134,6 +132,22 @@ async def check_effects(world: World, inbox: Subscription, writer: Writer) -> No
         assert [item.value for item in log.items] == sorted(revisions), key
     assert [one.name for one in await world.subscriptions()] == ["inbox"]
     assert last <= world.revision
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Returns once it holds; the caller bounds the time."""
+    while not await condition():  # noqa: ASYNC110 - a server is asked
+        await asyncio.sleep(0.05)
+
+
+async def has_consumers(inbox: Subscription, count: int) -> bool:
+    """Whether so many are attached."""
+    return len((await inbox.describe()).consumers) == count
+
+
+async def holds_nothing(inbox: Subscription) -> bool:
+    """Whether everything that was delivered is acknowledged."""
+    return not any(one.outstanding_events for one in (await inbox.describe()).consumers)
 
 
 async def is_done(world: World, writer: Writer) -> bool:
@@ -187,7 +201,7 @@ async def test_effects_are_exactly_once_over_kills_of_consumers_and_server(
 async def test_what_a_paused_consumer_holds_goes_to_the_others_and_its_own_late_work_is_fenced(
     tmp_path: Path, seed: int
 ) -> None:
-    """A process that stands still keeps its connection: only the deadline tells. Awake again, it has no effect twice."""
+    """A process that stands still keeps its connection: only the deadline tells. Awake again, it doubles no effect."""
     async with running(tmp_path / "data", partitions=8, ack_timeout_ms=1000) as (_, world, inbox, consumers):
         writer = Writer(world, random.Random(seed))
         writing = asyncio.create_task(writer.run(), name="writer")
@@ -198,13 +212,11 @@ async def test_what_a_paused_consumer_holds_goes_to_the_others_and_its_own_late_
             for _ in range(2):
                 consumers.signal("c0", signal.SIGSTOP)
                 async with asyncio.timeout(20):
-                    while len((await inbox.describe()).consumers) > 1:
-                        await asyncio.sleep(0.05)
+                    await until(lambda: has_consumers(inbox, 1))
                 await consumers.wait_for(100)
                 consumers.signal("c0", signal.SIGCONT)
                 async with asyncio.timeout(20):
-                    while len((await inbox.describe()).consumers) < 2:
-                        await asyncio.sleep(0.05)
+                    await until(lambda: has_consumers(inbox, 2))
                 await consumers.wait_for(100)
             writer.stopped = True
             await writing
