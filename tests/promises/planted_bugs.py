@@ -9,11 +9,16 @@ import pytest
 
 from env_server.events.watches import WatchHub
 from env_server.idempotency.producers import Producers
+from env_server.leases.leases import Kept, Leases
 from env_server.model.operations import Code
 from env_server.model.watching import WatchSpec
 from env_server.pipeline.commits import Commits
 from env_server.pipeline.execution import Execution
+from env_server.pipeline.lease_sweep import LeaseSweep
+from env_server.state_tree.tree import Tree
+from env_server.storage import log_reading
 from env_server.storage.memory import MemoryCommitLog
+from env_server.subscriptions.subscriptions import Subscriptions
 
 
 def forget_producers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +75,6 @@ def forget_a_kept_frame(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tear_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    from env_server.state_tree.tree import Tree
-
     monkeypatch.setattr(Tree, "_roll_back", lambda self, *mark: setattr(self, "journal", None))
 
 
@@ -111,6 +114,52 @@ def report_before_it_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryCommitLog, "_commit", commit)
 
 
+def lose_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases and cursors are kept in memory and nowhere else."""
+    monkeypatch.setattr(Tree, "note_fact", lambda self, kind, key, value: None)
+
+
+def lose_a_fact_in_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest fact of a record is forgotten when that is replayed."""
+    read = log_reading.decode_record
+
+    def forgetful(*arguments: Any) -> Any:
+        changes = read(*arguments)
+        if changes.facts:
+            changes.facts.pop()
+        return changes
+
+    monkeypatch.setattr(log_reading, "decode_record", forgetful)
+
+
+def acknowledge_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that fails leaves its acknowledgement done."""
+    acknowledge = Subscriptions.acknowledge
+
+    def at_once(self: Any, asked: Any) -> Any:
+        ledger = self._ledger
+        journal, ledger._tree.journal = ledger._tree.journal, None
+        try:
+            return acknowledge(self, asked)
+        finally:
+            ledger._tree.journal = journal
+
+    monkeypatch.setattr(Subscriptions, "acknowledge", at_once)
+
+
+def end_leases_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keep-alive that gives no time."""
+    monkeypatch.setattr(
+        Leases,
+        "keep",
+        lambda self, ids: Kept([one for one in ids if self.lives(one)], [one for one in ids if not self.lives(one)]),
+    )
+
+
+def leave_what_lived_under_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeaseSweep, "add", lambda self, lease: None)
+
+
 PLANTS = [
     forget_producers,
     publish_before_commit,
@@ -121,4 +170,9 @@ PLANTS = [
     resume_one_too_late,
     resume_one_too_early,
     report_before_it_is_on_the_disk,
+    lose_facts,
+    lose_a_fact_in_recovery,
+    acknowledge_apart,
+    end_leases_early,
+    leave_what_lived_under_a_lease,
 ]

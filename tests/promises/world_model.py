@@ -18,6 +18,7 @@ REGISTRATIONS = ("register", "ensure environment")
 CHANGES = {"set": "value", "add": "counter", "append": "stream", "merge": "value"}
 EVENTS = {
     "value": EventType.ENTRY_SET,
+    "member": EventType.ENTRY_SET,
     "counter": EventType.ENTRY_INCREMENTED,
     "stream": EventType.ENTRY_APPENDED,
 }
@@ -91,6 +92,7 @@ class Entry:
     value: Any
     version: int
     modified: int
+    lease: int = 0
 
 
 @dataclass
@@ -192,7 +194,8 @@ class Model:
                 return Said(None, self.revision)
             raise RefusedError(Reason.ENTRY_NOT_FOUND)
         del self.entries[ask.path, ask.key]
-        self._tell(EventType.ENTRY_DELETED, ask.path, ask.key, found.version + 1)
+        event = EventType.MEMBER_LEFT if found.kind == "member" else EventType.ENTRY_DELETED
+        self._tell(event, ask.path, ask.key, found.version + 1)
         return Said(None, self.revision + 1, 0)
 
     def _create(self, ask: Ask, found: Entry | None) -> Said:
@@ -206,6 +209,8 @@ class Model:
 
     def _change(self, ask: Ask, found: Entry | None) -> Said:
         kind = CHANGES[ask.verb]
+        if found is not None and found.kind == "member" and kind == "value":
+            kind = "member"
         if found is not None and found.kind != kind:
             raise RefusedError(Reason.ENTRY_KIND_MISMATCH)
         if ask.verb == "merge":
@@ -222,10 +227,12 @@ class Model:
             return self._put(ask, kind, found, value, ask.value)._replace(sequence=sequence)
         return self._put(ask, kind, found, ask.value, ask.value)
 
-    def _put(self, ask: Ask, kind: str, found: Entry | None, value: Any, told: Any) -> Said:
+    def _put(self, ask: Ask, kind: str, found: Entry | None, value: Any, told: Any, lease: int = 0) -> Said:
         version = 1 if found is None else found.version + 1
-        self.entries[ask.path, ask.key] = Entry(kind, value, version, self.revision + 1)
-        self._tell(EVENTS[kind], ask.path, ask.key, version, told)
+        lease = lease if found is None else found.lease
+        self.entries[ask.path, ask.key] = Entry(kind, value, version, self.revision + 1, lease)
+        event = EventType.MEMBER_JOINED if kind == "member" and found is None else EVENTS[kind]
+        self._tell(event, ask.path, ask.key, version, told)
         return Said(None, self.revision + 1, version)
 
     def _tell(self, type_: EventType, path: str, key: str, version: int, value: Any = None) -> None:
