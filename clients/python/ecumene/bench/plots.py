@@ -10,7 +10,8 @@ from ecumene.bench.results import Report, Result
 
 OURS = "#4878a8"
 LINE = "#444444"
-PEERS = ("#c87137", "#8a8a8a", "#b5a642", "#6a9a5b")
+PEERS = ("#c87137", "#8a8a8a", "#b5a642", "#6a9a5b", "#8d6aa8")
+GAP = 0.6
 
 
 def draw_shares(reports: Sequence[Report], path: Path) -> None:
@@ -38,22 +39,20 @@ def draw_peers(reports: Sequence[Report], path: Path) -> None:
         return
     names = list(dict.fromkeys(name for result in beside for name in result.peers))
     colours = dict(zip(names, PEERS * len(names), strict=False))
-    bars = [
-        bar
-        for result in beside
-        for bar in (
-            (f"{result.name}, {result.unit}", result.value, OURS),
-            *((f"{name}", value, colours[name]) for name, value in result.peers.items()),
-        )
-    ]
-    figure, axes = _make_figure(len(bars))
-    places = range(len(bars), 0, -1)
+    bars: list[tuple[str, float, str]] = []
+    places: list[float] = []
+    for group, result in enumerate(beside):
+        ours = (f"{result.name}, {result.unit}", result.value, OURS)
+        for bar in (ours, *((name, value, colours[name]) for name, value in result.peers.items())):
+            places.append(-len(bars) - GAP * group)
+            bars.append(bar)
+    figure, axes = _make_figure(len(bars) + round(GAP * len(beside)))
     axes.barh(places, [value for _, value, _ in bars], color=[colour for *_, colour in bars])
     axes.set_yticks(places, [name for name, *_ in bars])
     for place, (_, value, _) in zip(places, bars, strict=True):
         axes.annotate(f" {value:,.4g}" if value < 1000 else f" {value:,.0f}", (value, place), va="center", fontsize=8)
     axes.set_xscale("log")
-    axes.margins(x=0.12)
+    axes.margins(x=0.12, y=0.02)
     axes.set_xlabel("for latencies, less is better")
     _save(figure, path)
 
