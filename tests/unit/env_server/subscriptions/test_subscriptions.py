@@ -11,7 +11,9 @@ import pytest
 
 from env_server.model.errors import (
     AlreadyExists,
+    DeniedView,
     Exhausted,
+    Fenced,
     InvalidRequest,
     NotFound,
     PreconditionFailed,
@@ -24,7 +26,7 @@ from env_server.model.operations import Precondition
 from env_server.model.operations import Test as Kind
 from env_server.model.watching import Filter
 from env_server.subscriptions.subscription import Subscription
-from tests.engine import Op, Stand, add, put
+from tests.engine import Op, Stand, add, new_environment, put
 from tests.subscribing import Taker, ack, ack_with, look, seek, subscribe, unsubscribe
 
 
@@ -281,3 +283,40 @@ def test_ten_thousand_that_are_idle_cost_a_commit_no_work_each(monkeypatch: pyte
     stand.reopen()
     assert len(stand.world.subscriptions) == 10_000
     assert time.monotonic() - begun < 20
+
+
+async def test_one_that_was_made_by_a_group_delivers_what_the_group_may_see() -> None:
+    stand = Stand()
+    stand.done(new_environment("/a"), new_environment("/b"), subscribe(group="/a"))
+    stand.done(put("/a", "mine", 1), put("/b", "theirs", 1), put("/", "above", 1))
+    stand.reopen()
+    taker = Taker(stand)
+    await taker.take()
+    assert taker.keys == ["mine", "above"]
+    denied = Taker(stand, subscription="s", name="c")
+    stand.done(unsubscribe(), subscribe(group="/a", path_prefix="/b"))
+    with pytest.raises(WorldError):
+        await denied.take()
+    denied = Taker(stand)
+    with pytest.raises(DeniedView):
+        await denied.take()
+
+
+async def test_acknowledgements_among_the_writes_of_a_frame_take_no_revision() -> None:
+    stand = Stand()
+    stand.done(subscribe(key_glob="k*"))
+    stand.done(put("/", "k1", 0), put("/", "k2", 0))
+    taker = Taker(stand)
+    await taker.take()
+    sent = stand.do(
+        add("/", "n", 1),
+        ack(taker.term, 3),
+        add("/", "n", 1),
+        ack(taker.term + 5, 4),
+        ack(taker.term, 4),
+        add("/", "n", 1),
+    )
+    outcomes = [sent.outcome(index) for index in range(6)]
+    assert [one.revision for one in outcomes if isinstance(one, Written) and one.changed] == [5, 6, 7]
+    assert isinstance(outcomes[3], Fenced)
+    assert (look(stand).cursor, stand.value("/", "n")) == (4, 3)
