@@ -150,7 +150,7 @@ class SessionStream:
             await asyncio.sleep(interval_s)
             if len(self._outbox):
                 continue  # the client has something to read, or does not read: more would only pile up
-            self._watches.mark()
+            await self._watches.mark()
             if not len(self._outbox) and self._written == self._written_at_heartbeat:
                 self._put_pong(0)
             self._written_at_heartbeat = self._written

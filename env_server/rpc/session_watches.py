@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from env_api.v1 import session_pb2
 
@@ -12,6 +13,11 @@ from env_server.rpc.decode_watches import check_history, decode_watch
 from env_server.rpc.encode_events import encode_delivery, encode_mark
 from env_server.rpc.errors import encode_error
 from env_server.rpc.outbox import Outbox
+
+_MARKS_MAX: Final = 64
+"""Progress marks put at a time."""
+_MARKS_PAUSE_S: Final = 0.005
+_MARKS_PAUSE_S_MAX: Final = 1.0
 
 ReportDefect = Callable[[BaseException], InternalError]
 
@@ -69,10 +75,20 @@ class SessionWatches:
             feed.stop()
             self._outbox.put(encode_watch_ended(watch_id, None))
 
-    def mark(self) -> None:
-        """Puts a progress mark of every idle watch that has one to give."""
-        for feed in list(self._feeds.values()):
-            feed.mark()
+    async def mark(self) -> None:
+        """Puts a progress mark of every idle watch that has one to give.
+
+        A few at a time, each when the ones before are written: no answer waits behind ten thousand marks.
+        """
+        feeds = list(self._feeds.values())
+        for start in range(0, len(feeds), _MARKS_MAX):
+            for feed in feeds[start : start + _MARKS_MAX]:
+                if self._feeds.get(feed.watch_id) is feed:  # it may have ended meanwhile
+                    feed.mark()
+            pause_s = _MARKS_PAUSE_S
+            while len(self._outbox):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _MARKS_PAUSE_S_MAX)  # the client may read nothing for long
 
     async def close(self) -> None:
         """Ends all watches without a word; returns when their tasks have ended."""

@@ -6,9 +6,11 @@ from typing import Any
 from env_api.v1 import errors_pb2
 from env_api.v1 import session_pb2 as pb
 
-from env_server.model.errors import NotFound, OutOfRange, Reason
+from env_server.model.errors import InternalError, NotFound, OutOfRange, Reason
 from env_server.model.limits import Limits
 from env_server.model.watching import Delivery
+from env_server.rpc.outbox import Outbox
+from env_server.rpc.session_watches import SessionWatches
 from tests.unit.env_server.rpc.fakes import FakeWatch, FakeWorld, Served, make_changes, serve, wait_until
 from tests.unit.env_server.rpc.test_session import Client, connect
 
@@ -172,3 +174,29 @@ async def test_a_mark_does_not_overtake_rows_that_wait_for_credit() -> None:
                 through.append(message.events.through_revision)
         assert through.count(40) == 1
         client.call.cancel()
+
+
+async def test_marks_of_many_watches_come_a_few_at_a_time_and_each_watch_has_its_own() -> None:
+    world: Any = FakeWorld()
+    outbox = Outbox()
+    watches = SessionWatches(world, "c", (), outbox, lambda defect: InternalError("0"))
+    for watch_id in range(1, 1001):
+        watches.start(pb.WatchStart(watch_id=watch_id))
+    await asyncio.sleep(0)  # their tasks run
+    for watch in world.watches.opened:
+        watch.marked = 7
+    marking = asyncio.create_task(watches.mark(), name="marking")
+    marked: list[int] = []
+    while len(marked) < 999:
+        await wait_until(lambda: len(outbox) or marking.done())
+        assert len(outbox) <= 64, "an answer would wait behind all of them"
+        for _ in range(len(outbox)):
+            item = await outbox.take()
+            assert isinstance(item, bytes)
+            marked.append(pb.SessionResponse.FromString(item).events.watch_id)
+        if 1000 not in marked and len(marked) == 64:
+            watches.cancel(1000)
+            await outbox.take()  # that it has ended
+    await marking
+    assert marked == list(range(1, 1000))
+    await watches.close()
