@@ -51,6 +51,11 @@ class ServerProcess:
         """Of the living process."""
         return self._living().pid
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs; it may have ended by itself."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
         """Starts it and returns when it is ready.
 

@@ -6,7 +6,11 @@ P7, P8, P9 and P10 over a real network and a real disk. A round with too little 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import random
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +18,17 @@ import ecumene
 import pytest
 from ecumene.client import ClientSettings, EntryNotFoundError, EventBatch
 
+from env_server.diagnostics.failpoints import WRITER_PLACES
 from tests.services import NotReadyError, ServerProcess
 
 CLIENTS = 4
 OPS_BEFORE_A_KILL = 150
 KILLS = 5
 KILLS_LONG = 50
+KILLS_AT_PLACES = 10
+KILLS_AT_PLACES_LONG = 200
+COMMITS_BEFORE_A_KILL = 40
+"""At a named place at least so many commits after the start; a life with less load is no test."""
 SETTINGS = ClientSettings(backoff_first_ms=10, backoff_ms_max=200, reconnect_timeout_s=60)
 
 
@@ -75,7 +84,26 @@ class Watched:
         self.through = max(self.through, batch.through_revision)
 
 
-async def run_rounds(server: ServerProcess, kills: int, chance: random.Random) -> None:
+Restart = Callable[[], object]
+"""Starts the server, perhaps so that it ends by itself later."""
+
+
+def restart_with_failpoints(server: ServerProcess, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> Restart:
+    """Every second life ends by itself, at a named place in the middle of a commit; all places have their turn."""
+    places = itertools.cycle(chance.sample(sorted(WRITER_PLACES), len(WRITER_PLACES)))
+    lives = itertools.count()
+
+    def start() -> None:
+        count = COMMITS_BEFORE_A_KILL + chance.randrange(100)
+        at_a_place = next(lives) % 5 != 0
+        monkeypatch.setenv("FAILPOINT", f"{next(places)}:kill:{count}" if at_a_place else "")
+        server.start()
+
+    return start
+
+
+async def run_rounds(server: ServerProcess, kills: int, chance: random.Random, restart: Restart | None = None) -> None:
+    restart = restart or server.start
     async with asyncio.timeout(kills * 30 + 60):
         worlds = [await ecumene.connect(server.address, settings=SETTINGS) for _ in range(CLIENTS + 1)]
         observer = worlds.pop()
@@ -86,7 +114,7 @@ async def run_rounds(server: ServerProcess, kills: int, chance: random.Random) -
         tasks = [asyncio.create_task(load.run(), name=f"load {load.name}") for load in loads]
         try:
             for _ in range(kills):
-                await one_round(server, loads, tasks, chance)
+                await one_round(server, loads, tasks, chance, restart)
             for load in loads:
                 load.wants_more = False
             await asyncio.gather(*tasks)
@@ -101,32 +129,44 @@ async def run_rounds(server: ServerProcess, kills: int, chance: random.Random) -
 
 
 async def one_round(
-    server: ServerProcess, loads: list[Load], tasks: list[asyncio.Task[None]], chance: random.Random
+    server: ServerProcess,
+    loads: list[Load],
+    tasks: list[asyncio.Task[None]],
+    chance: random.Random,
+    restart: Restart,
 ) -> None:
     """Load, a kill at a random moment, a restart; then what a newcomer sees before anything else."""
     before = sum(load.acknowledged for load in loads)
-    while 5 * (sum(load.acknowledged for load in loads) - before) < OPS_BEFORE_A_KILL:
+    while 5 * (sum(load.acknowledged for load in loads) - before) < OPS_BEFORE_A_KILL and server.is_alive:
         for load in loads:
             load.progress.clear()
         waits = [asyncio.create_task(load.progress.wait(), name="progress") for load in loads]
         done, _ = await asyncio.wait([*waits, *tasks], timeout=30, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
-        assert done, "a round with too little load shows nothing"
+        assert done or not server.is_alive, "a round with too little load shows nothing"
         for task in tasks:
             if task.done():
                 task.result()
     await asyncio.sleep(chance.uniform(0, 0.1))  # the moment of the fault
     history = loads[0].world.history
-    server.kill()
+    await end_life(server)
     acknowledged = [(load.name, load.acknowledged) for load in loads]
     revision = max(load.revision for load in loads)
-    await asyncio.to_thread(server.start)
+    await asyncio.to_thread(restart)
     async with ecumene.connect(server.address, settings=SETTINGS) as newcomer:
         assert newcomer.history == history
         assert newcomer.revision >= revision, "revisions go on"
         for name, count in acknowledged:
             await check_survivors(newcomer, name, count)
+
+
+async def end_life(server: ServerProcess) -> None:
+    """A kill, unless the server is to end, or has ended, at a place of its own."""
+    if not os.environ.get("FAILPOINT"):
+        server.kill()
+        return
+    assert await asyncio.to_thread(server.wait) == -signal.SIGKILL
 
 
 async def check_survivors(world: ecumene.client.World, name: str, count: int) -> None:
@@ -194,6 +234,29 @@ async def test_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path, 
 async def test_fifty_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path, seed: int) -> None:
     with ServerProcess(tmp_path / "data") as server:
         await run_rounds(server, KILLS_LONG, random.Random(seed))
+
+
+async def kill_at_places(directory: Path, kills: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    server = ServerProcess(directory)
+    restart = restart_with_failpoints(server, chance, monkeypatch)
+    with server:
+        await run_rounds(server, kills, chance, restart)
+
+
+@pytest.mark.timeout(240)
+async def test_kills_in_the_middle_of_commits_lose_nothing_and_double_nothing(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kill_at_places(tmp_path / "data", KILLS_AT_PLACES, seed, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+async def test_two_hundred_kills_in_the_middle_of_commits_lose_nothing_and_double_nothing(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kill_at_places(tmp_path / "data", KILLS_AT_PLACES_LONG, seed, monkeypatch)
 
 
 async def test_a_restart_in_order_fails_no_call_in_the_view_of_the_sdk(tmp_path: Path) -> None:
