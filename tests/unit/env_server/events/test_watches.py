@@ -318,3 +318,20 @@ async def test_ten_thousand_watches_that_cannot_match_are_not_touched() -> None:
     world.publish(Row(path="/town", key="a", actor="ann"))
     assert world.hub.statistics().offers == 1
     assert await step(matching) is not None
+
+
+async def test_a_replay_without_a_match_says_at_once_that_it_has_caught_up() -> None:
+    world = World()
+    for _ in range(20):
+        world.publish()
+    world.publish(Row(key="wanted"))
+    for _ in range(20):
+        world.publish()
+    never, once, live = world.open(1, key_glob="never"), world.open(1, key_glob="wanted"), world.open(key_glob="never")
+    assert [delivery.through_revision for delivery in await drain(never)] == [41]
+    deliveries = await drain(once)
+    assert [len(list_events(delivery)) for delivery in deliveries] == [1, 0]
+    assert deliveries[-1].through_revision == 41
+    assert await drain(live) == [], "one from now on has nothing to catch up with"
+    world.publish()
+    assert await drain(never) == [], "later marks are for heartbeats"
