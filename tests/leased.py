@@ -68,10 +68,7 @@ def kept(stand: Stand, *leases: int) -> Kept:
 
 def living(stand: Stand) -> dict[int, LeaseState]:
     """The living leases."""
-    answers: list[list[LeaseState]] = []
-    stand.world.leasing.list_living(answers.append)
-    stand.clock.settle()
-    return {state.id: state for state in answers[0]}
+    return {state.id: state for state in stand.world.leasing.list_living()}
 
 
 def ends(stand: Stand) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ still be kept alive. So a keep-alive that is answered as kept is never followed 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
@@ -195,15 +195,15 @@ class Leases:
         """Whether the time of some lease may have passed."""
         return bool(self._deadlines) and self._deadlines[0][0] <= self._time.now_ns()
 
-    def states(self, count: Callable[[int], int]) -> list[LeaseState]:
-        """All living leases by id; `count` knows what lives under each."""
-        now_ns = self._time.now_ns()
-        return [
-            LeaseState(
-                lease.id, lease.ttl_ms, lease.holder, max(lease.deadline_ns - now_ns, 0) // 1_000_000, count(lease.id)
-            )
-            for _, lease in sorted(self._living.items())
-        ]
+    def states(self, count: Callable[[int], int]) -> Iterator[LeaseState]:
+        """Leases that live now, by id, but for those that have ended when it is their turn; `count` knows what lives
+        under each.
+        """
+        for id_ in sorted(self._living):
+            lease = self._living.get(id_)
+            if lease is not None:
+                remaining_ms = max(lease.deadline_ns - self._time.now_ns(), 0) // 1_000_000
+                yield LeaseState(id_, lease.ttl_ms, lease.holder, remaining_ms, count(id_))
 
     def stop(self) -> None:
         """No lease is found due by itself any more."""

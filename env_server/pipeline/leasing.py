@@ -1,6 +1,6 @@
 """Leases as part of a world: their ops among its effects, what is told of them, and what lives under them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from env_server.leases.leases import Kept, Leases, LeaseState
 from env_server.model.changes import EventType, FactKind
@@ -51,10 +51,9 @@ class Leasing:
         kept = self._leases.keep(ids)
         self._commits.when_seen(lambda: answer(kept))
 
-    def list_living(self, answer: Callable[[list[LeaseState]], None]) -> None:
-        """The living leases by id; `answer` is called as for `keep`."""
-        states = self._leases.states(self._tree.holdings.count)
-        self._commits.when_seen(lambda: answer(states))
+    def list_living(self) -> Iterator[LeaseState]:
+        """The living leases by id, each as it is when it is its turn."""
+        return self._leases.states(self._tree.holdings.count)
 
     def stop(self) -> None:
         """No lease ends by itself any more, and nothing goes with those that have ended."""

@@ -1,7 +1,7 @@
 """LeaseService: leases granted and revoked as ops, kept alive and listed as calls."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from env_api.v1 import environment_service_pb2, lease_service_pb2
 from google.protobuf.message import Message
@@ -15,6 +15,9 @@ from env_server.pipeline import World
 from env_server.rpc.edge import Context, Handler, abort, parse
 from env_server.rpc.unary import decode_caller, execute, read_outcome
 from env_server.worlds import Worlds
+
+_SLICE_LEASES: Final = 2000
+"""Encoded in one go."""
 
 
 class LeaseService:
@@ -61,10 +64,15 @@ class LeaseService:
     async def _list(self, request: bytes, _context: Context) -> bytes:
         message = parse(lease_service_pb2.ListLeasesRequest, request)
         world = self._worlds.get(message.world)
-        answer: asyncio.Future[list[LeaseState]] = asyncio.get_running_loop().create_future()
-        world.leasing.list_living(lambda states: _resolve(answer, states))
-        leases = [_encode_lease(state) for state in await answer]
-        response = lease_service_pb2.ListLeasesResponse(header=_encode_header(world), leases=leases)
+        response = lease_service_pb2.ListLeasesResponse()
+        for index, state in enumerate(world.leasing.list_living(), 1):
+            _encode_lease(state, response.leases.add())
+            if index % _SLICE_LEASES == 0:  # there may be a hundred thousand
+                await asyncio.sleep(0)
+        seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        response.header.CopyFrom(_encode_header(world, world.revision))
+        world.when_seen(lambda: _resolve(seen, None))
+        await seen
         encoded = response.SerializeToString()
         if len(encoded) > world.limits.message_bytes_max:
             raise LimitExceeded("message_bytes_max", world.limits.message_bytes_max, len(encoded))
@@ -95,14 +103,12 @@ def _resolve(answer: asyncio.Future[Any], found: Any) -> None:
         answer.set_result(found)
 
 
-def _encode_lease(state: LeaseState) -> lease_service_pb2.Lease:
-    return lease_service_pb2.Lease(
-        lease_id=state.id,
-        ttl_ms=state.ttl_ms,
-        holder=state.holder,
-        remaining_ms=state.remaining_ms,
-        entry_count=state.entries,
-    )
+def _encode_lease(state: LeaseState, message: lease_service_pb2.Lease) -> None:
+    message.lease_id = state.id
+    message.ttl_ms = state.ttl_ms
+    message.holder = state.holder
+    message.remaining_ms = state.remaining_ms
+    message.entry_count = state.entries
 
 
 def _encode_header(world: World, revision: int = 0) -> environment_service_pb2.Header:

@@ -136,7 +136,8 @@ def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
         tree.holdings.leases.check(lease)
     if old is not None:
         if not asked.if_absent or (lease and old.lease != lease):
-            raise AlreadyExists(Reason.ENTRY_EXISTS, path=node.path, key=key, lease=str(old.lease))
+            holder = {"lease": str(old.lease)} if old.lease else {}
+            raise AlreadyExists(Reason.ENTRY_EXISTS, path=node.path, key=key, **holder)
         if old.kind != asked.kind:
             raise _mismatch(node, key, old, asked.kind)
         return Written(tree.revision, old.version, changed=False)

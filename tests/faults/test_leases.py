@@ -17,11 +17,11 @@ import grpc
 import pytest
 from ecumene.client import ClientSettings, EntryNotFoundError, EventType, LeaseExpiredError
 from env_api.v1 import lease_service_pb2 as pb
-from env_api.v1 import session_pb2
+from env_api.v1 import session_pb2, values_pb2
 from env_api.v1.operations_pb2 import Register
 from env_api.v1.values_pb2 import ENTRY_KIND_MEMBER as MEMBER
 
-from tests.raw_client import RawSession, decode_call_error
+from tests.raw_client import Failure, RawSession, call, decode_call_error
 from tests.services import ServerProcess
 
 TTL_MS = 2000
@@ -248,6 +248,46 @@ async def test_kills_in_the_middle_of_an_expiry_leave_exact_totals(tmp_path: Pat
             assert await members_of(world, "/m") == others + 2
             listed = {one.lease_id: one.entry_count for one in (await ask(channel, "ListLeases")).leases}
             assert listed == {mine: others}
+
+
+async def test_everything_under_a_lease_survives_restarts_of_both_kinds_and_goes_with_it(tmp_path: Path) -> None:
+    """From the log after a kill, from the state tables after a stop."""
+    with ServerProcess(tmp_path / "data") as server:
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            (lease,) = await grant_all(channel, 1, 60_000)
+            kinds = values_pb2.EntryKind.values()[1:]
+            for kind in kinds:
+                register = Register(entry_kind=kind, lease_id=lease)
+                assert (await call(channel, "register", path="/", key=f"k{kind}", register=register)).written.changed
+            await call(channel, "register", path="/room", register=Register(lease_id=lease))
+            await call(channel, "update", path="/", key="k2", update={"add_int": 5})
+            await call(channel, "update", path="/", key="k3", update={"append": {"int_value": 5}})
+            await call(channel, "update", path="/", key="k4", update={"set": {"int_value": 5}})
+
+            async def seen() -> list[Any]:
+                keys = [("/", f"k{kind}") for kind in kinds] + [("/room", "")]
+                found = [await call(channel, "query", path=path, key=key, query={"get": {}}) for path, key in keys]
+                return [one if isinstance(one, Failure) else one.result for one in found]
+
+            before = await seen()
+            assert [one.entry.kind for one in before[:4]] == list(kinds)
+            assert {one.entry.lease_id for one in before[:4]} == {lease}
+            assert before[4].environment.lease_id == lease
+            for end in (server.kill, server.stop, server.kill):
+                await asyncio.to_thread(end)
+                await asyncio.to_thread(server.start)
+                assert await seen() == before
+                (listed,) = (await ask(channel, "ListLeases")).leases
+                assert (listed.lease_id, listed.entry_count) == (lease, 5)
+            await ask(channel, "RevokeLease", lease_id=lease)
+            server.kill()
+            await asyncio.to_thread(server.start)
+
+            async def all_gone() -> bool:
+                return all(isinstance(one, Failure) for one in await seen())
+
+            await until(all_gone, 10)
+            assert [one.reason for one in await seen()] == ["ENTRY_NOT_FOUND"] * 4 + ["ENVIRONMENT_NOT_FOUND"]
 
 
 async def test_a_worker_that_is_gone_takes_its_members_along_and_one_that_restarts_must_ask_anew(

@@ -184,7 +184,7 @@ def test_leases_are_listed_by_id() -> None:
     room.grant(9, 3000)
     room.grant(4, 2000)
     room.clock.advance(1)
-    assert room.leases.states(lambda id_: id_ * 10) == [
+    assert list(room.leases.states(lambda id_: id_ * 10)) == [
         LeaseState(4, 2000, "w", 1000, 40),
         LeaseState(9, 3000, "w", 2000, 90),
     ]
