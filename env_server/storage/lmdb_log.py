@@ -12,7 +12,7 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Head, Loaded, StateChunk
 from env_server.storage import layout, rows
 from env_server.storage.copies import copy_environment
-from env_server.storage.errors import StorageClosed
+from env_server.storage.errors import DataLoss, StorageClosed
 from env_server.storage.groups import seal_group
 from env_server.storage.lmdb_commit import Committer
 from env_server.storage.lmdb_tables import Tables, open_tables, read_head, told_where
@@ -50,7 +50,8 @@ class LmdbCommitLog:
         """
         tables = open_tables(directory, limits, new_history)
         try:
-            return cls(tables, read_head(tables), limits)
+            with told_where(directory):
+                return cls(tables, read_head(tables), limits)
         except BaseException:
             tables.close()
             raise
@@ -66,7 +67,9 @@ class LmdbCommitLog:
             dropped = frozenset(layout.NUMBER.unpack(key)[0] for key, _ in cursor)
         return Loaded(
             head=self._head,
-            environments=self._open_stream(self._read_table(rows.decode_environments, layout.ENVIRONMENTS)),
+            environments=self._open_stream(
+                self._read_table(lambda found: _none_of(dropped, rows.decode_environments(found)), layout.ENVIRONMENTS)
+            ),
             entries=_without(dropped, self._open_stream(self._read_table(rows.decode_entries, layout.ENTRIES))),
             items=_without(dropped, self._open_stream(self._read_table(rows.decode_items, layout.ITEMS))),
             producers=self._open_stream(self._read_table(rows.decode_producers, layout.PRODUCERS)),
@@ -211,6 +214,14 @@ class LmdbCommitLog:
             if not found:
                 found = cursor.first()
             yield from replay(cursor.iternext() if found else (), self._head)
+
+
+def _none_of(dropped: frozenset[int], rows_found: Iterator[Any]) -> Iterator[Any]:
+    """An environment that lives is not among those of which the rest is to be thrown away: numbers are used once."""
+    for row in rows_found:
+        if row[0] in dropped:
+            raise DataLoss("", f"environment {row[0]} lives and is marked as deleted")
+        yield row
 
 
 def _without(dropped: frozenset[int], rows_found: Iterator[Any]) -> Iterator[Any]:
