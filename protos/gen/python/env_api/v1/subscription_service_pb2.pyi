@@ -134,7 +134,9 @@ class CreateSubscriptionRequest(google.protobuf.message.Message):
     world: builtins.str
     name: builtins.str
     from_revision: builtins.int
-    """First revision wanted; 0 = the next one."""
+    """First revision wanted; 0 = the next one. Below what is retained: OUT_OF_RANGE / REVISION_COMPACTED; further behind
+    than max_lag: INVALID_ARGUMENT.
+    """
     partitions: builtins.int
     """0 = 1."""
     ack_timeout_ms: builtins.int
@@ -274,7 +276,9 @@ class SeekSubscriptionRequest(google.protobuf.message.Message):
     world: builtins.str
     name: builtins.str
     from_revision: builtins.int
-    """First revision wanted; 0 = the next one. Below what is retained: OUT_OF_RANGE / REVISION_COMPACTED."""
+    """First revision wanted; 0 = the next one. Below what is retained: OUT_OF_RANGE / REVISION_COMPACTED; further behind
+    than max_lag: INVALID_ARGUMENT.
+    """
     @property
     def caller(self) -> env_api.v1.environment_service_pb2.Caller: ...
     def __init__(

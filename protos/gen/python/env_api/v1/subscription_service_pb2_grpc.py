@@ -86,7 +86,8 @@ class SubscriptionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetSubscription(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """A subscription as it stands, with its consumers.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

@@ -210,6 +210,7 @@ class SubscriptionServiceStub(typing.Generic[_SubscriptionServiceCreateSubscript
     """Creates a subscription. Effect: one revision, event SUBSCRIPTION_CHANGED. ALREADY_EXISTS unless if_absent."""
 
     GetSubscription: _SubscriptionServiceGetSubscriptionType
+    """A subscription as it stands, with its consumers."""
 
     ListSubscriptions: _SubscriptionServiceListSubscriptionsType
     """Lists the subscriptions by name."""
@@ -281,7 +282,8 @@ class SubscriptionServiceServicer(metaclass=abc.ABCMeta):
         self,
         request: env_api.v1.subscription_service_pb2.GetSubscriptionRequest,
         context: _ServicerContext,
-    ) -> typing.Union[env_api.v1.subscription_service_pb2.GetSubscriptionResponse, collections.abc.Awaitable[env_api.v1.subscription_service_pb2.GetSubscriptionResponse]]: ...
+    ) -> typing.Union[env_api.v1.subscription_service_pb2.GetSubscriptionResponse, collections.abc.Awaitable[env_api.v1.subscription_service_pb2.GetSubscriptionResponse]]:
+        """A subscription as it stands, with its consumers."""
 
     @abc.abstractmethod
     def ListSubscriptions(
