@@ -1,0 +1,153 @@
+"""A link that is cut without a word: the client goes on when it is back, and the server reaps what it left behind.
+
+Needs a network namespace of its own, with a pair of interfaces into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import ecumene
+import psutil
+import pytest
+
+from tests.services import ROOT, ServerProcess
+
+CUT_S = 4.0
+SESSIONS = 40
+REAPED_S = 75.0
+"""Keep-alives every 30 s, 10 s to answer, and their schedule."""
+
+
+@dataclass(frozen=True)
+class FarNetwork:
+    """A namespace with one address, and ours on the other end of the link."""
+
+    namespace: str
+    link: str
+    server_host: str
+    client_host: str
+
+    def cut(self) -> None:
+        """Nothing passes, and nobody is told: the far end is down."""
+        run_ip("-n", self.namespace, "link", "set", f"{self.link}b", "down")
+
+    def mend(self) -> None:
+        """The link is back."""
+        run_ip("-n", self.namespace, "link", "set", f"{self.link}b", "up")
+
+    def start(self, server: ServerProcess, *arguments: str) -> subprocess.Popen[str]:
+        """A client over there."""
+        command = [
+            *("ip", "netns", "exec", self.namespace, sys.executable, "-m", "tests.faults.far_client"),
+            *(f"{self.server_host}:{server.port}", *arguments),
+        ]
+        return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def run_ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def far_network(missing_toolchain: Callable[[str], NoReturn]) -> Iterator[FarNetwork]:
+    """Made for this test; a visible skip where that is not allowed."""
+    number = os.getpid() % 250
+    network = FarNetwork(f"ecumene{os.getpid()}", f"ec{os.getpid()}", f"10.231.{number}.1", f"10.231.{number}.2")
+    try:
+        run_ip("netns", "add", network.namespace)
+    except (OSError, subprocess.CalledProcessError):
+        missing_toolchain("a network namespace, to cut a link without a word")
+    try:
+        near, far = f"{network.link}a", f"{network.link}b"
+        run_ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", network.namespace)
+        run_ip("addr", "add", f"{network.server_host}/30", "dev", near)
+        run_ip("link", "set", near, "up")
+        run_ip("-n", network.namespace, "addr", "add", f"{network.client_host}/30", "dev", far)
+        network.mend()
+        yield network
+    finally:
+        run_ip("netns", "del", network.namespace)
+
+
+def serve(network: FarNetwork, directory: Path) -> ServerProcess:
+    return ServerProcess(directory, "--host", network.server_host, "--insecure")
+
+
+def end(client: subprocess.Popen[str]) -> None:
+    client.kill()
+    client.wait()
+    for stream in (client.stdin, client.stdout):
+        if stream is not None:
+            stream.close()
+
+
+def read_line(client: subprocess.Popen[str]) -> str:
+    assert client.stdout is not None
+    line = client.stdout.readline()
+    assert line, "the client has ended"
+    return line.strip()
+
+
+async def test_a_client_goes_on_when_its_link_is_back(far_network: FarNetwork, tmp_path: Path) -> None:
+    with serve(far_network, tmp_path / "data") as server:
+        client = far_network.start(server, "count")
+        try:
+            for wanted in range(1, 101):
+                assert await asyncio.to_thread(read_line, client) == str(wanted)
+            for _ in range(2):
+                far_network.cut()
+                await asyncio.sleep(CUT_S)  # the length of the fault
+                far_network.mend()
+                before = wanted
+                while wanted < before + 100:
+                    wanted += 1
+                    assert await asyncio.to_thread(read_line, client) == str(wanted), "in order, once each"
+            assert client.stdin is not None
+            client.stdin.write("enough\n")
+            client.stdin.flush()
+            while not (line := await asyncio.to_thread(read_line, client)).startswith("total"):
+                wanted += 1
+                assert line == str(wanted)
+            assert line == f"total {wanted}"
+        finally:
+            end(client)
+        async with ecumene.connect(f"{far_network.server_host}:{server.port}") as world:
+            entry = await world.environment("/").get("n")
+            assert (entry.value, entry.version) == (wanted, wanted)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+async def test_what_a_cut_link_left_behind_is_reaped(far_network: FarNetwork, tmp_path: Path) -> None:
+    """Half-open connections do not fill the server: connections and their sessions go, and others are served."""
+    with serve(far_network, tmp_path / "data") as server:
+        address = f"{far_network.server_host}:{server.port}"
+        client = far_network.start(server, "hold", str(SESSIONS))
+        try:
+            assert await asyncio.to_thread(read_line, client) == "ready"
+            process = psutil.Process(server.pid)
+            held = connections_from(process, far_network.client_host)
+            assert len(held) == SESSIONS
+            far_network.cut()
+            async with ecumene.connect(address) as world:
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                while connections_from(process, far_network.client_host):
+                    assert loop.time() - began < REAPED_S, "half-open connections are kept"
+                    await world.environment("/").increment("alive", 1)
+                    await asyncio.sleep(0.5)
+        finally:
+            end(client)
+        assert server.stop() == 0, "nothing of them holds up the end"
+
+
+def connections_from(process: psutil.Process, host: str) -> list[Any]:
+    return [one for one in process.net_connections("tcp") if one.raddr and host in one.raddr.ip]
