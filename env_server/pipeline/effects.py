@@ -9,7 +9,7 @@ from typing import Any
 from env_server.model.changes import EventType
 from env_server.model.frames import Written
 from env_server.model.operations import Code
-from env_server.state_tree import entry_writes, environment_writes
+from env_server.state_tree import deletion, entry_writes, environment_writes
 from env_server.state_tree.tree import Tree
 
 Effect = Callable[[Any], Written]
@@ -43,7 +43,7 @@ class Effects:
                 self._check_kind(argument.declaration.kind)
                 return environment_writes.register(tree, path, argument)
             case Code.DELETE_ENVIRONMENT:
-                return environment_writes.delete(tree, path, argument)
+                return deletion.delete(tree, path, argument)
             case Code.REFUSED:
                 raise argument
             case _ if code in self._served:

@@ -174,11 +174,14 @@ class Execution:
         if code == Code.INVOKE:
             self._invoking.admit(run, index, path, argument)
             return
-        if code == Code.TRANSACT:
+        keys: list[Key] = []
+        if not self._queues.environments:
+            pass  # nothing is held at all
+        elif code == Code.TRANSACT:
             keys = keys_of_writes(self._tree, (*argument.writes, *argument.otherwise))
         else:
             keys = keys_of(self._tree, path, key, code)
-        if self._queues.blocked(keys):
+        if keys and self._queues.blocked(keys):
             if code == Code.DELETE_ENVIRONMENT and argument.recursive:
                 raise _keys_held(path, self._limits)
             self._wait(run, index, keys, lambda: self._write(run, index, path, key, code, argument))

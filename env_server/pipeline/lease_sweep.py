@@ -15,7 +15,7 @@ from env_server.model.operations import Code, Delete
 from env_server.model.ports import Clock, Handle
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.write_sets import keys_of
-from env_server.state_tree import entry_writes, environment_writes
+from env_server.state_tree import deletion, entry_writes
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 
@@ -115,7 +115,7 @@ class LeaseSweep:
             self._waiting.discard(node.number)
             if self._tree.nodes.by_number.get(node.number) is not node:
                 return False
-            environment_writes.delete(self._tree, node.path, Delete(recursive=True))
+            deletion.delete(self._tree, node.path, Delete(recursive=True))
             return True
 
         self._waiting.add(node.number)

@@ -21,6 +21,7 @@ from env_server.model.ports import Clock, CommitLog, Origin
 from env_server.pipeline.admission import Admission
 from env_server.pipeline.audiences import ReadLogThen, read_at_once
 from env_server.pipeline.calls import Calls
+from env_server.pipeline.clearing import Clearing
 from env_server.pipeline.commits import Commits, Deliver
 from env_server.pipeline.compaction import Compaction
 from env_server.pipeline.effects import Effects
@@ -102,6 +103,7 @@ class World:
         execution = Execution(tree, effects, reader, producers, requests, queues, invoking, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
+        self._clearing = Clearing(tree.remains, clock)
         self._gate_timers = GateTimers(tree, clock, self._own)
         holds = LogHolds(log)
         facts = recovered.facts[FactKind.SUBSCRIPTION]
@@ -217,7 +219,8 @@ class World:
         self._commits.touch()
 
     def _after_pass(self) -> None:
-        """Ops have had their effect: sets the timers that they ask for."""
+        """Ops have had their effect: sets the timers that they ask for, clears up what they left."""
+        self._clearing.look()
         self._gate_timers.arm()
 
     def _publish(self, changes: Changes) -> None:

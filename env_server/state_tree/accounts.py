@@ -76,6 +76,10 @@ class Account:
     def replace_part(self, was: Any, now: Any) -> None:
         """Takes one part out and puts another one in; None = nothing."""
 
+    def containers(self) -> list[Any]:
+        """See Tally.containers."""
+        return []
+
     def value(self, aggregate: Aggregate) -> AggregateValue:
         """The aggregate's value now."""
         return AggregateValue(aggregate.name, aggregate.function, self.entries, self.numbers, self.entries)
@@ -150,6 +154,9 @@ class ExtremeAccount(Account):
             self._extremes.remove(was[0])
         if now is not None:
             self._extremes.add(now[0])
+
+    def containers(self) -> list[Any]:
+        return self._extremes.containers()
 
     def value(self, aggregate: Aggregate) -> AggregateValue:
         value = self._extremes.value()

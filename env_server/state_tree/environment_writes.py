@@ -1,4 +1,4 @@
-"""Writes to environments: register, update, delete. Each checks, applies, and writes its rows."""
+"""Writes to environments: register and update. Each checks, applies, and writes its rows."""
 
 import math
 from dataclasses import replace
@@ -11,13 +11,12 @@ from env_server.model.errors import (
     InvalidRequest,
     NotFound,
     Reason,
-    WrongState,
 )
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
-from env_server.model.operations import Delete, EnvironmentUpdate, RegisterEnvironment
-from env_server.model.values import INT_MAX, NOTHING, UINT_MAX, Json, check_document
+from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
+from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
@@ -32,7 +31,8 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
     found = nodes.by_path.get(path)
     if found is not None:
         if not asked.if_absent or (lease and found.declaration.lease != lease):
-            raise AlreadyExists(Reason.ENVIRONMENT_EXISTS, path=path, lease=str(found.declaration.lease))
+            holder = {"lease": str(found.declaration.lease)} if found.declaration.lease else {}
+            raise AlreadyExists(Reason.ENVIRONMENT_EXISTS, path=path, **holder)
         return Written(tree.revision, found.version, changed=False)
     segments = split_path(path, tree.limits)
     parent = nodes.find("/" + "/".join(segments[:-1]))
@@ -51,7 +51,7 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
 
         def undo() -> None:
             tree.note_grants(node, node.declaration.grants, ())
-            nodes.detach(node)
+            nodes.detach([node])
             tree.roll_ups.note(node)
 
         tree.journal.append(undo)
@@ -91,49 +91,6 @@ def expire_gate(tree: Tree, node: Node, generation: int) -> bool:
         return False
     tree.open_gate(node, gate, GateCause.DEADLINE)
     return True
-
-
-def delete(tree: Tree, path: str, asked: Delete) -> Written:
-    """Deletes an environment with its entries; with its descendants when `recursive`."""
-    node = tree.nodes.by_path.get(path)
-    if node is None:
-        if asked.if_present:
-            split_path(path, tree.limits)
-            return Written(tree.revision, 0, changed=False)
-        tree.nodes.find(path)
-        raise AssertionError("find raises for an absent path")
-    if node is tree.nodes.root:
-        raise WrongState(Reason.PROTECTED, "the root environment cannot be deleted", metadata={"path": path})
-    if node.children and not asked.recursive:
-        raise WrongState(
-            Reason.HAS_CHILDREN,
-            f"{path} has {len(node.children)} children: delete them first, or set recursive",
-            metadata={"path": path, "children": str(len(node.children))},
-        )
-    for gone in (node, *list(node.descendants())):
-        _delete_one(tree, gone)
-    tree.roll_ups.note(node)
-    if tree.journal is not None:
-        tree.journal.append(lambda: tree.roll_ups.note(node))
-    return Written(tree.revision + 1, 0)
-
-
-def _delete_one(tree: Tree, node: Node) -> None:
-    """Takes one node out; its descendants follow by themselves, parents first, so undo puts parents back last."""
-    tree.row(node, EventType.ENVIRONMENT_DELETED, "", NOTHING, node.version + 1)
-    tree.nodes.detach(node)
-    tree.note_grants(node, node.declaration.grants, ())
-    tree.unsaved.environment_gone(node)
-    undo_waiting = tree.waiting.gone(node)
-    if tree.journal is not None:
-
-        def undo() -> None:
-            tree.nodes.reattach(node)
-            tree.note_grants(node, (), node.declaration.grants)
-            tree.unsaved.environment_back(node)
-            undo_waiting()
-
-        tree.journal.append(undo)
 
 
 def check_declaration(tree: Tree, declaration: Declaration) -> None:

@@ -8,6 +8,7 @@ on until nothing is left (three rounds, as a rule), so a number costs about 0.1 
 
 import math
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from env_server.model.values import INT_MAX, INT_MIN
 
@@ -120,6 +121,10 @@ class Extremes:
             self._counts = {key: count for key, count in self._counts.items() if count}
             self._heap = list(self._counts)
             heapify(self._heap)
+
+    def containers(self) -> list[Any]:
+        """What holds the numbers; for taking it apart that is no longer needed."""
+        return [self._heap, self._counts, self._doubles]
 
     def value(self) -> int | float | None:
         """The extreme; None when empty."""

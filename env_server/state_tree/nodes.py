@@ -1,7 +1,7 @@
 """Environments in memory, and the tree of them."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration, EnvironmentState, Gate, GateState
@@ -167,16 +167,20 @@ class Nodes:
         self.next_number = max(self.next_number, number + 1)
         return node
 
-    def detach(self, node: Node) -> None:
-        """Takes a node, without its descendants, out of the tree."""
-        assert node.parent is not None, "the root stays"
-        node.parent.children.pop(node.name, None)
-        self.by_path.pop(node.path, None)
-        self.by_number.pop(node.number, None)
+    def detach(self, gone: Sequence[Node]) -> None:
+        """Takes the first of the nodes out of the tree; the others are all that is below it."""
+        top = gone[0]
+        assert top.parent is not None, "the root stays"
+        top.parent.children.pop(top.name, None)
+        by_path, by_number = self.by_path, self.by_number
+        for node in gone:
+            by_path.pop(node.path, None)
+            by_number.pop(node.number, None)
 
-    def reattach(self, node: Node) -> None:
+    def reattach(self, gone: Sequence[Node]) -> None:
         """Undoes `detach`."""
-        assert node.parent is not None
-        node.parent.children[node.name] = node
-        self.by_path[node.path] = node
-        self.by_number[node.number] = node
+        top = gone[0]
+        assert top.parent is not None
+        top.parent.children[top.name] = top
+        self.by_path.update((node.path, node) for node in gone)
+        self.by_number.update((node.number, node) for node in gone)

@@ -77,8 +77,8 @@ class Replay:
             if type_ in _DECLARING:
                 self._declared(changes, row, node)
             elif type_ == EventType.ENVIRONMENT_DELETED:
-                self.tree.nodes.detach(node)
-                self.tree.unsaved.environment_gone(node)
+                self.tree.nodes.detach([node])
+                self.tree.unsaved.environments_gone([node])
             elif EventType.ENTRY_SET <= type_ <= EventType.ENTRY_DELETED or type_ in _OF_MEMBERS:
                 self._entry_row(changes, row, node, type_)
         self.tree.revision = changes.last_revision

@@ -6,7 +6,7 @@ replaces another of the same generation counts once. Aggregates over children fo
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from env_server.model.entries import Entry
 from env_server.model.environments import Aggregate, AggregateValue, Function, Gate, Scope
@@ -85,6 +85,13 @@ class Tally:
             for aggregate in self._aggregates
             if not names or aggregate.name in names
         ]
+
+    def containers(self) -> list[Any]:
+        """What may hold as much as there are entries or children; for taking a tally apart that is no longer needed."""
+        held: list[Any] = [roll_up.shares for roll_up in self.roll_ups.values()]
+        for account in (*self._accounts.values(), *(roll_up.account for roll_up in self.roll_ups.values())):
+            held += account.containers()
+        return held
 
     def share_for(self, above: Aggregate) -> Share:
         """The share in a parent's aggregate over children: of what has its name, function and bounds here."""

@@ -18,6 +18,7 @@ from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.state_tree.grants import Grants
 from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
+from env_server.state_tree.remains import Remains
 from env_server.state_tree.rollups import RollUps
 from env_server.state_tree.unsaved import Unsaved
 from env_server.state_tree.waiting_gates import WaitingGates
@@ -31,6 +32,7 @@ class Tree:
         self.nodes = Nodes(limits)
         self.unsaved = Unsaved(self.nodes)
         self.grants = Grants()
+        self.remains = Remains()
         #: Revision of the last applied op.
         self.revision = 0
         #: The open commit group; rows go here.

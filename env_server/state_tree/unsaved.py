@@ -7,7 +7,7 @@ follow. A slice holds the values of now, which may be newer than the begin of th
 again, so that does no harm. When the last slice is written, everything up to the begin of the round is in the tables.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from env_server.model.entries import STREAM, Entry, StreamItem
 from env_server.model.ordering import in_slices
@@ -31,14 +31,15 @@ class Unsaved:
         """The node's declaration changed."""
         self._environments[node.number] = None
 
-    def environment_gone(self, node: Node) -> None:
-        """The node was deleted, with all its entries."""
-        self._environments[node.number] = None
-        self._ranges.append(node.number)
+    def environments_gone(self, nodes: Sequence[Node]) -> None:
+        """The nodes were deleted, with all their entries."""
+        numbers = [node.number for node in nodes]
+        self._environments.update(dict.fromkeys(numbers))
+        self._ranges += numbers
 
-    def environment_back(self, node: Node) -> None:
-        """The deletion was taken back."""
-        self._ranges.remove(node.number)
+    def environments_back(self, nodes: Sequence[Node]) -> None:
+        """The last deletion, that of these nodes, was taken back."""
+        del self._ranges[len(self._ranges) - len(nodes) :]
 
     def stream_dropped(self, node: Node, key: str, first: int, next_: int) -> None:
         """The stream was deleted; its items from `first` up to `next_` may be in the tables."""

@@ -58,6 +58,10 @@ class WaitingGates:
         if node.path in self._waiting:
             self._move(node, key, -1)
 
+    def concerns(self, node: Node) -> bool:
+        """Whether the node's gate waits for members, or somebody for its members."""
+        return node.attendance is not None or node.path in self._waiting
+
     def gone(self, node: Node) -> Undo:
         """The node was deleted: its gate waits no more, nor anybody for its members. Returns what takes that back."""
         before = node.attendance

@@ -1,0 +1,63 @@
+"""Remains: what deleted environments held, let go in slices. Freeing a million entries in one piece takes 0.1 s."""
+
+from collections import deque
+from typing import Any, Final
+
+from env_server.state_tree.nodes import Node, Stream
+
+_NODE_ITEMS: Final = 8
+"""What taking a node apart counts for, beside what it holds."""
+
+
+class Remains:
+    """Environments that are gone for good, unless the running transaction takes a deletion back."""
+
+    def __init__(self) -> None:
+        self._deletions: list[list[Node]] = []
+        self._containers: deque[Any] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._deletions or self._containers)
+
+    def add(self, gone: list[Node]) -> None:
+        """These environments were deleted together."""
+        self._deletions.append(gone)
+
+    def take_back(self) -> None:
+        """The last deletion did not happen."""
+        self._deletions.pop()
+
+    def let_go(self, items_max: int) -> None:
+        """Frees about so many entries, items, or other small things. Not while a transaction is under way."""
+        left = items_max
+        while left > 0 and self:
+            if self._containers:
+                left -= self._empty(self._containers[-1], left)
+            else:
+                nodes = self._deletions[-1]
+                self._containers.extend(_containers_of(nodes.pop()))
+                left -= _NODE_ITEMS
+                if not nodes:
+                    self._deletions.pop()
+
+    def _empty(self, container: Any, items_max: int) -> int:
+        """Takes things out of the last container, and the container away when it is empty; how many it took."""
+        count = min(items_max, len(container))
+        if isinstance(container, dict):
+            for _ in range(count):
+                value = container.popitem()[1]
+                if isinstance(value, Stream):
+                    self._containers.extendleft((value.items, value.unsaved, value.dropped))
+        else:
+            for _ in range(count):
+                container.pop()
+        if not container:
+            self._containers.pop()
+        return max(count, 1)
+
+
+def _containers_of(node: Node) -> list[Any]:
+    held: list[Any] = [node.entries, node.streams, node.unsaved, node.children]
+    if node.tally is not None:
+        held += node.tally.containers()
+    return [container for container in held if container]
