@@ -69,3 +69,28 @@ async def test_a_disk_that_fails_ends_the_server_and_loses_nothing_answered(
             # What was not answered may be there, or not: the SDK had at most one op in flight.
             assert value in (answered, answered + 1)
         assert server.stop() == 0
+
+
+async def test_no_answer_comes_before_its_sync(tmp_path: Path, missing_toolchain: Callable[[str], NoReturn]) -> None:
+    """Case 14: acknowledged before fsync. Calls one after the other, each with a sync of its own before its answer."""
+    if not shutil.which("strace"):
+        missing_toolchain("strace, to see fdatasync")
+    trace = tmp_path / "trace"
+    with ServerProcess(tmp_path / "data") as server:
+        async with ecumene.connect(server.address) as world:
+            command = ["strace", "-f", "-p", str(server.pid), "-o", str(trace), "-e", "trace=fdatasync"]
+            tracer = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+            try:
+                assert tracer.stderr is not None
+                attached = (await tracer.stderr.readline()).decode()
+                if "attached" not in attached:
+                    missing_toolchain(f"strace may not attach: {attached.strip()}")
+                synced = 0
+                for _ in range(30):
+                    await world.environment("/").increment("n", 1)
+                    now = trace.read_text().count(" = 0")
+                    assert now > synced, "answered before it was on the disk"
+                    synced = now
+            finally:
+                tracer.terminate()
+                await tracer.wait()
