@@ -4,7 +4,7 @@ One cursor goes over the history for all of them: live with the ring, after a re
 in some ear, or was matched by none, or lies behind an ear that was full; such an ear finds it again by itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -78,6 +78,9 @@ class Audiences:
         self.routed = history.head
         self._is_going_on = False
         self.is_stopped = False
+        #: The group whose rows were sorted last.
+        self._sorted: Changes | None = None
+        self._by_path: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._audiences)
@@ -228,7 +231,7 @@ class Audiences:
             return
         if not ear.is_lagging:
             ear.heard = max(ear.heard, (changes.base_revision + 1, 0))
-        for row in ear.select(changes):
+        for row in ear.select(changes, self._rows_of(changes)):
             if ear.is_full:
                 ear.is_behind = True
                 break
@@ -242,7 +245,7 @@ class Audiences:
 
     def _fill(self, ear: Ear, changes: Changes) -> bool:
         """Lets it take what it wants of a group; whether it took all."""
-        for row in ear.select(changes):
+        for row in ear.select(changes, self._rows_of(changes)):
             if ear.is_full:
                 self._wake(ear)
                 return False
@@ -251,6 +254,20 @@ class Audiences:
             return self._look_past(ear, changes)
         ear.heard = max(ear.heard, (changes.last_revision + 1, 0))
         return True
+
+    def _rows_of(self, changes: Changes) -> Callable[[str], Sequence[int]]:
+        """The rows of each path in a group, found once for all ears."""
+        if self._sorted is not changes:
+            self._sorted = changes
+            by_place: dict[int, list[int]] = {}
+            for row, place in enumerate(changes.path):
+                by_place.setdefault(place, []).append(row)
+            self._by_path = {}
+            for place, rows in by_place.items():
+                path = changes.places[place].path
+                known = self._by_path.get(path)  # twice in the group when its labels changed
+                self._by_path[path] = rows if known is None else sorted([*known, *rows])
+        return lambda path: self._by_path.get(path, ())
 
     def _look_past(self, ear: Ear, changes: Changes) -> bool:
         """It holds events, which it hears before it looks further, unless this was the last group."""

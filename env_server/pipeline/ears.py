@@ -7,7 +7,7 @@ it has heard those that it holds.
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from env_server.behaviours.behaviour import Listener
@@ -44,14 +44,30 @@ class Gap:
 class Ear:
     """One listener of one environment."""
 
-    __slots__ = ("_bytes", "events", "gap", "heard", "is_behind", "is_reading", "listener", "matcher", "node", "number")
+    __slots__ = (
+        "_bytes",
+        "_only_path",
+        "events",
+        "gap",
+        "heard",
+        "is_behind",
+        "is_reading",
+        "listener",
+        "matcher",
+        "node",
+        "number",
+    )
 
-    def __init__(self, number: int, node: Node, listener: Listener, matcher: Matcher, heard: Position) -> None:
+    def __init__(
+        self, number: int, node: Node, listener: Listener, matcher: Matcher, heard: Position, is_single: bool
+    ) -> None:
         #: Unique; the order in which those that hear the same event are told.
         self.number = number
         self.node = node
         self.listener = listener
         self.matcher = matcher
+        #: The only environment that it hears; "" = there may be several.
+        self._only_path = matcher.root if is_single else ""
         #: Everything before it is dealt with; of an ear that has nothing to hear, whatever was routed is.
         self.heard = heard
         self.events: deque[Event] = deque()
@@ -110,10 +126,22 @@ class Ear:
         self.heard = max(self.heard, (self.gap.last + 1, 0))
         self.gap = None
 
-    def select(self, changes: Changes) -> Iterable[int]:
-        """Rows of a group that it has to hear; failures of listeners may be among them that it does not want."""
-        rows = self.matcher.select(changes)
-        found = range(len(changes)) if rows is None else rows
+    def select(self, changes: Changes, rows_of: Callable[[str], Sequence[int]]) -> Iterable[int]:
+        """Rows of a group that it has to hear; failures of listeners may be among them that it does not want.
+
+        `rows_of` tells the rows of a path: most ears hear a single environment, and there are many of them.
+        """
+        found: Iterable[int]
+        if self._only_path:
+            types, matches_key = self.matcher.types, self.matcher.matches_key
+            found = [
+                row
+                for row in rows_of(self._only_path)
+                if (not types or changes.types[row] in types) and matches_key(changes.keys[row])
+            ]
+        else:
+            rows = self.matcher.select(changes)
+            found = range(len(changes)) if rows is None else rows
         if changes.base_revision >= self.heard[0]:
             return found
         revision, index = self.heard
@@ -127,8 +155,9 @@ def make_ear(number: int, node: Node, listener: Listener, heard: Position, limit
     Raises:
         InvalidRequest: the listener's globs are malformed.
     """
-    asked = Filter(path_glob=_absolute(node.path, listener.path), key_glob=listener.key, types=listener.types)
-    return Ear(number, node, listener, Matcher(asked, limits), heard)
+    glob = _absolute(node.path, listener.path)
+    asked = Filter(path_glob=glob, key_glob=listener.key, types=listener.types)
+    return Ear(number, node, listener, Matcher(asked, limits), heard, is_single=not _MAGIC.search(glob))
 
 
 def make_event(world: str, changes: Changes, row: int) -> Event:
