@@ -18,6 +18,11 @@ class Limits:
     aggregates_max: int = 32
     histogram_bounds_max: int = 256
     grants_max: int = 64
+    schema_bytes_max: int = 65_536
+    schema_parts_max: int = 10_000
+    """Of an entry schema, with references followed."""
+    schema_work_max: int = 64 * MIB
+    """Parts of a schema times bytes of a value that it is to check."""
     session_groups_max: int = 10_000
     stream_items_max: int = 10_000
     """Items that a stream keeps when its creator does not say."""

@@ -7,6 +7,27 @@ from env_server.model.changes import Changes, Fact
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
+from env_server.model.limits import Limits
+from env_server.model.values import Json, Value
+
+
+Violation = tuple[str, str]
+"""Where something is wrong in a value, as a JSON pointer, and what."""
+
+
+class Schema(Protocol):
+    """A compiled schema of values."""
+
+    def violations(self, value: Value) -> tuple[Violation, ...]:
+        """What is wrong with a value; () = nothing.
+
+        Raises:
+            LimitExceeded: checking it would take too long.
+        """
+
+
+CompileSchema = Callable[[Json, Limits], Schema]
+"""Raises InvalidRequest and LimitExceeded for what is no schema, or none that is served."""
 
 
 class Handle(Protocol):

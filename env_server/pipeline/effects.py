@@ -58,5 +58,7 @@ class Effects:
                 tree.row(node, EventType.BEHAVIOUR, key, argument, 0)
                 return Written(tree.revision + 1, 0)
             case _:
+                if code == Code.SET and node.schema is not None:
+                    tree.schemas.check(node, key, argument)
                 done = entry_writes.BY_CODE[code](tree, node, key, argument)
                 return done or Written(tree.revision + 1, node.entries[key].version)

@@ -83,6 +83,8 @@ class Execution:
         if frame.groups is not None:
             plain = plain and allows_all(tree.grants, frame)  # else each op is looked at by itself
             is_repeated = self._is_allowed_and_repeated
+        if tree.schemas.in_use:
+            plain = plain and all(node is None or node.schema is None for node in nodes)
         producer, is_stale = "", False
         for index, (place, key, code, argument) in enumerate(
             zip(frame.path, frame.keys, frame.codes, frame.arguments, strict=True)
@@ -112,6 +114,7 @@ class Execution:
                     self._other(run, index, frame.paths[place], key, code, argument)
                     if code in _STRUCTURAL and not is_stale:
                         nodes, is_stale = [None] * len(nodes), True  # from here on each op looks its node up
+                        plain = plain and not tree.schemas.in_use
             except WorldError as error:
                 run.failed(index, error)
         self._reader.forget()

@@ -16,7 +16,7 @@ from env_server.model.environments import (
     Grant,
     Scope,
 )
-from env_server.model.errors import InvalidRequest, NotSupported, Reason
+from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import BeginGeneration, EnvironmentUpdate, OpenGate
@@ -30,17 +30,16 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
     Raises:
         InvalidRequest: INVALID_FIELD, INVALID_VALUE.
         LimitExceeded: labels_max, aggregates_max, histogram_bounds_max, value_bytes_max, json_depth_max.
-        NotSupported: entry_schema_json, children aggregates.
     """
-    if message.entry_schema_json:
-        raise NotSupported("register.entry_schema_json")
     if message.kind:
         check_segment(message.kind, limits, Reason.INVALID_FIELD, "register.kind")
-    config = message.config_json
+    config, schema = message.config_json, message.entry_schema_json
+    check_count(len(schema), "schema_bytes_max", limits)
     return Declaration(
         kind=message.kind or BASIC,
         labels=dict(decode_labels(message.labels, limits, "register.labels")),
         config=decode_json(config, limits, "register.config_json") if config else EMPTY_CONFIG,
+        schema=decode_json(schema, limits, "register.entry_schema_json") if schema else None,
         aggregates=_decode_aggregates(message.aggregates, limits, "register.aggregates"),
         gates=_decode_gates(message.gates, limits, "register.gates"),
         lease=message.lease_id,
@@ -168,7 +167,7 @@ def _decode_grants(messages: Sequence[values_pb2.Grant], limits: Limits, field: 
     for message in messages:
         if message.group != EVERY_GROUP:
             check_group(message.group, limits, f"{field}.group")
-        if message.access not in (Access.READ, Access.WRITE):
+        if message.access not in (values_pb2.ACCESS_READ, values_pb2.ACCESS_WRITE):
             raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.access", "must be READ or WRITE")
     groups = [message.group for message in messages]
     if len(set(groups)) != len(groups):

@@ -80,6 +80,8 @@ def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
         raise _overflow(node, key, "64 bits")
     if total - total != 0:
         raise _overflow(node, key, "a double")
+    if node.schema is not None:
+        tree.schemas.check(node, key, total)
     new = _put(tree, node, key, old, total, COUNTER, ENTRY_INCREMENTED, total)
     return Written(tree.revision + 1, new.version, value=total)
 
@@ -95,6 +97,8 @@ def merge(tree: Tree, node: Node, key: str, patch: Json) -> Written:
     before = old.value.document if old is not None else {}  # type: ignore[union-attr]
     merged = Json.of(merge_patch(before, patch.document))
     check_document(merged, tree.limits)
+    if node.schema is not None:
+        tree.schemas.check(node, key, merged)
     if isinstance(patch.document, dict):
         tree.changes.extras[len(tree.changes)] = Extra(changed_fields=tuple(patch.document))
     new = _put(tree, node, key, old, merged, VALUE, ENTRY_SET, merged)
@@ -111,6 +115,8 @@ def append(tree: Tree, node: Node, key: str, value: Value) -> Written:
         raise _mismatch(node, key, old, STREAM)
     else:
         ends = old.value  # type: ignore[assignment]
+    if node.schema is not None:
+        tree.schemas.check(node, key, value)
     stream = node.streams.get(key)
     if stream is None:
         stream = node.streams[key] = Stream()
@@ -155,6 +161,8 @@ def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
     value: Any = asked.value
     if value is NOTHING:
         value = 0 if asked.kind == COUNTER else None
+    if node.schema is not None:
+        tree.schemas.check(node, key, value)
     if lease:
         tree.changes.extras[len(tree.changes)] = tree.holdings.extra_of(lease)
     _put(tree, node, key, None, value, asked.kind, _CREATING[asked.kind], value, lease)

@@ -37,6 +37,9 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
     segments = split_path(path, tree.limits)
     parent = nodes.find("/" + "/".join(segments[:-1]))
     check_declaration(tree, asked.declaration)
+    if asked.declaration.schema is not None:
+        tree.schemas.find(asked.declaration.schema)
+        tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1

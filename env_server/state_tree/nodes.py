@@ -8,6 +8,7 @@ from env_server.model.environments import Declaration, EnvironmentState, Gate, G
 from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, join_path, split_path
+from env_server.model.values import Json
 from env_server.state_tree.attendance import Attendance
 from env_server.state_tree.tallies import Tally
 
@@ -41,6 +42,7 @@ class Node:
         "parent",
         "path",
         "place",
+        "schema",
         "streams",
         "tally",
         "unsaved",
@@ -56,6 +58,8 @@ class Node:
         self.entries: dict[str, Entry] = {}
         self.streams: dict[str, Stream] = {}
         self.declaration = Declaration()
+        #: That values of entries must meet. Denormalised from the declaration, as `open_generation` is.
+        self.schema: Json | None = None
         self.version = 1
         self.created = 0
         self.modified = 0
@@ -83,6 +87,7 @@ class Node:
         """Takes over a declaration, its tally and its gate; scans the entries when an aggregate is new."""
         old, tally = self.declaration, self.tally
         self.declaration = declaration
+        self.schema = declaration.schema
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:

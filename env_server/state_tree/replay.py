@@ -89,6 +89,7 @@ class Replay:
             declaration, node.declaration = node.declaration, Declaration()
             node.declare(declaration)
             self._find_leased(node)
+            self.tree.schemas.in_use |= node.schema is not None
             self.tree.note_grants(node, (), declaration.grants)
             gate = node.gate
             if gate is not None and gate.collecting and gate.deadline_ms:

@@ -98,7 +98,7 @@ def _check_seen(grants: Grants, group: str, path: str) -> None:
 def _gates(write: Write) -> tuple[Gate, ...]:
     """Gates that the write declares."""
     if write.code == Code.REGISTER_ENVIRONMENT:
-        return write.argument.declaration.gates  # type: ignore[attr-defined, no-any-return]
+        return write.argument.declaration.gates  # type: ignore[attr-defined]
     if write.code == Code.UPDATE_ENVIRONMENT:
-        return write.argument.set_gates  # type: ignore[attr-defined, no-any-return]
+        return write.argument.set_gates  # type: ignore[attr-defined]
     return ()

@@ -379,7 +379,7 @@ UNSUPPORTED = [
     Bad("a member's", "/town", "n", ops.Register(entry_kind=4, lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND"),
     Bad("a member without", "/town", "n", ops.Register(entry_kind=4), INVALID, "INVALID_FIELD"),
     Bad("position", "/town", "n", ops.Register(position=[1.0]), UNIMPLEMENTED, "NOT_SUPPORTED"),
-    Bad("schema", "/n", "", ops.Register(entry_schema_json=b"{}"), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("schema that is none", "/n", "", ops.Register(entry_schema_json=b"5"), INVALID, "INVALID_FIELD"),
     Bad(
         "lease owner",
         "/town",

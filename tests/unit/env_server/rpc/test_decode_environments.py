@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from env_api.v1 import operations_pb2 as pb
 
-from env_server.model.environments import Aggregate, Declaration, Function, Gate
-from env_server.model.errors import LimitExceeded, NotSupported, Reason, WorldError
+from env_server.model.environments import Access, Aggregate, Declaration, Function, Gate, Grant, Scope
+from env_server.model.errors import LimitExceeded, Reason, WorldError
 from env_server.model.limits import Limits
 from env_server.model.operations import BeginGeneration, EnvironmentUpdate, OpenGate
 from env_server.model.values import Json
@@ -102,15 +102,33 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
     assert caught.value.reason is Reason.INVALID_FIELD
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"entry_schema_json": b"{}"},
-    ],
-)
-def test_what_is_not_served_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(NotSupported):
-        declare(**fields)
+def test_a_schema_is_a_document_of_bounded_size() -> None:
+    assert declare(entry_schema_json=b'{"type":"integer"}').schema == Json(b'{"type":"integer"}')
+    assert declare().schema is None
+    with pytest.raises(LimitExceeded, match="schema_bytes_max"):
+        declare(entry_schema_json=b'"' + b"x" * 70_000 + b'"')
+    with pytest.raises(WorldError) as caught:
+        declare(entry_schema_json=b"{")
+    assert caught.value.reason is Reason.INVALID_VALUE
+
+
+def test_grants_name_groups_once_and_what_they_may() -> None:
+    assert declare(grants=[{"group": "/a", "access": 1}, {"group": "*", "access": 2}]).grants == (
+        Grant("/a", Access.READ),
+        Grant("*", Access.WRITE),
+    )
+    for wrong in (
+        [{"group": "/a"}],
+        [{"group": "/a", "access": 9}],
+        [{"group": "a", "access": 1}],
+        [{"group": "/a", "access": 1}, {"group": "/a", "access": 2}],
+    ):
+        with pytest.raises(WorldError, match="grants"):
+            declare(grants=wrong)
+
+
+def test_an_aggregate_may_run_over_children() -> None:
+    assert declare(aggregates=[{"name": "a", "function": 1, "scope": 2}]).aggregates[0].scope is Scope.CHILDREN
 
 
 def test_a_gate_may_wait_for_members_and_an_environment_live_under_a_lease() -> None:

@@ -1,0 +1,1 @@
+"""Schemas of entries: what values an environment lets in."""
