@@ -58,10 +58,13 @@ class Intake:
         )
 
     def _run(self, run: FrameRun, only: set[int] | None) -> None:
-        with self._ready.held_back():
+        self._ready.hold_back()  # not a context manager: it would cost a lone call more than its op
+        try:
             self._execution.full = self._admission.refusal(len(run.frame.keys), run.frame.size_bytes)
             self._execution.run(run, only)
             run.finish()
+        finally:
+            self._ready.let_go()
         if run.is_waiting:
             self._waiting_runs.add(run)
             if run.frame.client_id and run.frame.seq:

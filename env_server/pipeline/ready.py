@@ -1,8 +1,7 @@
 """Ops whose wait is over: they go on one after the other, never within the pass of a frame."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from env_server.model.ports import Clock
 
@@ -34,11 +33,10 @@ class Ready:
             self._draining = False
         self._after()
 
-    @contextmanager
-    def held_back(self) -> Iterator[None]:
-        """Around the pass of a frame. Whoever passes drains afterwards."""
+    def hold_back(self) -> None:
+        """The pass of a frame begins: nothing goes on until `let_go`."""
         self._passing = True
-        try:
-            yield
-        finally:
-            self._passing = False
+
+    def let_go(self) -> None:
+        """The pass has ended; whoever passed drains afterwards."""
+        self._passing = False
