@@ -26,6 +26,7 @@ KEYS = 20
 OUTSTANDING_MAX = 15
 EVENTS_BETWEEN_FAULTS = 80
 WINDOW = 10
+BACKLOG_REVISIONS_MAX = 500
 
 
 class Consumers:
@@ -84,9 +85,11 @@ class Consumers:
 
 
 class Writer:
-    """Writes events of a few keys, a window of them in flight."""
+    """Writes events of a few keys, a window of them in flight, and not far ahead of the consumers."""
 
-    def __init__(self, world: World, chance: random.Random) -> None:
+    def __init__(self, world: World, inbox: Subscription, chance: random.Random) -> None:
+        self._world = world
+        self._inbox = inbox
         self._place = world.environment("/in")
         self._chance = chance
         self.revisions: dict[str, list[int]] = {f"k{number}": [] for number in range(KEYS)}
@@ -100,6 +103,10 @@ class Writer:
             for key, one in zip(keys, written, strict=True):
                 self.revisions[key].append(one.revision)
             await asyncio.sleep(0.01)  # so that faults hit consumers that work, not a backlog alone
+            await until(self._is_nearly_consumed)
+
+    async def _is_nearly_consumed(self) -> bool:
+        return self._world.revision - (await self._inbox.describe()).cursor < BACKLOG_REVISIONS_MAX
 
 
 @contextlib.asynccontextmanager
@@ -174,7 +181,7 @@ async def test_effects_are_exactly_once_over_kills_of_consumers_and_server(
         names = ["c0", "c1", "c2"] if partitions > 1 else ["c0"]
         for name in names:
             await consumers.start(name)
-        writer = Writer(world, chance)
+        writer = Writer(world, inbox, chance)
         writing = asyncio.create_task(writer.run(), name="writer")
         try:
             for number in range(faults):
@@ -203,7 +210,7 @@ async def test_what_a_paused_consumer_holds_goes_to_the_others_and_its_own_late_
 ) -> None:
     """A process that stands still keeps its connection: only the deadline tells. Awake again, it doubles no effect."""
     async with running(tmp_path / "data", partitions=8, ack_timeout_ms=1000) as (_, world, inbox, consumers):
-        writer = Writer(world, random.Random(seed))
+        writer = Writer(world, inbox, random.Random(seed))
         writing = asyncio.create_task(writer.run(), name="writer")
         try:
             for name in ("c0", "c1"):
