@@ -1,6 +1,7 @@
 """For tests of one's own: a world without a server process, on a clock that the test turns by hand.
 
-`behaviour_stand` is for authors of behaviours; `Stand` shows the engine op by op.
+`behaviour_stand` is for authors of behaviours; `Stand` shows the engine op by op; `serve_in_process` (in
+`env_server.testing.in_process`, since it needs gRPC) is a whole server for programs that use the SDK.
 """
 
 from env_server.testing.behaviour_stand import BehaviourStand, Running, StillRunning, behaviour_stand

@@ -49,7 +49,9 @@ def get(path: str, key: str = "") -> Op:
     return Op(path, key, Code.QUERY, Query(Get()))
 
 
-def invoke(path: str, operation: str, /, *companions: Any, beside: dict[str, Any] | None = None, **arguments: Any) -> Op:
+def invoke(
+    path: str, operation: str, /, *companions: Any, beside: dict[str, Any] | None = None, **arguments: Any
+) -> Op:
     """An op that runs an operation of a behaviour."""
     asked = Invoke(operation, Json.of(arguments), companions)
     return Op(path, "", Code.INVOKE, asked, **(beside or {}))
