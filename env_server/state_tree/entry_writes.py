@@ -228,7 +228,7 @@ def _put(
     tree.row(node, event, key, told, new.version)
     node.unsaved[key] = None
     if lease:
-        _hold(tree, node, key, new)
+        _hold(tree, node, key, new, may_forget=tree.journal is None)
     if node.tally is not None:
         tree.tally_change(node, key, old, new)
     if tree.journal is not None:
@@ -236,9 +236,9 @@ def _put(
     return new
 
 
-def _hold(tree: Tree, node: Node, key: str, entry: Entry) -> None:
+def _hold(tree: Tree, node: Node, key: str, entry: Entry, *, may_forget: bool) -> None:
     """The entry is there, under its lease."""
-    tree.holdings.add(entry.lease, node, key, may_forget=tree.journal is None)
+    tree.holdings.add(entry.lease, node, key, may_forget=may_forget)
     if entry.kind == MEMBER:
         tree.waiting.came(node, key)
 
@@ -268,7 +268,7 @@ def _undelete(tree: Tree, node: Node, key: str, old: Entry, stream: Stream | Non
         node.streams[key] = stream
         tree.unsaved.stream_restored(node, key)
     if old.lease:
-        _hold(tree, node, key, old)
+        _hold(tree, node, key, old, may_forget=False)
     if node.tally is not None:
         tree.tally_change(node, key, None, old)
 

@@ -273,6 +273,22 @@ def test_a_transaction_that_fails_forgets_nothing_of_what_it_deleted(stand: Stan
     assert stand.value("/hall", "m") is NOTHING
 
 
+def test_what_is_taken_back_is_under_its_lease_again_before_its_environment_is(stand: Stand) -> None:
+    lease = granted(stand, 3_600_000)
+    for number in range(80):
+        stand.done(new_environment(f"/r{number}"))
+    members = [join(f"/r{number}", "m", lease) for number in range(80)]
+    many = Transact(writes=tuple(Write(op.path, op.key, Code(op.code), op.argument) for op in members))
+    stand.done(Op("/", "", Code.TRANSACT, many))
+    writes = (
+        Write("/r0", "", Code.DELETE_ENVIRONMENT, Delete()),
+        Write("/r1", "m", Code.DELETE_ENTRY, Delete()),
+        Write("/nowhere", "k", Code.SET, 1),
+    )
+    assert isinstance(stand.do(Op("/", "", Code.TRANSACT, Transact(writes=writes))).error, NotFound)
+    assert living(stand)[lease].entries == 80
+
+
 def test_each_lease_has_its_full_time_again_after_a_restart(stand: Stand) -> None:
     short, long = granted(stand, 2000), granted(stand, 20_000)
     stand.done(join("/town", "a", short), join("/town", "b", long))
