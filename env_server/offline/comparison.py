@@ -102,7 +102,7 @@ def _differing(mine: dict[Any, Any], theirs: dict[Any, Any]) -> Iterator[Any]:
 
 def _is_same(mine: Any, theirs: Any) -> bool:
     """Equal, and told alike: 1, 1.0 and True are equal, and zeros of both signs."""
-    if not mine == theirs:
+    if mine != theirs:
         return False
     if isinstance(mine, Entry) and mine.value:  # by far the most; nothing that is equal to it looks otherwise
         return type(mine.value) is type(theirs.value)
