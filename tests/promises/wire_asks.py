@@ -14,6 +14,27 @@ from tests.event_rows import Row
 from tests.promises.world_model import Ask, Document, Said, Told
 from tests.raw_client import Failure, call, decode_error
 
+VALUED = frozenset(
+    {
+        events_pb2.EVENT_TYPE_ENTRY_SET,
+        events_pb2.EVENT_TYPE_ENTRY_INCREMENTED,
+        events_pb2.EVENT_TYPE_ENTRY_APPENDED,
+        events_pb2.EVENT_TYPE_MEMBER_JOINED,
+        events_pb2.EVENT_TYPE_LEASE_GRANTED,
+        events_pb2.EVENT_TYPE_LEASE_ENDED,
+    }
+)
+"""Types of events of which the model knows the value."""
+TYPES = VALUED | frozenset(
+    {
+        events_pb2.EVENT_TYPE_ENVIRONMENT_REGISTERED,
+        events_pb2.EVENT_TYPE_ENVIRONMENT_DELETED,
+        events_pb2.EVENT_TYPE_ENTRY_DELETED,
+        events_pb2.EVENT_TYPE_MEMBER_LEFT,
+        events_pb2.EVENT_TYPE_MEMBER_EXPIRED,
+    }
+)
+"""Types that the model tells."""
 AGGREGATE = values_pb2.Aggregate(name="sum", function=values_pb2.AGGREGATE_FUNCTION_SUM)
 
 
@@ -40,6 +61,10 @@ def action_of(ask: Ask) -> dict[str, Any]:
         case "create" | "ensure":
             absent = ask.verb == "ensure"
             return {"register": operations_pb2.Register(value=value_of(ask.value), if_absent=absent)}
+        case "join" | "hold":
+            kind = values_pb2.ENTRY_KIND_MEMBER if ask.verb == "join" else values_pb2.ENTRY_KIND_VALUE
+            lease, value = ask.value
+            return {"register": operations_pb2.Register(entry_kind=kind, value=value_of(value), lease_id=lease)}
         case "delete" | "drop" | "unregister" | "unregister all":
             recursive, present = ask.verb == "unregister all", ask.verb == "drop"
             return {"delete": operations_pb2.Delete(recursive=recursive, if_present=present)}
@@ -122,7 +147,7 @@ def said_of_transact(done: operations_pb2.TransactResult) -> Said:
 def told_of_row(row: Row) -> Told:
     """An event."""
     value = None
-    if events_pb2.EVENT_TYPE_ENTRY_SET <= row.type <= events_pb2.EVENT_TYPE_ENTRY_APPENDED and row.value is not None:
+    if row.type in VALUED and row.value is not None:
         kind, content = row.value
         value = Document.of(json.loads(content)) if kind == "json_value" else content
     return Told(row.revision, row.type, row.path, row.key, row.version, value)
