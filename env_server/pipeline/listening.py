@@ -21,7 +21,7 @@ from env_server.events.history import History
 from env_server.model.changes import Changes, EventType, FactKind
 from env_server.model.errors import Exhausted, LimitExceeded, Unavailable, WorldError
 from env_server.model.frames import Invoked, Outcome
-from env_server.model.limits import Limits
+from env_server.model.limits import MIB, Limits
 from env_server.model.operations import Code, Write
 from env_server.model.ports import Clock
 from env_server.model.values import Json
@@ -39,7 +39,8 @@ from env_server.state_tree.tree import Tree
 _STARTS_MAX: Final = 64
 """Events heard in one loop step."""
 _FLOOR_REVISIONS: Final = 10_000
-"""So many revisions later at the latest it is noted how far all have heard, if all have."""
+_FLOOR_BYTES_MAX: Final = 16 * MIB
+"""So much later at the latest it is noted how far all have heard, so that the log may go up to there."""
 _RETRY_MS_MAX: Final = 5_000
 _MESSAGE_CHARS_MAX: Final = 1_000
 _DELETIONS: Final = (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT)
@@ -83,6 +84,8 @@ class Listening:
         self._floor = self._durable_floor = 0
         #: The same for each listener; one that is new may have begun above the others.
         self._floors: dict[str, int] = {}
+        self._bytes_since = 0
+        self._floor_bytes = min(_FLOOR_BYTES_MAX, limits.log_bytes_max // 16)
         #: Groups that note a higher floor.
         self._rising: deque[tuple[int, int]] = deque()
         self._settling: deque[tuple[int, Callable[[], None]]] = deque()
@@ -143,7 +146,9 @@ class Listening:
         if len(self._audiences):
             if had_none:
                 self._hold()
-            if had_none or self._audiences.routed - self._floor >= _FLOOR_REVISIONS:
+            self._bytes_since += changes.size_bytes
+            is_far = self._bytes_since >= self._floor_bytes
+            if had_none or is_far or self._audiences.routed - self._floor >= _FLOOR_REVISIONS:
                 self._raise_floor()
 
     def settle(self, then: Callable[[], None]) -> None:
@@ -362,6 +367,7 @@ class Listening:
         if floor <= self._floor:
             return False
         self._floor = floor
+        self._bytes_since = 0
         for key, noted in self._floors.items():
             if noted < floor:
                 self._floors[key] = floor

@@ -105,6 +105,18 @@ def test_idle_listeners_do_not_hold_the_log_and_late_ones_do(stand: BehaviourSta
     assert not stand.failures() and log_of(stand) == ["slow"]
 
 
+def test_the_log_is_trimmed_by_its_size_although_nothing_matches() -> None:
+    limits = Limits(log_bytes_max=200_000, replay_ops_max=64, map_bytes=1 << 24)
+    with behaviour_stand(Diary, limits=limits) as stand:
+        stand.register("/d", kind="diary")
+        for number in range(400):
+            stand.set("/d", "quiet", f"{number}" + "x" * 2000)
+        assert stand.engine.log.first_revision > 100
+        stand.set("/d", "in.a", 1)
+        stand.kill_and_restart()
+        assert not stand.failures() and log_of(stand) == [1]
+
+
 def test_one_too_far_behind_skips_and_says_so() -> None:
     with behaviour_stand(Diary, limits=Limits(listener_lag_revisions_max=100)) as stand:
         stand.register("/d", kind="diary")
