@@ -24,6 +24,7 @@ FAULTS = {
     "ENOSPC": ("fdatasync,pwrite64,pwritev", "inject=pwrite64,pwritev,fdatasync:error=ENOSPC:when=60+"),
 }
 ANSWERED_MIN = 5
+CALLS = 30
 
 
 async def write_until_it_ends(server: ServerProcess) -> int:
@@ -71,26 +72,36 @@ async def test_a_disk_that_fails_ends_the_server_and_loses_nothing_answered(
         assert server.stop() == 0
 
 
-async def test_no_answer_comes_before_its_sync(tmp_path: Path, missing_toolchain: Callable[[str], NoReturn]) -> None:
-    """Case 14: acknowledged before fsync. Calls one after the other, each with a sync of its own before its answer."""
+async def count_unsynced(server: ServerProcess, trace: Path, missing_toolchain: Callable[[str], NoReturn]) -> int:
+    """Of CALLS calls one after the other, those that were answered without a sync since the answer before."""
+    unsynced = synced = 0
+    async with ecumene.connect(server.address) as world:
+        command = ["strace", "-f", "-p", str(server.pid), "-o", str(trace), "-e", "trace=fdatasync"]
+        tracer = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        try:
+            assert tracer.stderr is not None
+            attached = (await tracer.stderr.readline()).decode()
+            if "attached" not in attached:
+                missing_toolchain(f"strace may not attach: {attached.strip()}")
+            for _ in range(CALLS):
+                await world.environment("/").increment("n", 1)
+                now = await asyncio.to_thread(lambda: trace.read_text().count(" = 0"))
+                unsynced += now == synced
+                synced = now
+        finally:
+            tracer.terminate()
+            await tracer.wait()
+    return unsynced
+
+
+@pytest.mark.parametrize("is_planted", [False, True], ids=["as_it_is", "planted"])
+async def test_no_answer_comes_before_its_sync(
+    tmp_path: Path, is_planted: bool, missing_toolchain: Callable[[str], NoReturn]
+) -> None:
+    """Case 14: acknowledged before fsync. A server that skips it, planted by the tests, is noticed."""
     if not shutil.which("strace"):
         missing_toolchain("strace, to see fdatasync")
-    trace = tmp_path / "trace"
-    with ServerProcess(tmp_path / "data") as server:
-        async with ecumene.connect(server.address) as world:
-            command = ["strace", "-f", "-p", str(server.pid), "-o", str(trace), "-e", "trace=fdatasync"]
-            tracer = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-            try:
-                assert tracer.stderr is not None
-                attached = (await tracer.stderr.readline()).decode()
-                if "attached" not in attached:
-                    missing_toolchain(f"strace may not attach: {attached.strip()}")
-                synced = 0
-                for _ in range(30):
-                    await world.environment("/").increment("n", 1)
-                    now = trace.read_text().count(" = 0")
-                    assert now > synced, "answered before it was on the disk"
-                    synced = now
-            finally:
-                tracer.terminate()
-                await tracer.wait()
+    planted = ("--behaviour", "tests.faults.unsynced_storage:Plant") if is_planted else ()
+    with ServerProcess(tmp_path / "data", *planted) as server:
+        unsynced = await count_unsynced(server, tmp_path / "trace", missing_toolchain)
+        assert unsynced == (CALLS if is_planted else 0)

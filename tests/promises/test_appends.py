@@ -74,7 +74,11 @@ async def test_appends_at_once_are_all_kept_in_one_order_for_every_reader(tmp_pa
     with ServerProcess(tmp_path / "data") as server:
         async with grpc.aio.insecure_channel(server.address) as channel, ecumene.connect(server.address) as world:
             await world.environment("/").create_stream("inbox", items_max=TOTAL)
-            live = [asyncio.create_task(told(world.watch(from_revision=world.revision + 1)), name=f"reader {number}") for number in range(3)]
+            since = world.revision + 1
+            live = [
+                asyncio.create_task(told(world.watch(from_revision=since)), name=f"reader {number}")
+                for number in range(3)
+            ]
             await asyncio.gather(
                 *[by_calls(channel, f"call{number}") for number in range(WRITERS)],
                 *[by_transactions(channel, f"both{number}") for number in range(WRITERS)],
