@@ -3,12 +3,9 @@
     group durable ──► audiences (who has to hear what) ──► a call (keys, slot, method) ──► one revision:
                                                             what it staged, and the fact how far it has heard
 
-Nothing waits for a listener. Positions are kept in two kinds of facts: `number/listener` with each effect, and for all
-environments of a kind together, now and then, how far at least each has come, so that the log may go although nothing
-matches.
+Nothing waits for a listener. How far each has heard is kept in `positions`, who hears what is found in `audiences`.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -18,10 +15,10 @@ from env_server.behaviours.behaviour import Listener
 from env_server.behaviours.event import Event
 from env_server.behaviours.registry import BehaviourError, Behaviours
 from env_server.events.history import History
-from env_server.model.changes import Changes, EventType, FactKind
+from env_server.model.changes import Changes, EventType
 from env_server.model.errors import Exhausted, LimitExceeded, Unavailable, WorldError
 from env_server.model.frames import Invoked, Outcome
-from env_server.model.limits import MIB, Limits
+from env_server.model.limits import Limits
 from env_server.model.operations import Code, Write
 from env_server.model.ports import Clock
 from env_server.model.values import Json
@@ -30,17 +27,15 @@ from env_server.pipeline.audiences import Audience, Audiences, ReadLogThen
 from env_server.pipeline.calls import Call, Calls
 from env_server.pipeline.commits import Commits
 from env_server.pipeline.depths import deepen
-from env_server.pipeline.ears import Ear, Gap, Position, make_ear
+from env_server.pipeline.ears import Ear, Gap, make_ear
 from env_server.pipeline.log_holds import LogHold
 from env_server.pipeline.origins import pad_origins
+from env_server.pipeline.positions import Positions
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 
 _STARTS_MAX: Final = 64
 """Events heard in one loop step."""
-_FLOOR_REVISIONS: Final = 10_000
-_FLOOR_BYTES_MAX: Final = 16 * MIB
-"""So much later at the latest it is noted how far all have heard, so that the log may go up to there."""
 _RETRY_MS_MAX: Final = 5_000
 _MESSAGE_CHARS_MAX: Final = 1_000
 _DELETIONS: Final = (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT)
@@ -67,9 +62,7 @@ class Listening:
         self._tree = tree
         self._listeners = behaviours.listeners
         self._calls = calls
-        self._commits = commits
         self._admission = admission
-        self._log = log
         self._clock = clock
         self._limits = limits
         self._running_max = max(1, min(limits.listeners_running_max, limits.concurrency_max // 2))
@@ -80,18 +73,7 @@ class Listening:
         self._queue: deque[Audience] = deque()
         self._running = 0
         self._is_pumping = False
-        #: What all have heard for certain after a restart.
-        self._floor = self._durable_floor = 0
-        #: The same for each listener; one that is new may have begun above the others.
-        self._floors: dict[str, int] = {}
-        self._bytes_since = 0
-        self._floor_bytes = min(_FLOOR_BYTES_MAX, limits.log_bytes_max // 16)
-        #: Groups that note a higher floor.
-        self._rising: deque[tuple[int, int]] = deque()
-        self._settling: deque[tuple[int, Callable[[], None]]] = deque()
-        #: Ears that heard something without an effect, which no fact tells.
-        self._unnoted: dict[Ear, None] = {}
-        self._noted: set[str] = set()
+        self._positions = Positions(tree, commits, log, behaviours.listeners, self._lowest, limits)
         for listeners in self._listeners.values():
             for listener in listeners:
                 _check(listener, tree.nodes.root, limits)
@@ -100,44 +82,13 @@ class Listening:
         """Goes on where the facts say; listeners that are new begin at the head."""
         if not self._listeners:
             return
-        head = self._tree.revision
-        floors: dict[str, int] = {}
-        for kind, listeners in self._listeners.items():
-            for listener in listeners:
-                key = _floor_key(kind, listener)
-                if key in facts:
-                    floors[key] = json.loads(facts[key])
-                else:
-                    floors[key] = head
-                    self._note(key, head)
-        self._floors = floors
-        self._floor = self._durable_floor = min(floors.values())
-        own: dict[str, Position] = {}
-        for key, value in facts.items():
-            number, _, _ = key.partition("/")
-            if not number.isdigit():
-                continue
-            if int(number) in self._tree.nodes.by_number:
-                self._noted.add(key)
-                revision, index = json.loads(value)
-                own[key] = (revision, index)
-            else:  # its environment is gone, and the server was before it could say so
-                self._note(key, None)
-
-        def position_of(node: Node, listener: Listener) -> Position:
-            floor = floors[_floor_key(node.declaration.kind, listener)]
-            return max((node.created, 0), (floor + 1, 0), own.get(f"{node.number}/{listener.name}", (0, 0)))
-
+        position_of = self._positions.load(facts)
         self._audiences.begin(position_of)
-        self._hold()
+        self._positions.hold()
 
     def publish(self, changes: Changes) -> None:
         """A group is durable and in the ring; each once, in order."""
-        while self._rising and self._rising[0][0] <= changes.number:
-            self._durable_floor = self._rising.popleft()[1]
-            self._hold()
-        while self._settling and self._settling[0][0] <= changes.number:
-            self._settling.popleft()[1]()
+        self._positions.durable(changes.number)
         if not self._listeners or changes.last_revision == changes.base_revision:
             return
         had_none = not len(self._audiences)
@@ -145,29 +96,21 @@ class Listening:
         self._forget_deleted(changes)
         if len(self._audiences):
             if had_none:
-                self._hold()
-            self._bytes_since += changes.size_bytes
-            is_far = self._bytes_since >= self._floor_bytes
-            if had_none or is_far or self._audiences.routed - self._floor >= _FLOOR_REVISIONS:
-                self._raise_floor()
+                self._positions.raise_floor()
+                self._positions.hold()
+            self._positions.passed(changes)
+        elif not had_none:
+            self._positions.hold()
 
     def settle(self, then: Callable[[], None]) -> None:
         """Notes how far all have heard, so that the log may go up to there; `then` once that is durable."""
-        if not len(self._audiences) or not self._raise_floor():
-            if self._rising:
-                self._settling.append((self._rising[-1][0], then))
-            else:
-                then()
-            return
-        self._settling.append((self._tree.changes.number, then))
+        self._positions.settle(then)
 
     def stop(self) -> None:
         """Begins nothing more, and notes what was heard."""
         self._audiences.is_stopped = True
-        for ear in list(self._unnoted):
-            self._note_heard(ear)
-        if len(self._audiences):
-            self._raise_floor()
+        if self._listeners:
+            self._positions.note_all()
 
     # -- whose turn it is --
 
@@ -279,10 +222,7 @@ class Listening:
             deepen(changes, first_row, event.depth + 1)
             pad_origins(changes, first_row)
             pad_origins(changes, len(changes), cause=event.id)
-        if changed or len(changes) or changes.facts:
-            self._note_heard(ear)
-        else:  # worth no commit of its own: heard again after a crash, it may as well have no effect again
-            self._unnoted[ear] = None
+        self._positions.heard(ear, had_effect=changed)
 
     def _fail(self, ear: Ear, event: Event, error: WorldError) -> None:
         ear.has_heard(event)
@@ -314,7 +254,7 @@ class Listening:
         deepen(tree.changes, row, depth)
         pad_origins(tree.changes, row)
         pad_origins(tree.changes, len(tree.changes), cause=cause)
-        self._note_heard(ear)
+        self._positions.heard(ear, had_effect=True)
 
     def _retry(self, audience: Audience, delay_ms: int) -> None:
         """Puts the next event off: nothing of it happened."""
@@ -336,14 +276,8 @@ class Listening:
             self._has_work(audience)
         self._pump_soon()
 
-    # -- positions --
-
-    def _note_heard(self, ear: Ear) -> None:
-        """Notes how far it has heard, in the open group."""
-        self._unnoted.pop(ear, None)
-        if self._tree.nodes.by_number.get(ear.node.number) is ear.node:
-            self._noted.add(ear.fact_key)
-            self._note(ear.fact_key, list(ear.heard))
+    def _lowest(self) -> int | None:
+        return self._audiences.lowest() if len(self._audiences) else None
 
     def _forget_deleted(self, changes: Changes) -> None:
         if not len(self._audiences) or EventType.ENVIRONMENT_DELETED not in changes.types:
@@ -356,36 +290,7 @@ class Listening:
                 continue
             self._audiences.drop(audience)
             for ear in audience.ears:
-                self._unnoted.pop(ear, None)
-                if ear.fact_key in self._noted:
-                    self._noted.discard(ear.fact_key)
-                    self._note(ear.fact_key, None)
-
-    def _raise_floor(self) -> bool:
-        """Notes how far all have heard, when that is further than noted."""
-        floor = self._audiences.lowest()
-        if floor <= self._floor:
-            return False
-        self._floor = floor
-        self._bytes_since = 0
-        for key, noted in self._floors.items():
-            if noted < floor:
-                self._floors[key] = floor
-                self._note(key, floor)
-        self._rising.append((self._tree.changes.number, floor))
-        return True
-
-    def _hold(self) -> None:
-        self._log.retain(self._durable_floor + 1 if len(self._audiences) else None)
-
-    def _note(self, key: str, value: int | list[int] | None) -> None:
-        text = None if value is None else json.dumps(value, separators=(",", ":")).encode()
-        self._tree.note_fact(FactKind.LISTENER, key, text)
-        self._commits.touch()
-
-
-def _floor_key(kind: str, listener: Listener) -> str:
-    return f"kind:{kind}/{listener.name}"
+                self._positions.forget(ear)
 
 
 def _clean(text: str) -> str:

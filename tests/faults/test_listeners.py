@@ -14,6 +14,7 @@ from ecumene.client import ClientSettings, EventFilter
 
 from env_server.diagnostics.failpoints import WRITER_PLACES
 from env_server.model.changes import EventType
+from env_server.pipeline.positions import Positions
 from env_server.testing import BehaviourStand, behaviour_stand
 from tests.engine import put
 from tests.faults.hearing_behaviour import Hearing
@@ -82,9 +83,7 @@ def test_many_kills_after_any_step_double_and_lose_nothing(seed: int) -> None:
 
 def test_a_planted_bug_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A position that is not committed with its effect: the effect is doubled by some kill."""
-    from env_server.pipeline.listening import Listening
-
-    monkeypatch.setattr(Listening, "_note_heard", lambda self, ear: self._unnoted.pop(ear, None))
+    monkeypatch.setattr(Positions, "heard", lambda self, ear, had_effect: None)
     with pytest.raises(AssertionError):
         for number in range(RUNS):
             run_kills(random.Random(number))

@@ -10,7 +10,7 @@ from env_server.behaviours import Behaviour, Context, Event, EventType, listener
 from env_server.model.errors import Exhausted, Reason, WorldError
 from env_server.model.limits import Limits
 from env_server.testing import BehaviourStand, behaviour_stand
-from tests.engine import new_environment, put
+from tests.engine import drop, new_environment, put
 from tests.unit.env_server.pipeline.listening_kinds import Diary, Other, log_of
 
 
@@ -115,6 +115,18 @@ def test_the_log_is_trimmed_by_its_size_although_nothing_matches() -> None:
         stand.set("/d", "in.a", 1)
         stand.kill_and_restart()
         assert not stand.failures() and log_of(stand) == [1]
+
+
+def test_environments_that_are_gone_hold_nothing(stand: BehaviourStand) -> None:
+    stand.set("/d", "in.a", "slow")
+    stand.engine.do(drop("/d", ""))
+    stand.advance(10.0)
+    for number in range(20):
+        stand.set("/", "k", number)
+    done: list[int] = []
+    stand.engine.world.compact(0, done.append)
+    stand.engine.clock.settle()
+    assert done[0] == stand.revision
 
 
 def test_one_too_far_behind_skips_and_says_so() -> None:
