@@ -35,8 +35,8 @@ class WatchHub:
         `read_log(from_revision, bytes_max)` gives durable groups that hold that revision or later ones, in order, at
         least one if there is any. `first_revision()` is the oldest revision in the log, head + 1 when it is empty.
         `snapshot` gives the applied state of the present loop step. A live watch with more than `pending_groups_max`
-        groups that its reader did not take goes back to its cursor. `view_of` gives what a group may see as of now; without
-        it no watch may name one.
+        groups that its reader did not take goes back to its cursor. `view_of` gives what a group may see as of now;
+        without it no watch may name one.
         """
         self._limits = limits
         self._history = History(limits.ring_bytes_max, read_log, first_revision, head)

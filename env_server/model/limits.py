@@ -42,6 +42,15 @@ class Limits:
     pages_open_max: int = 256
     page_idle_s: float = 30.0
 
+    pages_rows_max: int = 8_000_000
+    """Rows that open listings hold together; beyond it the longest idle one is forgotten."""
+    slow_reads_max: int = 64
+    """Queries under way that take several steps: long listings, reads of the past."""
+    slow_reads_rows_max: int = 4_000_000
+    """Rows that they hold together; a single one may hold more."""
+    past_scan_bytes_max: int = 64 * MIB
+    """Of the log that one read of an entry's past goes through; its answer says where to go on."""
+
     queue_ops_max: int = 10_000
     """Ops of the whole world that may wait behind held keys or for a free slot."""
     concurrency_max: int = 1024

@@ -47,6 +47,10 @@ class EntryMatcher(Protocol):
     def root(self) -> str:
         """The environment that every match equals or lies below."""
 
+    @property
+    def key(self) -> str:
+        """The only key that matches; "" = several may."""
+
     def matches_place(self, place: Place) -> bool:
         """Whether entries of this environment may match."""
 

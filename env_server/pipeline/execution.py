@@ -11,19 +11,22 @@ from env_server.idempotency.producers import Producers
 from env_server.idempotency.requests import RequestIds
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.model.errors import Fenced, GateClosed, PreconditionFailed, Reason, WorldError
-from env_server.model.frames import Transacted, Written
+from env_server.model.frames import Read, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_identity
-from env_server.model.operations import Code, Query, Transact
+from env_server.model.operations import Code, Query, ReadPast, Transact
 from env_server.pipeline.effects import Effects
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.pipeline.invoking import Invoking
+from env_server.pipeline.past_reads import PastReads
+from env_server.pipeline.slow_reads import SlowReads
 from env_server.pipeline.transactions import apply_writes
 from env_server.pipeline.write_sets import keys_of, keys_of_writes
 from env_server.state_tree import entry_writes
+from env_server.state_tree.listings import SlowRead
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.preconditions import check_conditions, check_preconditions, check_version, gate_closed
-from env_server.state_tree.reads import Reader
+from env_server.state_tree.reads import Reader, check_revision
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import allows_all, check_visible, view_of_op
 
@@ -52,6 +55,8 @@ class Execution:
         requests: RequestIds,
         queues: KeyQueues,
         invoking: Invoking,
+        slow: SlowReads,
+        past: PastReads,
         limits: Limits,
     ) -> None:
         self._tree = tree
@@ -61,6 +66,8 @@ class Execution:
         self._requests = requests
         self._queues = queues
         self._invoking = invoking
+        self._slow = slow
+        self._past = past
         self._limits = limits
         self._writes = [entry_writes.BY_CODE.get(code, _not_an_entry_write) for code in range(max(Code) + 1)]
         #: Why writes that need room are refused; None = there is room.
@@ -194,17 +201,42 @@ class Execution:
     def _query(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> None:
         """Reads do not wait, except behind the session's own waiting write on that key."""
 
-        def read() -> None:
-            check_conditions(self._tree, run.frame, index, path, key)
-            view = view_of_op(self._tree.grants, run.frame, index)
-            run.read(index, self._reader.answer(path, key, query, view))
-
         node = self._tree.nodes.by_path.get(path)
         client_id = run.frame.client_id
-        if node is not None and client_id and self._queues.of_client(client_id, node.number, key):
-            self._wait(run, index, [(node.number, key)], read)
-        else:
-            read()
+        if node is None or not client_id or not self._queues.of_client(client_id, node.number, key):
+            seen = self._look(run, index, path, key, query)
+            if seen is not None:
+                run.read(index, seen)
+            return
+        self._invoking.check_room()
+
+        def start() -> None:
+            self._queues.leave(ticket)  # it holds nothing
+            try:
+                seen = self._look(run, index, path, key, query)
+            except WorldError as error:
+                with run.late(index):
+                    raise error
+            if seen is not None:
+                with run.late(index):
+                    run.read(index, seen)
+
+        ticket = Ticket([(node.number, key)], start, client_id)
+        run.waits(index, lambda: self._queues.try_withdraw(ticket))
+        self._queues.enter(ticket)
+
+    def _look(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> Read | None:
+        """What a query sees; None = that takes several steps, and the op waits for it."""
+        check_conditions(self._tree, run.frame, index, path, key)
+        if isinstance(query.ask, ReadPast):
+            check_revision(self._tree, query.min_revision)
+            self._past.begin(run, index, path, key, query.ask)
+            return None
+        seen = self._reader.answer(path, key, query, view_of_op(self._tree.grants, run.frame, index))
+        if isinstance(seen, SlowRead):
+            self._slow.begin(run, index, seen)
+            return None
+        return seen
 
     def _wait(self, run: FrameRun, index: int, keys: list[Key], effect: Callable[[], None]) -> None:
         """Puts the op into its queues; when its turn comes it has its effect and lets the next one on."""

@@ -34,9 +34,11 @@ from env_server.pipeline.leasing import Leasing
 from env_server.pipeline.listening import Listening
 from env_server.pipeline.log_holds import LogHolds
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.past_reads import PastReads
 from env_server.pipeline.ready import Ready
 from env_server.pipeline.recovery import Recovery, load_world
 from env_server.pipeline.saving import Saving
+from env_server.pipeline.slow_reads import SlowReads
 from env_server.pipeline.subscribing import open_subscriptions
 from env_server.state_tree.pages import Pages
 from env_server.state_tree.reads import Reader
@@ -98,9 +100,12 @@ class World:
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
-        reader = Reader(tree, Pages(limits, clock.monotonic_ns))
+        reader = Reader(tree, Pages(limits, clock.monotonic_ns, tree.remains.drop))
         requests = RequestIds(producers, limits, clock.monotonic_ns)
-        execution = Execution(tree, effects, reader, producers, requests, queues, invoking, limits)
+        read_then = read_log_then or read_at_once(log, clock)
+        slow = SlowReads(clock, limits)
+        past = PastReads(tree, log, self._commits, read_then, slow, limits)
+        execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._clearing = Clearing(tree.remains, clock)
@@ -113,7 +118,7 @@ class World:
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
             *(name, tree, behaviours, calls, self._commits, self._admission, self.watches.history),
-            *(read_log_then or read_at_once(log, clock), holds.hold("listeners"), clock, limits),
+            *(read_then, holds.hold("listeners"), clock, limits),
         )
         if not recovered.record_number:
             self._create_root()

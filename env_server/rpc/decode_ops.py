@@ -24,6 +24,7 @@ from env_server.model.operations import (
     Precondition,
     Query,
     ReadAggregates,
+    ReadPast,
     ReadStream,
     RegisterEntry,
     RegisterEnvironment,
@@ -102,11 +103,11 @@ def decode_query(message: operations_pb2.Query, key: str, limits: Limits) -> Dec
     ask = message.WhichOneof("ask")
     if ask is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "query.ask", "must be set")
-    if ask in ("nearby", "past"):
+    if ask == "nearby":
         raise NotSupported(f"query.{ask}")
     if ask == "get" and message.get.inherit and not key:
         raise InvalidRequest(Reason.INVALID_FIELD, "query.get.inherit", "belongs to an entry (a key)")
-    if ask != "get" and (ask == "stream") != bool(key):
+    if ask != "get" and (ask in ("stream", "past")) != bool(key):
         problem = "must be empty" if key else "must not be empty"
         raise InvalidRequest(Reason.INVALID_FIELD, "key", f"{problem} for query.{ask}")
     return Code.QUERY, Query(_decode_ask(message, ask, limits), message.min_revision)
@@ -212,7 +213,7 @@ def _decode_new_entry(message: operations_pb2.Register, limits: Limits) -> Regis
 
 def _decode_ask(
     message: operations_pb2.Query, ask: str, limits: Limits
-) -> Get | ListEntries | ListChildren | ReadAggregates | ReadStream:
+) -> Get | ListEntries | ListChildren | ReadAggregates | ReadPast | ReadStream:
     if ask == "get":
         return Get(message.get.inherit)
     if ask == "list_entries":
@@ -227,6 +228,10 @@ def _decode_ask(
     if ask == "aggregates":
         check_count(len(message.aggregates.names), "aggregates_max", limits)
         return ReadAggregates(tuple(message.aggregates.names))
+    if ask == "past":
+        past = message.past
+        size = _read_size(past.limit, "query.past.limit", limits)
+        return ReadPast(past.from_revision, past.to_revision, size)
     size = _read_size(message.stream.limit, "query.stream.limit", limits)
     return ReadStream(message.stream.from_sequence, size)
 

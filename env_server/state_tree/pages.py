@@ -46,15 +46,21 @@ def fill(
 class _Cursor:
     """One listing: the rows that are left, and the page handed out last, which a client may ask for again."""
 
-    __slots__ = ("about", "last", "position", "revision", "rows", "used_ns", "value_of")
+    __slots__ = ("about", "held", "last", "position", "revision", "rows", "used_ns", "value_of")
 
     def __init__(
-        self, rows: Iterator[Any], about: tuple[Any, ...], revision: int, value_of: Callable[[Any], object]
+        self,
+        rows: Iterator[Any],
+        about: tuple[Any, ...],
+        revision: int,
+        value_of: Callable[[Any], object],
+        held: dict[str, Any],
     ) -> None:
         self.rows = rows
         self.about = about
         self.revision = revision
         self.value_of = value_of
+        self.held = held
         self.position = 0
         self.last: tuple[int, Page] | None = None
         self.used_ns = 0
@@ -63,11 +69,19 @@ class _Cursor:
 class Pages:
     """Open listings. A token names a listing and a place in it; the last page may be read again, earlier ones not.
 
-    At most `pages_open_max` listings, each kept `page_idle_s` after its last use; beyond the number the longest idle
-    one goes.
+    At most `pages_open_max` listings, each kept `page_idle_s` after its last use; beyond the number, or beyond
+    `pages_rows_max` rows in all, the longest idle one goes.
     """
 
-    def __init__(self, limits: Limits, monotonic_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        monotonic_ns: Callable[[], int],
+        let_go: Callable[[dict[str, Any]], None] = lambda held: None,
+    ) -> None:
+        """`let_go` gets the snapshots of long listings that are not needed any more."""
+        self._let_go = let_go
+        self._rows_held = 0
         self._limits = limits
         self._monotonic_ns = monotonic_ns
         self._cursors: dict[str, _Cursor] = {}
@@ -80,17 +94,23 @@ class Pages:
         size: int,
         revision: int,
         value_of: Callable[[Any], object],
+        held: dict[str, Any] | None = None,
     ) -> Page:
-        """The first page."""
+        """The first page. `held` is the snapshot that the rows come from, if it is large."""
         self._opened += 1
         name = str(self._opened)
-        cursor = _Cursor(rows, about, revision, value_of)
+        cursor = _Cursor(rows, about, revision, value_of, held if held is not None else {})
         page = self._take(name, cursor, size)
         if page[1]:  # only a listing that goes on takes the place of another
             self._expire()
-            while len(self._cursors) >= self._limits.pages_open_max:
-                del self._cursors[min(self._cursors, key=lambda name: self._cursors[name].used_ns)]
+            self._rows_held += len(cursor.held)
+            while self._cursors and (
+                len(self._cursors) >= self._limits.pages_open_max or self._rows_held > self._limits.pages_rows_max
+            ):
+                self._forget(min(self._cursors, key=lambda name: self._cursors[name].used_ns))
             self._cursors[name] = cursor
+        elif cursor.held:
+            self._let_go(cursor.held)
         return page
 
     def next(self, token: str, about: tuple[Any, ...], size: int) -> Page:
@@ -125,4 +145,10 @@ class Pages:
     def _expire(self) -> None:
         oldest = self._monotonic_ns() - int(self._limits.page_idle_s * 1e9)
         for name in [name for name, cursor in self._cursors.items() if cursor.used_ns < oldest]:
-            del self._cursors[name]
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        cursor = self._cursors.pop(name)
+        self._rows_held -= len(cursor.held)
+        if cursor.held:
+            self._let_go(cursor.held)

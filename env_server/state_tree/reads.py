@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from itertools import islice
 from operator import attrgetter
+from typing import Any
 
 from env_server.model.entries import STREAM, Entry, StreamEnds, name_of_kind
 from env_server.model.environments import EnvironmentState
@@ -19,6 +20,16 @@ from env_server.model.frames import (
 from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadPast, ReadStream
 from env_server.model.values import Json
 from env_server.model.views import View
+from env_server.state_tree.listings import (
+    AT_ONCE_MAX,
+    CHILDREN_AT_ONCE_MAX,
+    ChildThen,
+    Slices,
+    SlowRead,
+    filter_in_slices,
+    order_in_slices,
+    snapshot_children,
+)
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.pages import Pages, fill
 from env_server.state_tree.tree import Tree
@@ -38,21 +49,17 @@ class Reader:
         """Lets go of what was kept for further listings of the same frame."""
         self._listed = self._sorted = None
 
-    def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read:
+    def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read | SlowRead:
         """What the query sees in the applied state, with the eyes of a group that may see `path`; None = of nobody.
+
+        Long listings are answered later, with what they would see now.
 
         Raises:
             NotFound, InvalidRequest.
             OutOfRange: REVISION_IN_FUTURE below `min_revision`; PAGE_EXPIRED for a token that is not kept any more.
         """
-        tree = self._tree
-        if query.min_revision > tree.revision:
-            raise OutOfRange(
-                Reason.REVISION_IN_FUTURE,
-                f"revision {query.min_revision} is not there yet",
-                metadata={"asked": str(query.min_revision), "revision": str(tree.revision)},
-            )
-        node = tree.nodes.find(path)
+        check_revision(self._tree, query.min_revision)
+        node = self._tree.nodes.find(path)
         match query.ask:
             case Get():
                 return self._get(node, key, query.ask, view)
@@ -65,7 +72,7 @@ class Reader:
             case ReadStream() as ask:
                 return self._stream(node, key, ask)
             case ReadPast():
-                raise NotSupported("query.past")
+                raise NotSupported("query.past")  # it is answered from the log, not from the state
 
     def _get(self, node: Node, key: str, ask: Get, view: View | None) -> EntryRead | EnvironmentState:
         if not key:
@@ -80,15 +87,28 @@ class Reader:
             raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
         return EntryRead(found.path, key, entry)
 
-    def _entries(self, node: Node, ask: ListEntries) -> EntryPage:
+    def _entries(self, node: Node, ask: ListEntries) -> EntryPage | SlowRead:
         size = self._page_size(ask.page_size)
         about = ("entries", node.number, ask.prefix)
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
             return EntryPage(node.path, page, token, revision)
+        if len(node.entries) > AT_ONCE_MAX:
+            snapshot = node.entries.copy()
+            return SlowRead(
+                self._entries_in_slices(node.path, snapshot, self._tree.revision, ask, about, size), len(snapshot)
+            )
         rows = self._rows(node, ask.prefix)
         page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _value_of_entry)
         return EntryPage(node.path, page, token, revision)
+
+    def _entries_in_slices(
+        self, path: str, snapshot: dict[str, Entry], revision: int, ask: ListEntries, about: tuple[Any, ...], size: int
+    ) -> Slices:
+        kept = yield from filter_in_slices(snapshot, ask.prefix, {})
+        rows = yield from order_in_slices(kept)
+        page, token, revision = self._pages.begin(rows, about, size, revision, _value_of_entry, kept)
+        return EntryPage(path, page, token, revision)
 
     def _rows(self, node: Node, prefix: str) -> Iterator[tuple[str, Entry]]:
         """Entries in key order. A second listing of the same state is worth sorting all of it once."""
@@ -103,14 +123,26 @@ class Reader:
             self._sorted = sorted(snapshot), snapshot
         return _rows_from(*self._sorted, prefix)
 
-    def _children(self, node: Node, ask: ListChildren, view: View | None) -> EnvironmentPage:
+    def _children(self, node: Node, ask: ListChildren, view: View | None) -> EnvironmentPage | SlowRead:
         size = self._page_size(ask.page_size)
         about = ("children", node.number, ask.prefix, "" if view is None else view.group, *ask.labels)
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
+        elif len(node.children) > CHILDREN_AT_ONCE_MAX and (view is None or view.children(node.path) is None):
+            snapshot = snapshot_children(node)
+            return SlowRead(self._children_in_slices(snapshot, self._tree.revision, ask, about, size), len(snapshot))
         else:
             states = iter(self._matching_children(node, ask, view))
             page, token, revision = self._pages.begin(states, about, size, self._tree.revision, _text_of_environment)
+        return EnvironmentPage(page, token, revision)
+
+    def _children_in_slices(
+        self, snapshot: dict[str, ChildThen], revision: int, ask: ListChildren, about: tuple[Any, ...], size: int
+    ) -> Slices:
+        kept = yield from filter_in_slices(snapshot, ask.prefix, dict(ask.labels))
+        rows = yield from order_in_slices(kept)
+        states = (then.state() for _, then in rows)
+        page, token, revision = self._pages.begin(states, about, size, revision, _text_of_environment, kept)
         return EnvironmentPage(page, token, revision)
 
     def _matching_children(self, node: Node, ask: ListChildren, view: View | None) -> list[EnvironmentState]:
@@ -147,6 +179,20 @@ class Reader:
         if asked < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "page_size", "must not be negative")
         return min(asked or limits.page_items, limits.page_items_max)
+
+
+def check_revision(tree: Tree, revision: int) -> None:
+    """Accepts a revision that the world has reached.
+
+    Raises:
+        OutOfRange: REVISION_IN_FUTURE.
+    """
+    if revision > tree.revision:
+        raise OutOfRange(
+            Reason.REVISION_IN_FUTURE,
+            f"revision {revision} is not there yet",
+            metadata={"asked": str(revision), "revision": str(tree.revision)},
+        )
 
 
 def _seen_children(node: Node, view: View | None) -> Collection[str]:

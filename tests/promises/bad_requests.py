@@ -372,7 +372,15 @@ SIZES = [
 UNSUPPORTED = [
     Bad("inherit", "/town", "", ops.Query(get=ops.Get(inherit=True)), INVALID, "INVALID_FIELD"),
     Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), UNIMPLEMENTED, "NOT_SUPPORTED"),
-    Bad("past", "/town", "v", ops.Query(past=ops.ReadPast()), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("past of an environment", "/town", "", ops.Query(past=ops.ReadPast()), INVALID, "INVALID_FIELD"),
+    Bad(
+        "past that is to come",
+        "/town",
+        "v",
+        ops.Query(past=ops.ReadPast(to_revision=1 << 40)),
+        RANGE,
+        "REVISION_IN_FUTURE",
+    ),
     Bad("move", "/town", "v", update(move=ops.Move(position=[1])), UNIMPLEMENTED, "NOT_SUPPORTED"),
     Bad("lease", "/town", "n", ops.Register(lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND", {"lease": "1"}),
     Bad("lease of an environment", "/n", "", ops.Register(lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND", {"lease": "1"}),

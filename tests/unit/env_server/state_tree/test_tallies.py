@@ -20,9 +20,11 @@ from env_server.model.operations import (
     Precondition,
     Query,
     ReadAggregates,
-    Test as Condition,
     Transact,
     Write,
+)
+from env_server.model.operations import (
+    Test as Condition,
 )
 from env_server.model.values import Json
 from tests.engine import Op, Stand, add, drop, new_environment, put
