@@ -11,7 +11,14 @@ import grpc
 import psutil
 import pytest
 from env_api.v1 import environment_service_pb2 as service
-from env_api.v1 import errors_pb2, session_pb2, values_pb2, world_service_pb2
+from env_api.v1 import (
+    errors_pb2,
+    lease_service_pb2,
+    session_pb2,
+    subscription_service_pb2,
+    values_pb2,
+    world_service_pb2,
+)
 from env_api.v1 import operations_pb2 as operations
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
@@ -23,9 +30,22 @@ from tests.services import ServerProcess
 CALLS, CALLS_LONG = 2000, 30_000
 SESSIONS, SESSIONS_LONG = 150, 3000
 AT_A_TIME = 32
+REQUESTS = [field.name for field in session_pb2.SessionRequest.DESCRIPTOR.fields if field.name != "frame"]
 GROWTH_BYTES_MAX = 400 << 20
 SESSION_S = 0.3
 COLUMNS = ("producers", "producer_seqs", "gate_generations", "expect_versions", "actors", "causes", "groups")
+SERVICES = (
+    (service, "EnvironmentService"),
+    (world_service_pb2, "WorldService"),
+    (lease_service_pb2, "LeaseService"),
+    (subscription_service_pb2, "SubscriptionService"),
+)
+WORLD_NAMES = (
+    world_service_pb2.DeleteWorldRequest,
+    world_service_pb2.CreateWorldRequest,
+    world_service_pb2.ForkWorldRequest,
+    world_service_pb2.RestoreWorldRequest,
+)
 PATHS = ["/known", "/", "/known/reports", "", "/absent", "no path"]
 
 
@@ -47,18 +67,20 @@ def spare(message: Any) -> Any:
     """Keeps a random request away from what is compared at the end."""
     if getattr(message, "path", "") in ("/", "/safe"):
         message.path = "/known"
-    if isinstance(message, world_service_pb2.DeleteWorldRequest | world_service_pb2.CreateWorldRequest):
+    if isinstance(message, WORLD_NAMES):
         message.name = "fuzzed"  # each world is a directory
+    if isinstance(message, world_service_pb2.SnapshotWorldRequest):
+        message.name = f"fuzzed-{len(message.name) % 5}"  # and so is each snapshot
     return message
 
 
 async def send_calls(channel: grpc.aio.Channel, rng: random.Random, count: int, tally: Tally) -> None:
     kinds = [
         (f"/{described.full_name}/{method.name}", GetMessageClass(method.input_type))
-        for module, name in ((service, "EnvironmentService"), (world_service_pb2, "WorldService"))
+        for module, name in SERVICES
         for described in (module.DESCRIPTOR.services_by_name[name],)
         for method in described.methods
-        if method.name not in ("Session", "Monitor")
+        if method.name not in ("Session", "Monitor", "Consume")
     ]
     room = asyncio.Semaphore(AT_A_TIME)
 
@@ -113,7 +135,7 @@ async def run_session(channel: grpc.aio.Channel, rng: random.Random, tally: Tall
             if rng.random() < 0.5:
                 request.frame.CopyFrom(make_frame(rng))
             else:
-                kind = rng.choice(["hello", "acknowledge", "watch", "credit", "cancel", "ping"])
+                kind = rng.choice(REQUESTS)
                 getattr(request, kind).SetInParent()
                 fill(rng, getattr(request, kind), 0.5, 1)
             await stream.write(encode(rng, request) if rng.random() < 0.3 else request.SerializePartialToString())
