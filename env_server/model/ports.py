@@ -10,7 +10,6 @@ from env_server.model.frames import Answer, Outcome
 from env_server.model.limits import Limits
 from env_server.model.values import Json, Value
 
-
 Violation = tuple[str, str]
 """Where something is wrong in a value, as a JSON pointer, and what."""
 

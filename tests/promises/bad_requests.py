@@ -430,12 +430,12 @@ UNSUPPORTED = [
         "INVALID_FIELD",
     ),
     Bad(
-        "aggregate over children",
+        "field of an aggregate over children",
         "/n",
         "",
-        ops.Register(aggregates=[values.Aggregate(name="a", function=1, scope=2)]),
-        UNIMPLEMENTED,
-        "NOT_SUPPORTED",
+        ops.Register(aggregates=[values.Aggregate(name="a", function=1, scope=2, field="/x")]),
+        INVALID,
+        "INVALID_FIELD",
     ),  # type: ignore[arg-type]
 ]
 ALL = [*PATHS, *KEYS, *VALUES, *UNSET, *FIELDS, *ABSENT, *STATES, *SIZES, *UNSUPPORTED]
