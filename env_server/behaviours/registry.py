@@ -1,5 +1,6 @@
 """Which behaviours a server has: its own, those of entry points, those named at start."""
 
+import inspect
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -21,6 +22,7 @@ class Behaviours:
     """Installed behaviours by kind."""
 
     def __init__(self, behaviours: list[Behaviour]) -> None:
+        """Raises BehaviourError: two claim one kind, or a method can never be run."""
         self._operations: dict[str, dict[str, Operation]] = {BASIC: {}}
         self._concurrency: dict[str, int] = {BASIC: 0}
         self._listeners: dict[str, tuple[Listener, ...]] = {}
@@ -31,6 +33,8 @@ class Behaviours:
             self._operations[behaviour.kind] = behaviour.operations()
             self._concurrency[behaviour.kind] = behaviour.concurrency_max
             heard = behaviour.listeners()
+            for callee in (*self._operations[behaviour.kind].values(), *heard.values()):
+                _check(behaviour.kind, callee)
             if heard:
                 self._listeners[behaviour.kind] = tuple(heard.values())
             self._installed[behaviour.kind] = behaviour
@@ -76,6 +80,18 @@ class Behaviours:
     def concurrency_max(self, kind: str) -> int:
         """Operations of one environment of the kind that may run at a time; 0 = unbounded."""
         return self._concurrency[kind]
+
+
+def _check(kind: str, callee: Operation | Listener) -> None:
+    """Refuses what could never be run, before anybody calls it."""
+    what = f"{callee.name!r} of the behaviour {kind!r}"
+    if not inspect.iscoroutinefunction(callee.method):
+        raise BehaviourError(f"{what} must be written with `async def`")
+    if isinstance(callee, Listener):
+        try:
+            inspect.signature(callee.method).bind(None, event=None)
+        except TypeError:
+            raise BehaviourError(f"{what} is a listener: its parameters are (self, ctx, event)") from None
 
 
 def load(names: list[str]) -> Behaviours:

@@ -305,3 +305,21 @@ def test_failures_are_heard_only_by_name_and_make_no_endless_chain() -> None:
         names = [one.key for one in stand.failures()]
         assert names == ["fail"] + ["care"] * 15
         assert stand.failures()[-1].depth == 16
+
+
+def test_what_could_never_be_run_is_refused_at_the_start() -> None:
+    class Blocking(Behaviour):
+        kind = "blocking"
+
+        @listener(key="x")  # type: ignore[type-var]
+        def hear(self, ctx: Context, event: Event) -> None: ...
+
+    class Deaf(Behaviour):
+        kind = "deaf"
+
+        @listener(key="x")
+        async def hear(self, ctx: Context) -> None: ...
+
+    for behaviour, problem in ((Blocking(), "async def"), (Deaf(), r"\(self, ctx, event\)")):
+        with pytest.raises(BehaviourError, match=problem):
+            Stand(behaviour)
