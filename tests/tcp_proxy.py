@@ -72,6 +72,11 @@ class TcpProxy:
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer), name="proxy connection")
         self._tasks[task] = writer
+        # Also for a task that is cancelled before its first step.
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task).transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back: asyncio.StreamWriter | None = None
@@ -85,12 +90,8 @@ class TcpProxy:
         except* OSError:
             pass
         finally:
-            task = asyncio.current_task()
-            assert task is not None
-            del self._tasks[task]
-            for end in (writer, back):
-                if end is not None:
-                    end.transport.abort()
+            if back is not None:
+                back.transport.abort()
 
     async def _pass(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, drops: Callable[[], bool]

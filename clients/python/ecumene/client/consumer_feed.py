@@ -12,7 +12,13 @@ from env_api.v1 import events_pb2, subscription_service_pb2, subscription_servic
 
 from ecumene.client import error_table
 from ecumene.client.backoff import Backoff
-from ecumene.client.errors import ClosedError, ConnectionFailedError, EcumeneError, UnavailableError
+from ecumene.client.errors import (
+    ClosedError,
+    ConnectionFailedError,
+    EcumeneError,
+    UnavailableError,
+    forget_frames,
+)
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -101,6 +107,7 @@ class ConsumerFeed:
         while True:
             term_before = self._term
             ended = await self._attach()
+            forget_frames(ended)
             if not isinstance(ended, UnavailableError):
                 return ended
             if self._term != term_before:

@@ -213,3 +213,11 @@ class ClosedError(EcumeneError):
 
     def __init__(self, message: str = "the connection was closed by this program") -> None:
         super().__init__(ErrorDetails(message=message, executed=Executed.UNKNOWN))
+
+
+def forget_frames(error: BaseException) -> None:
+    """Let an error that is kept for later hold its data alone: frames would keep calls, and those their connections."""
+    seen: BaseException | None = error
+    while seen is not None:
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__

@@ -23,7 +23,13 @@ from env_api.v1 import session_pb2
 
 from ecumene.client import error_table, errors
 from ecumene.client.backoff import Backoff
-from ecumene.client.errors import ClosedError, ConnectionFailedError, EcumeneError, UnavailableError
+from ecumene.client.errors import (
+    ClosedError,
+    ConnectionFailedError,
+    EcumeneError,
+    UnavailableError,
+    forget_frames,
+)
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.heartbeat import Heartbeat
 from ecumene.client.lease_keeper import LeaseKeeper
@@ -179,6 +185,7 @@ class Session:
                 ended = await self._serve(stream)
             except EcumeneError as error:
                 ended = error
+            forget_frames(ended)
             if not _may_pass(ended):
                 return ended
             # The last attempt is cut short by the end of patience; what an earlier one was told is worth more.

@@ -25,7 +25,7 @@ class UnansweredError(UnavailableError):
 class SessionStream:
     """An open stream on a channel of its own."""
 
-    def __init__(self, channel: grpc.aio.Channel, call: Any, welcome: session_pb2.Welcome) -> None:
+    def __init__(self, channel: Any, call: Any, welcome: session_pb2.Welcome) -> None:
         self._channel = channel
         self._call = call
         self.welcome = welcome
@@ -96,8 +96,11 @@ class SessionStream:
 
     async def close(self) -> None:
         """End the stream and its connection."""
-        self._call.cancel()
-        await self._channel.close()
+        call, channel = self._call, self._channel
+        # Whoever still knows the stream, a traceback for one, must not keep its connection.
+        self._call = self._channel = None
+        call.cancel()
+        await channel.close()
 
 
 def _parse(data: bytes) -> Response:

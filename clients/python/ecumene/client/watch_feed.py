@@ -35,8 +35,10 @@ class WatchFeed:
     one frame by which a server may overrun its credit.
     """
 
-    def __init__(self, start: session_pb2.WatchStart, window: Credit) -> None:
+    def __init__(self, start: session_pb2.WatchStart, window: Credit, known_revision: int = 0) -> None:
         self._start = start
+        self._known_revision = known_revision
+        """The newest revision that was known when it was made."""
         self._window = window
         self.watch_id = 0
         """Its id on the stream at hand; 0 while it is not running there."""
@@ -63,6 +65,11 @@ class WatchFeed:
     def needs_position(self) -> bool:
         """Whether it begins "now", and when that is has not been asked yet."""
         return not self.position and not self.in_initial_state
+
+    def begin_where_known(self) -> None:
+        """The stream that could have said what "now" was is gone: rather some events too old than one too few."""
+        if self.needs_position and self._known_revision:
+            self.position = self._known_revision + 1
 
     @property
     def has_room(self) -> bool:

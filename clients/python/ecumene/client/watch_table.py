@@ -45,6 +45,7 @@ class WatchTable:
         self._is_attached = True
         self._history = history
         for feed in self._feeds:
+            feed.begin_where_known()
             self._begin(feed)
 
     def detach(self) -> None:

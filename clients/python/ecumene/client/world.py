@@ -134,6 +134,9 @@ class World:
     ) -> FrameWatch:
         """Events in batches, beginning with this call: what this session issues after it is seen.
 
+        If the connection breaks before the server could say what "now" is, it begins behind the newest revision that
+        was known at this call: events that are a little older may come, none is left out.
+
         `from_revision`: 0 = now; up to the world's revision = replay from there, inclusive; above = wait for it.
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
@@ -150,7 +153,7 @@ class World:
         )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)
-        return FrameWatch(self.session, WatchFeed(start, window))
+        return FrameWatch(self.session, WatchFeed(start, window, self.session.revision))
 
     def lease(self, ttl_s: float, *, holder: str = "", on_lost: OnLost | None = None) -> Leasing:
         """A lease of `ttl_s` (1 to 86,400 s): await it, or enter it with `async with`; it is kept alive meanwhile.

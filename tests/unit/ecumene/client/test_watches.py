@@ -212,3 +212,17 @@ async def test_a_new_watch_resumes_where_another_stood(server: FakeServer, world
     assert batch.revisions == [1, 2]
     again = world.watch(from_revision=frames.resume_revision, history=frames.history)
     assert [event.revision for event in await take(again, 4)] == [3, 4, 5, 6]
+
+
+async def test_a_watch_whose_connection_broke_before_now_was_known_leaves_nothing_out(
+    server: FakeServer, world: World
+) -> None:
+    fill(server, 1, 3)
+    await world.environment("/").set("known", 1.0)
+    server.is_silent = True
+    watch = world.watch()
+    await reached(lambda: "ping" in server.streams[-1].kinds())
+    fill(server, 10, 12)
+    server.is_silent = False
+    server.cut()
+    assert [event.key for event in await take(watch, 3)] == ["10", "11", "12"]

@@ -909,6 +909,9 @@ class World:
     ) -> FrameWatch:
         """Events in batches, beginning with this call: what this session issues after it is seen.
 
+        If the connection breaks before the server could say what "now" is, it begins behind the newest revision that
+        was known at this call: events that are a little older may come, none is left out.
+
         `from_revision`: 0 = now; up to the world's revision = replay from there, inclusive; above = wait for it.
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
