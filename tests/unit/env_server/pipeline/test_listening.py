@@ -13,7 +13,7 @@ from env_server.model.environments import Aggregate, Function
 from env_server.model.operations import Code, Transact, Write
 from env_server.storage.memory import MemoryCommitLog
 from env_server.testing import BehaviourStand, Stand, behaviour_stand
-from tests.engine import Op, add, drop, new_environment, put
+from tests.engine import Op, add, drop, invoke, new_environment, put
 from tests.unit.env_server.pipeline.listening_kinds import Diary, Other, log_of
 
 
@@ -323,3 +323,24 @@ def test_what_could_never_be_run_is_refused_at_the_start() -> None:
     for behaviour, problem in ((Blocking(), "async def"), (Deaf(), r"\(self, ctx, event\)")):
         with pytest.raises(BehaviourError, match=problem):
             Stand(behaviour)
+
+
+def test_each_event_is_heard_once_however_it_came_about(stand: BehaviourStand) -> None:
+    write = Write("/d", "in.k", Code.SET, "w")
+    ways = {
+        "call": [put("/d", "in.k", 1)],
+        "producer": [put("/d", "in.k", 1, producer="p", seq=1)],
+        "frame": [put("/d", "in.k", 1), put("/d", "in.k", 2)],
+        "transaction": [Op("/", "", Code.TRANSACT, Transact(writes=(write, write)))],
+        "beside an operation": [invoke("/d", "hold_log", write, seconds=0.0)],
+        "behind an operation": [invoke("/d", "hold_log", seconds=0.0), put("/d", "in.k", 1)],
+    }
+    for number, (way, ops) in enumerate(ways.items()):
+        before = len(stand.items("/d", "log"))
+        sent = stand.engine.do(*ops, client_id="c", seq=number + 1)
+        stand.engine.resend(sent)  # what is asked twice is done once, and heard once
+        stand.engine.clock.settle()
+        sets = [one.id for one in stand.events("/d", EventType.ENTRY_SET)]
+        heard = [item["id"] for item in stand.items("/d", "log")[before:] if isinstance(item, dict)]
+        assert heard == sets[len(sets) - len(heard) :] and heard, way
+        assert sorted(set(Diary.heard)) == sorted(Diary.heard) == sorted(sets), way
