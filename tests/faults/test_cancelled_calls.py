@@ -30,8 +30,8 @@ TOGETHER = 50
 WARM_UP = 0.2
 """Of the cycles: pools and arenas fill in them."""
 GROWTH_BYTES_A_CYCLE_MAX = 250
-"""A bare handler of gRPC loses 55 bytes for each stream that is cancelled with a message on its way; ours lose 150, none
-of it in objects of Python: their number stays. One object of ours that stayed would be more than this."""
+"""A bare handler of gRPC loses 55 bytes for each stream that is cancelled with a message on its way; ours lose 150,
+none of it in objects of Python: their number stays. One object of ours that stayed would be more than this."""
 GROWTH_BYTES_MIN = 6 << 20
 """What an allocator may keep in few cycles, whatever was asked."""
 
