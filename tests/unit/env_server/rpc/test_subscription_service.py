@@ -108,10 +108,7 @@ async def put(served: Served, key: str, value: str = "") -> int:
 
 async def acknowledge(served: Served, term: int, revision: int, *keys: str) -> Any:
     """In a transaction that increments counters."""
-    writes = [
-        operations_pb2.Write(path="/", key=key, update=operations_pb2.Update(add_int=1))
-        for key in keys
-    ]
+    writes = [operations_pb2.Write(path="/", key=key, update=operations_pb2.Update(add_int=1)) for key in keys]
     writes.append(
         operations_pb2.Write(acknowledge=operations_pb2.Acknowledge(subscription="s", term=term, revision=revision))
     )
