@@ -27,7 +27,7 @@ def open_watches(tree: Tree, log: CommitLog, limits: Limits, read_log: ReadLog) 
 def snapshot_of(tree: Tree, matcher: EntryMatcher) -> Snapshot:
     """All entries in environments that the matcher lets through, of a single key only those with it.
 
-    Entries are immutable, so copies of dicts will do: about 10 ms for a million.
+    Entries are immutable, so copies of dicts will do: 10 to 50 ms for a million.
     """
     root = tree.nodes.by_path.get(matcher.root)
     taken = []

@@ -1,7 +1,7 @@
 """Long listings: a snapshot taken at once, put in order piece by piece, so that the world goes on meanwhile.
 
-Copying the dict of a million entries takes about 10 ms and is the longest step of their listing; a child costs less than
-a microsecond in that step. What is sorted, filtered and made comes later, a few milliseconds at a time.
+Copying the dict of a million entries takes 10 to 50 ms and is the longest step of their listing; a child costs about a
+microsecond in that step. What is sorted, filtered and made comes later, a few milliseconds at a time.
 """
 
 from collections.abc import Generator, Iterator

@@ -1,6 +1,6 @@
 """Pages: lists longer than one page are read from a snapshot that stays for a while.
 
-Entries are immutable, so a snapshot is a copy of the dict that holds them: about 10 ms for a million.
+Entries are immutable, so a snapshot is a copy of the dict that holds them: 10 to 50 ms for a million.
 """
 
 from collections.abc import Callable, Iterator

@@ -163,7 +163,7 @@ def frame(count: int = 1, **fields: Any) -> session_pb2.OpFrame:
         (frame(2, gate_generations=[1, 2, 3]), "INVALID_FIELD"),
         (frame(2, actors=["a", "b", "c"]), "INVALID_FIELD"),
         (frame(1, deadline_ms=-1), "INVALID_FIELD"),
-        (frame(1, groups=[1]), "NOT_SUPPORTED"),
+        (frame(2, groups=[1, 1, 1]), "INVALID_FIELD"),
         (session_pb2.OpFrame(paths=["/town"], block=session_pb2.SetBlock(keys=["v"], ints=[1, 2])), "INVALID_FIELD"),
         (session_pb2.OpFrame(paths=["/town"], block=session_pb2.SetBlock(keys=["v"], ints=[1], doubles=[1])),
          "INVALID_FIELD"),

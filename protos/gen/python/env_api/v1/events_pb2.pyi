@@ -30,6 +30,7 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_ENVIRONMENT_REGISTERED: _EventType.ValueType  # 1
     EVENT_TYPE_ENVIRONMENT_UPDATED: _EventType.ValueType  # 2
     EVENT_TYPE_ENVIRONMENT_DELETED: _EventType.ValueType  # 3
+    """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
     EVENT_TYPE_ENTRY_SET: _EventType.ValueType  # 4
     """The value is the entry's new value, also after a merge."""
     EVENT_TYPE_ENTRY_INCREMENTED: _EventType.ValueType  # 5
@@ -75,6 +76,7 @@ EVENT_TYPE_UNSPECIFIED: EventType.ValueType  # 0
 EVENT_TYPE_ENVIRONMENT_REGISTERED: EventType.ValueType  # 1
 EVENT_TYPE_ENVIRONMENT_UPDATED: EventType.ValueType  # 2
 EVENT_TYPE_ENVIRONMENT_DELETED: EventType.ValueType  # 3
+"""Carries no value. Its entries go without events of their own; each environment below it has one like this."""
 EVENT_TYPE_ENTRY_SET: EventType.ValueType  # 4
 """The value is the entry's new value, also after a merge."""
 EVENT_TYPE_ENTRY_INCREMENTED: EventType.ValueType  # 5

@@ -47,7 +47,9 @@ class Precondition(google.protobuf.message.Message):
     lease_owner: builtins.int
     """The entry lives under this lease (a lock's holder); else ABORTED / FENCED."""
     gate_generation: builtins.int
-    """The environment's gate must be collecting this generation."""
+    """The environment's gate must be collecting this generation. It collects from the revision after the one in which it
+    begins: a report of it in the very transaction that begins it is refused.
+    """
     created_revision: builtins.int
     """The entry is the one created at this revision (a lock's fencing token); else ABORTED / FENCED."""
     @property
@@ -114,6 +116,11 @@ class Register(google.protobuf.message.Message):
     """Environment: "" = basic."""
     config_json: builtins.bytes
     entry_schema_json: builtins.bytes
+    """JSON schema (2020-12, or the draft that its $schema names) of whatever its entries hold: each value that is set,
+    registered or merged, each sum of a counter, each item of a stream, each member's value, else INVALID_ARGUMENT /
+    SCHEMA_MISMATCH with the JSON pointer of each violation. Bytes are no JSON value and meet no schema. References are of
+    the form #/... and form no cycle; patterns have neither lookaround nor backreferences; formats are not checked.
+    """
     entry_kind: env_api.v1.values_pb2.EntryKind.ValueType
     """Entry: unspecified = VALUE."""
     stream_items_max: builtins.int
@@ -464,7 +471,9 @@ class Get(google.protobuf.message.Message):
 
     INHERIT_FIELD_NUMBER: builtins.int
     inherit: builtins.bool
-    """Fall through to ancestors when the entry is absent."""
+    """When the entry is absent, answer with that of the nearest ancestor that has one under this key; Entry.path says
+    where it was found. The environment itself must exist. A group falls through to what it may see.
+    """
     def __init__(
         self,
         *,
@@ -604,7 +613,10 @@ Global___Nearby: typing_extensions.TypeAlias = Nearby
 
 @typing.final
 class ReadPast(google.protobuf.message.Message):
-    """From the retained log; a from_revision below it is raised to it, and the answer says so."""
+    """From the retained log; a from_revision below it is raised to it, and the answer says so. Neither the entry nor its
+    environment need exist any more: the log is asked by path and key, so that of a path that was used again all lives are
+    told, one after the other, with versions that begin anew. The deletion of the environment is told as what ended a life.
+    """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -845,7 +857,9 @@ class PastPage(google.protobuf.message.Message):
     first_retained_revision: builtins.int
     """The log reaches back to here: what happened before is not known."""
     next_revision: builtins.int
-    """Ask again from here for the rest; 0 = there is no more."""
+    """Ask again from here for the rest; 0 = there is no more. A page may be short, or even empty, and yet not the last: it
+    ends where the server has looked through enough of the log.
+    """
     @property
     def values(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___PastValue]: ...
     def __init__(

@@ -179,7 +179,11 @@ class Hello(google.protobuf.message.Message):
     def groups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Paths of the group environments whose view this session may take; each op and each watch then names one, else
         PERMISSION_DENIED. A group sees its own subtree; its ancestors themselves, with their entries, aggregates and events,
-        but not what else lies below them; and what grants it access. It may write in its subtree and where WRITE is granted.
+        but not what else lies below them; and what grants it access. It may write, and invoke operations, in its subtree and
+        where WRITE is granted. What it may not see it is not told of either, whether it exists or not. It is not told of
+        leases and subscriptions. The environment of a group need not exist. A watch keeps the view of its start, and ends
+        with PERMISSION_DENIED when a grant that it rests on is taken away or goes with its environment; it must name a
+        path_prefix that the group sees. An operation of a behaviour runs with the server's authority.
         Empty = this session sees everything.
         """
 

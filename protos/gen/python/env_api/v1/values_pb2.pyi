@@ -110,7 +110,10 @@ class _AggregateScopeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper.
     AGGREGATE_SCOPE_ENTRIES: _AggregateScope.ValueType  # 1
     """Over the entries of the environment that declares it."""
     AGGREGATE_SCOPE_CHILDREN: _AggregateScope.ValueType  # 2
-    """Over the like-named aggregates of its children."""
+    """Over the like-named aggregates of its children, whatever their scope, so it may rise through any number of levels;
+    in the same revision as the change below. A child whose aggregate of that name has another function or other bounds,
+    or that has none, has no share. Neither field nor in_generation may be set: what a child counts is what it gives.
+    """
 
 class AggregateScope(_AggregateScope, metaclass=_AggregateScopeEnumTypeWrapper): ...
 
@@ -118,7 +121,10 @@ AGGREGATE_SCOPE_UNSPECIFIED: AggregateScope.ValueType  # 0
 AGGREGATE_SCOPE_ENTRIES: AggregateScope.ValueType  # 1
 """Over the entries of the environment that declares it."""
 AGGREGATE_SCOPE_CHILDREN: AggregateScope.ValueType  # 2
-"""Over the like-named aggregates of its children."""
+"""Over the like-named aggregates of its children, whatever their scope, so it may rise through any number of levels;
+in the same revision as the change below. A child whose aggregate of that name has another function or other bounds,
+or that has none, has no share. Neither field nor in_generation may be set: what a child counts is what it gives.
+"""
 Global___AggregateScope: typing_extensions.TypeAlias = AggregateScope
 
 class _GateCause:
@@ -312,7 +318,7 @@ class Environment(google.protobuf.message.Message):
     config_json: builtins.bytes
     """A JSON document; empty = {}."""
     entry_schema_json: builtins.bytes
-    """JSON schema that entry values must meet; empty = none."""
+    """JSON schema that entry values must meet; empty = none. See Register.entry_schema_json."""
     version: builtins.int
     create_revision: builtins.int
     modify_revision: builtins.int
@@ -430,7 +436,9 @@ class AggregateValue(google.protobuf.message.Message):
     """Entries covered whose value is a number: the denominator of the mean."""
     @property
     def value(self) -> Global___Value:
-        """Unset when there is no number to aggregate, or when the exact sum exceeds the range of a double."""
+        """Unset when there is no number to aggregate, or when the exact sum exceeds the range of a double. Minima and maxima:
+        of equal integers and doubles a double, and never -0.0.
+        """
 
     @property
     def buckets(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
