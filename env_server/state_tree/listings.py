@@ -16,7 +16,7 @@ from env_server.state_tree.nodes import Node
 AT_ONCE_MAX: Final = 32_768
 """Entries that are listed in one step."""
 CHILDREN_AT_ONCE_MAX: Final = 4096
-_SLICE: Final = 8192
+_SLICE: Final = 2048
 
 Slices = Generator[None, None, Read]
 """The steps of a read that takes several; what it returns is the answer."""
