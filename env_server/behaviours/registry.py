@@ -33,7 +33,8 @@ class Behaviours:
             self._operations[behaviour.kind] = behaviour.operations()
             self._concurrency[behaviour.kind] = behaviour.concurrency_max
             heard = behaviour.listeners()
-            for callee in (*self._operations[behaviour.kind].values(), *heard.values()):
+            callees: list[Operation | Listener] = [*self._operations[behaviour.kind].values(), *heard.values()]
+            for callee in callees:
                 _check(behaviour.kind, callee)
             if heard:
                 self._listeners[behaviour.kind] = tuple(heard.values())
