@@ -59,7 +59,7 @@ class Limits:
     call_depth_max: int = 8
     """Operations that call one another, beyond the first."""
     listener_depth_max: int = 16
-    """Listeners in a chain, each caused by what the one before it did; the event that would start one more is not heard."""
+    """Listeners in a chain, each caused by the one before it; the event that would start one more is not heard."""
     listeners_running_max: int = 256
     """Listeners between their turn and their end, in the whole world; never more than half of `concurrency_max`."""
     listener_lag_revisions_max: int = 1_000_000
