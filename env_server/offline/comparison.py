@@ -29,7 +29,7 @@ def compare(stored: State, replayed: State, problems: Problems) -> None:
         _compare_nodes(mine[number], theirs[number], where, problems)
     for table, ours, others in (
         (layout.PRODUCERS, _marks(stored), _marks(replayed)),
-        (layout.FACTS, stored.facts, replayed.facts),
+        (layout.FACTS, _facts(stored), _facts(replayed)),
     ):
         for name in _differing(ours, others):
             problems.add(table, repr(name), "the state tables and the log tell different things")
@@ -92,6 +92,11 @@ def _marks(state: State) -> dict[str, tuple[int, bytes]]:
         name: (mark[0], encode_outcome(producers.repeated(name, mark[0], mark)))
         for name, mark in producers.marks.items()
     }
+
+
+def _facts(state: State) -> dict[tuple[int, str], bytes]:
+    """Each by kind and key: tables and log tell them in different orders."""
+    return {(int(kind), key): value for kind, facts in state.facts.items() for key, value in facts.items()}
 
 
 def _differing(mine: dict[Any, Any], theirs: dict[Any, Any]) -> Iterator[Any]:

@@ -1,13 +1,19 @@
 """Request ids from the wire: a UUID and a digest of what is asked become the identity of the frame's only op."""
 
 import hashlib
+import re
 import uuid
+from typing import Final
 
 from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.frames import Frame
 from env_server.model.names import REQUEST_PREFIX
 
-_DIGEST_BYTES = 8
+_DIGEST_BYTES: Final = 8
+_UUID: Final = re.compile(
+    r"(urn:uuid:)?([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})", re.ASCII | re.IGNORECASE
+)
+"""uuid.UUID takes more: digits of other scripts, signs, underscores, dashes anywhere."""
 
 
 def name_request(frame: Frame, request_id: str) -> None:
@@ -16,11 +22,9 @@ def name_request(frame: Frame, request_id: str) -> None:
     Raises:
         InvalidRequest: it is no UUID.
     """
-    try:
-        name = str(uuid.UUID(request_id))
-    except ValueError:
-        raise InvalidRequest(Reason.INVALID_FIELD, "caller.request_id", "must be a UUID") from None
-    frame.producers = [REQUEST_PREFIX + name]
+    if _UUID.fullmatch(request_id) is None:
+        raise InvalidRequest(Reason.INVALID_FIELD, "caller.request_id", "must be a UUID")
+    frame.producers = [REQUEST_PREFIX + str(uuid.UUID(request_id.lower()))]
     frame.producer_seqs = [_digest_of(frame)]
     frame.is_request = True
 

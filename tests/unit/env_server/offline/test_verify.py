@@ -10,8 +10,11 @@ from typing import Any
 import lmdb
 import pytest
 
+from env_server.model.changes import Fact, FactKind
 from env_server.model.limits import MIB, Limits
 from env_server.model.ports import Origin
+from env_server.offline.comparison import compare
+from env_server.offline.contents import Problems, State
 from env_server.offline.upgrade import upgrade
 from env_server.offline.verify import Report, verify
 from env_server.state_tree.accounts import SumAccount
@@ -194,3 +197,16 @@ def test_a_snapshot_is_checked_against_its_manifest(world: Path, tmp_path: Path)
     content[-1] ^= 1
     data.write_bytes(content)
     assert (layout.DATA_FILE, "") in told(verify(directory))
+
+
+def test_facts_that_differ_are_named_and_their_order_tells_nothing() -> None:
+    # As they were written, and as the table sorts them: 10 before 9.
+    facts = [Fact(FactKind.LEASE, str(number), b"{}") for number in (8, 9, 10, 11)]
+    stored, replayed, problems = State(), State(), Problems()
+    replayed.take_facts(facts)
+    stored.take_facts(sorted(facts, key=lambda fact: fact.key))
+    compare(stored, replayed, problems)
+    assert not problems.told
+    stored.take_facts([Fact(FactKind.LEASE, "9", b"[]")])
+    compare(stored, replayed, problems)
+    assert [(problem.table, "'9'" in problem.key) for problem in problems.told] == [(layout.FACTS, True)]

@@ -38,7 +38,13 @@ def test_every_form_of_a_uuid_is_one_id() -> None:
     assert names == {f"request/{ID}"}
 
 
-@pytest.mark.parametrize("text", ["x", "1234", ID + "0", "{}", "12345678-1234-5678-1234-56781234567g"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x", "1234", ID + "0", "{}", "12345678-1234-5678-1234-56781234567g", ID + "\n", " " + ID, "{" + ID + "}"),
+        *("\uff11" * 32, "1_" * 15 + "11", "+" + "1" * 31, "0x" + "1" * 30, "-".join("1" * 32), "\u0661" + ID[1:]),
+    ],
+)
 def test_what_is_no_uuid_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="UUID"):
         name_request(asked(), text)
