@@ -51,7 +51,7 @@ async def test_a_lease_lives_as_long_as_its_block_and_its_entries_go_with_it(rea
     assert not lease.is_certain
 
 
-async def test_a_lease_that_is_ended_ends_its_block_and_says_so(real_server: ServerProcess, real_world: World) -> None:
+async def test_a_lease_that_was_lost_ends_its_block_and_says_so(real_server: ServerProcess, real_world: World) -> None:
     told: list[ecumene.EcumeneError] = []
     reached_the_end = False
     with pytest.raises(ecumene.LeaseExpiredError):
