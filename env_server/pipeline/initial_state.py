@@ -27,7 +27,7 @@ def open_watches(tree: Tree, log: CommitLog, limits: Limits, read_log: ReadLog) 
 def snapshot_of(tree: Tree, matcher: EntryMatcher) -> Snapshot:
     """All entries in environments that the matcher lets through, of a single key only those with it.
 
-    Entries are immutable, so copies of dicts will do: 10 to 50 ms for a million.
+    Entries are immutable, so shallow copies will do: 10 to 50 ms for a million.
     """
     root = tree.nodes.by_path.get(matcher.root)
     taken = []
@@ -36,14 +36,13 @@ def snapshot_of(tree: Tree, matcher: EntryMatcher) -> Snapshot:
         if not node.entries or not matcher.matches_place(place):
             continue
         if not matcher.key:
-            taken.append((place, node.entries.copy()))
+            taken.append((place, list(reversed(node.entries)), list(reversed(node.entries.values()))))
         elif matcher.key in node.entries:
-            taken.append((place, {matcher.key: node.entries[matcher.key]}))
+            taken.append((place, [matcher.key], [node.entries[matcher.key]]))
     return Snapshot(tree.revision, _rows(taken))
 
 
-def _rows(taken: list[tuple[Place, dict[str, Entry]]]) -> Iterator[tuple[Place, str, Entry]]:
-    for place, entries in taken:
-        while entries:  # emptied as it is told: freeing a million at once takes 0.1 s
-            key, entry = entries.popitem()
-            yield place, key, entry
+def _rows(taken: list[tuple[Place, list[str], list[Entry]]]) -> Iterator[tuple[Place, str, Entry]]:
+    for place, keys, entries in taken:
+        while keys:  # emptied as it is told, from the end: freeing a million at once takes 0.1 s
+            yield place, keys.pop(), entries.pop()

@@ -1,8 +1,8 @@
 """Reads of the past: what happened to an entry, from the retained log, read where the log is read and nobody waits.
 
-The log is looked through by path and key: an entry that was deleted and created again, and an environment that came back
-at the same path, are one story, in which versions begin anew. The deletion of the environment is told too, since it
-took the entry along without a word of its own.
+The log is looked through by path and key: an entry that was deleted and created again, and an environment that came
+back at the same path, are one story, in which versions begin anew. The deletion of the environment is told too, since
+it took the entry along without a word of its own.
 """
 
 from collections.abc import Callable, Iterator

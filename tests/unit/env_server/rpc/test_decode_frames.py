@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from env_api.v1 import operations_pb2, session_pb2
 
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Get, Precondition, Query, Transact
