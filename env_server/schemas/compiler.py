@@ -6,6 +6,7 @@ the work of checking it, and that is limited.
 """
 
 from typing import Any, Final
+from urllib.parse import unquote
 
 import jsonschema_rs
 
@@ -14,12 +15,16 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.ports import Violation
 from env_server.model.values import Json, Value, size_of
+from env_server.schemas.patterns import weigh_pattern
 
 _VIOLATIONS_MAX: Final = 16
 _PATTERN_BYTES_MAX: Final = 1 << 20
 _MOVING: Final = ("$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$anchor")
 _CHARACTERS_A_PART: Final = 16
-"""Texts in a schema, such as patterns, count as so many parts."""
+"""Texts in a schema count as so many parts; patterns as what it takes to match them."""
+_DEPTH_MAX: Final = 128
+"""Of a schema with references followed; beyond it this program's own stack is in danger."""
+_INDEX_DIGITS_MAX: Final = 9
 
 
 class CompiledSchema:
@@ -85,20 +90,35 @@ class _Parts:
         self._limits = limits
         self._known: dict[str, int] = {}
         self._following: set[str] = set()
+        self._depth = 0
 
     def count(self, part: Any) -> int:
         total = 1
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            raise _refusal(f"is deeper than {_DEPTH_MAX} levels, with references followed")
         if isinstance(part, str):
             total += len(part) // _CHARACTERS_A_PART
         elif isinstance(part, list):
             total += sum(map(self.count, part))
         elif isinstance(part, dict):
-            for name, value in part.items():
-                if name in _MOVING or (name == "$id" and part is not self._document):
-                    raise _refusal(f"{name} is not served: refer to parts of the schema by #/...")
-                total += self._follow(value) if name == "$ref" and isinstance(value, str) else self.count(value)
+            total += sum(self._count_member(part, name, value) for name, value in part.items())
         check_count(total, "schema_parts_max", self._limits)
+        self._depth -= 1
         return total
+
+    def _count_member(self, part: dict[str, Any], name: str, value: Any) -> int:
+        # A part with an id or a draft of its own would have references of its own; draft 4 calls an id just that.
+        is_moving = name in _MOVING or (name in ("$id", "id", "$schema") and isinstance(value, str))
+        if is_moving and (name in _MOVING or part is not self._document):
+            raise _refusal(f"{name} is not served: refer to parts of the schema by #/...")
+        if name == "$ref" and isinstance(value, str):
+            return self._follow(value)
+        if name == "pattern" and isinstance(value, str):
+            return weigh_pattern(value)
+        if name == "patternProperties" and isinstance(value, dict):
+            return self.count(value) + sum(map(weigh_pattern, value))
+        return self.count(value)
 
     def _follow(self, reference: str) -> int:
         known = self._known.get(reference)
@@ -113,10 +133,15 @@ class _Parts:
     def _find(self, reference: str) -> Any:
         if reference != "#" and not reference.startswith("#/"):
             raise _refusal(f"{reference[:100]!r} is not served: refer to parts of the schema by #/...")
+        try:
+            pointer = unquote(reference, errors="strict")
+        except ValueError:
+            raise _refusal(f"{reference[:100]!r} is no text") from None
         found = self._document
-        for token in reference.split("/")[1:]:
+        for token in pointer.split("/")[1:]:
             token = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and token.isdecimal() and int(token) < len(found):
+            is_index = token.isascii() and token.isdecimal() and len(token) <= _INDEX_DIGITS_MAX
+            if isinstance(found, list) and is_index and int(token) < len(found):
                 found = found[int(token)]
             elif isinstance(found, dict) and token in found:
                 found = found[token]

@@ -86,7 +86,6 @@ def doubling(depth: int) -> dict[str, Any]:
         self_reference(5),
         {"pattern": "("},
         {"pattern": "(?=a)b"},
-        {"pattern": "((a{1000}){1000}){10}"},
         {"const": "\ud800"},
     ],
 )
@@ -116,4 +115,46 @@ def test_the_slowest_checks_that_are_let_through_are_quick() -> None:
     started = time.perf_counter()
     assert evil.violations("a" * 500_000 + "b")
     assert not wide.violations(Json.of([1] * 40_000))
+    assert time.perf_counter() - started < 5
+
+
+def chain(length: int) -> dict[str, Any]:
+    links = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(length)}
+    return {"$ref": "#/$defs/d0", "$defs": {**links, f"d{length}": {"type": "integer"}}}
+
+
+def test_references_are_counted_as_they_are_followed() -> None:
+    """A name in percent signs or a base of its own would lead elsewhere than where the parts are counted."""
+    twice = [{"$ref": f"#/$defs/x%41{n + 1}"} for n in range(30) for _ in range(2)]
+    hidden = {f"xA{n}": {"allOf": twice[2 * n : 2 * n + 2]} for n in range(30)}
+    decoys: dict[str, Any] = {f"x%41{n}": True for n in range(31)}
+    with pytest.raises(LimitExceeded, match="schema_parts_max"):
+        compiled({"$ref": "#/$defs/x%410", "$defs": {**hidden, **decoys, "xA30": True}})
+    checker = compiled({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "integer"}}})
+    assert checker.violations("x")
+    draft4 = "http://json-schema.org/draft-04/schema#"
+    for base in ({"id": "http://a/c"}, {"$schema": draft4}):
+        with pytest.raises(WorldError, match="is not served"):
+            compiled({"$schema": draft4, "properties": {"a": {**base, "$ref": "#/x"}}, "x": {}})
+    assert compiled({"properties": {"id": {"type": "integer"}}}).violations(Json(b'{"id":"x"}'))
+
+
+@pytest.mark.parametrize("schema", [chain(600), {"$ref": "#/a/" + "1" * 5000, "a": [1]}, {"$ref": "#/%ff", "": {}}])
+def test_no_reference_is_too_much_for_the_compiler_itself(schema: Any) -> None:
+    with pytest.raises(WorldError) as caught:
+        compiled(schema)
+    assert caught.value.reason is Reason.INVALID_FIELD
+    assert not compiled(chain(40)).violations(1)
+
+
+def test_a_pattern_counts_for_what_it_repeats() -> None:
+    """Matching is linear in the text, times the places of the pattern: a short one may have thousands."""
+    started = time.perf_counter()
+    with pytest.raises(LimitExceeded, match="schema_work_max"):
+        compiled({"pattern": r"a\w{1000}\d"}).violations("ab" * 50_000)
+    with pytest.raises(LimitExceeded, match="schema_parts_max"):
+        compiled({"patternProperties": {r"(a|b)*a(a|b){800}[c-z]\d": {}}})
+    with pytest.raises(LimitExceeded, match="schema_parts_max"):
+        compiled({"pattern": "((a{1000}){1000}){10}"})
+    assert compiled({"pattern": r"a\w{1000}\d"}).violations("ab" * 8_000)
     assert time.perf_counter() - started < 5
