@@ -144,6 +144,10 @@ class Watch:
             return None
         return self._history.head if self._history.head >= self._cursor else None
 
+    def reached(self) -> int:
+        """The revision up to which everything that matches was delivered, known at any time."""
+        return self.mark() or self._cursor
+
     def end(self, error: WorldError) -> None:
         """Ends the watch: its reader gets `error` next, whatever was pending. Only the first call has an effect."""
         if self._error is not None:

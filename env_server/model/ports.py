@@ -173,6 +173,13 @@ class CommitLog(Protocol):
         It goes a few records a commit, and only once the state tables hold what they changed.
         """
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """Whom the log was kept for as of the last commit, and how large it was: (revision, bytes).
+
+        The revision is what `retain` asked for, if the log begins with the record that holds it; (0, 0) if not.
+        """
+
     def retain(self, revision: int | None) -> None:
         """Keeps everything from this revision on, whatever its size and age; None = nothing in particular.
 

@@ -19,6 +19,11 @@ class LogHolds:
         """See CommitLog."""
         return self._log.first_revision
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """See CommitLog."""
+        return self._log.held
+
     def retain(self, name: str, revision: int | None) -> None:
         """Keeps everything from this revision on for the sake of `name`; None = nothing any more."""
         if revision is None:
@@ -39,6 +44,11 @@ class LogHold:
     def first_revision(self) -> int:
         """See CommitLog."""
         return self._holds.first_revision
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """See CommitLog; the revision may be what another room needs."""
+        return self._holds.held
 
     def retain(self, revision: int | None) -> None:
         """See CommitLog; only what this room keeps."""

@@ -6,6 +6,7 @@ the open commit group and one answer in the queue behind it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from env_server.behaviours.registry import Behaviours
@@ -165,7 +166,8 @@ class World:
             OutOfRange: REVISION_IN_FUTURE.
         """
         self._compaction.check(revision)
-        self._listening.settle(lambda: self._compaction.begin(revision, done))
+        begin = partial(self._compaction.begin, revision, done)
+        self._listening.settle(lambda: self.subscriptions.settle(begin))
 
     def describe(self) -> WorldDescription:
         """The world in numbers."""

@@ -23,7 +23,8 @@ _PUT_ROWS: Final = 512
 class Committer:
     """Writes groups, one transaction for all that are given together. Belongs to the writer's thread.
 
-    `first_revision`, `storage_bytes` and `owes_compaction` follow each commit; reading them from other threads is safe.
+    `first_revision`, `storage_bytes`, `owes_compaction` and `held` follow each commit; reading them from other threads
+    is safe.
     """
 
     def __init__(self, tables: Tables, head: Head, limits: Limits) -> None:
@@ -32,6 +33,7 @@ class Committer:
         self.trimming = Trimming(limits.log_bytes_max, int(limits.log_age_s * 1e9))
         self.first_revision = head.first_revision
         self.owes_compaction = False
+        self.held = (0, 0)
         with tables.env.begin() as transaction:
             self._dropping = deque(
                 layout.NUMBER.unpack(key)[0] for key, _ in transaction.cursor(tables[layout.DROPPED])
@@ -49,8 +51,8 @@ class Committer:
         try:
             failpoints.reach("after_begin")
             self._write(transaction, groups)
-            first_revision, owes_compaction = self._trim(transaction, groups[-1])
-            storage_bytes = measure(transaction, self._tables)[0]
+            first_revision, owes_compaction, held = self._trim(transaction, groups[-1])
+            storage_bytes, log_bytes = measure(transaction, self._tables)
             failpoints.reach("before_commit")
             transaction.commit()
         except BaseException:
@@ -60,6 +62,7 @@ class Committer:
         self.first_revision = first_revision
         self.owes_compaction = owes_compaction
         self.storage_bytes = storage_bytes
+        self.held = (held, log_bytes) if held else (0, 0)
 
     def _write(self, transaction: Any, groups: list[Group]) -> None:
         failpoints.reach("before_put")
@@ -111,15 +114,18 @@ class Committer:
                 self._dropping.popleft()
                 remaining -= 1
 
-    def _trim(self, transaction: Any, newest: Group) -> tuple[int, bool]:
-        """Takes from the log's beginning what may and must go; the oldest revision left, and whether more is asked."""
+    def _trim(self, transaction: Any, newest: Group) -> tuple[int, bool, int]:
+        """Takes from the log's beginning what may and must go.
+
+        Returns the oldest revision left, whether more is asked to go, and for whose sake the first record stays.
+        """
         trimming = self.trimming
         cursor = transaction.cursor(self._tables[layout.LOG])
         cursor.first()
         for count in range(COMPACTED_RECORDS_MAX):
             key = cursor.key()
             if not key:
-                return newest.last_revision + 1, False
+                return newest.last_revision + 1, False, 0
             last_revision, number = layout.LOG_KEY.unpack(key)
             if not trimming.may_go(last_revision, number, self._applied_through):
                 break
@@ -130,9 +136,10 @@ class Committer:
                     break
             cursor.delete()
         if not cursor.key():
-            return newest.last_revision + 1, False
-        owes = trimming.owes(layout.LOG_KEY.unpack(cursor.key())[0])
-        return int(layout.LOG_HEADER.unpack_from(cursor.value())[2]) + 1, owes
+            return newest.last_revision + 1, False, 0
+        last_revision = layout.LOG_KEY.unpack(cursor.key())[0]
+        first_revision = int(layout.LOG_HEADER.unpack_from(cursor.value())[2]) + 1
+        return first_revision, trimming.owes(last_revision), trimming.find_held(last_revision)
 
     def _log_bytes(self, transaction: Any) -> int:
         return measure(transaction, self._tables)[1]

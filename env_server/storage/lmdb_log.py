@@ -148,6 +148,11 @@ class LmdbCommitLog:
         """See ports.CommitLog."""
         return self._committer.owes_compaction
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """See ports.CommitLog."""
+        return self._committer.held
+
     def retain(self, revision: int | None) -> None:
         """See ports.CommitLog."""
         self._committer.trimming.retained = revision

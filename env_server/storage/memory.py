@@ -52,6 +52,7 @@ class MemoryCommitLog:
         self._trimming = Trimming(limits.log_bytes_max, int(limits.log_age_s * 1e9))
         self._log_keys = sorted(disk.tables[layout.LOG])
         self._log_bytes = sum(map(len, disk.tables[layout.LOG].values()))
+        self._held = (0, 0)
 
     @classmethod
     def open(cls, disk: MemoryDisk, clock: Clock, limits: Limits, new_history: Callable[[], str]) -> "MemoryCommitLog":
@@ -136,6 +137,11 @@ class MemoryCommitLog:
     def owes_compaction(self) -> bool:
         """See ports.CommitLog."""
         return bool(self._log_keys) and self._trimming.owes(layout.LOG_KEY.unpack(self._log_keys[0])[0])
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """See ports.CommitLog."""
+        return self._held
 
     def retain(self, revision: int | None) -> None:
         """See ports.CommitLog."""
@@ -222,6 +228,8 @@ class MemoryCommitLog:
                     break
             self._log_bytes -= len(log.pop(key))
             self._log_keys.pop(0)
+        held = trimming.find_held(layout.LOG_KEY.unpack(self._log_keys[0])[0]) if self._log_keys else 0
+        self._held = (held, self._log_bytes) if held else (0, 0)
 
 
 def _first_revision(disk: MemoryDisk) -> int:

@@ -33,6 +33,11 @@ class Trimming:
         """Whether the record, the first of the log, was asked to go and nobody but a restart needs it."""
         return self.is_asked(last_revision) and (self.retained is None or last_revision < self.retained)
 
+    def find_held(self, last_revision: int) -> int:
+        """The revision for whose sake the record, the first of the log, stays; 0 = it may go, for all that is asked."""
+        retained = self.retained
+        return 0 if retained is None or last_revision < retained else retained
+
     def is_due(self, wall_ns: int, now_ns: int, log_bytes: Callable[[], int]) -> bool:
         """Whether a record is too old, or the log too large; the size is measured only when that decides."""
         return now_ns - wall_ns > self.log_age_ns or log_bytes() > self.log_bytes_max

@@ -27,6 +27,9 @@ class Cursor(Protocol):
     def mark(self) -> int | None:
         """See events.watch.Watch."""
 
+    def reached(self) -> int:
+        """See events.watch.Watch."""
+
     def close(self) -> None:
         """See events.watch.Watch."""
 
@@ -137,6 +140,13 @@ class Consumer:
         if self._held is None and self._cursor is not None:
             self.delivered = self._scanned = max(self._scanned, self._cursor.mark() or 0)
         return self.delivered
+
+    def find_passed(self) -> int | None:
+        """The revision up to which there was nothing more for it, when it holds nothing; None when that is no news."""
+        if not self._is_told or self._cursor is None or self._held is not None or self.outstanding_events:
+            return None
+        self.delivered = self._scanned = max(self._scanned, self._cursor.reached())
+        return self.delivered if self.delivered > self.acknowledged else None
 
     def _begin(self, told: Assignment) -> Assignment:
         self._assignment = None

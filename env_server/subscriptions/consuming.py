@@ -11,6 +11,7 @@ from env_server.subscriptions.assignment import plan_assignment
 from env_server.subscriptions.consumer import Consumer, Cursor
 from env_server.subscriptions.facts import encode_share
 from env_server.subscriptions.ledger import HeldLog, Ledger
+from env_server.subscriptions.retention import find_bytes_max
 from env_server.subscriptions.subscription import Subscription
 from env_server.subscriptions.terms import Terms
 
@@ -105,10 +106,11 @@ class Consuming:
     def lapsed(self, subscription: Subscription) -> OutOfRange:
         """Why nothing is to be had of it."""
         name, cursor, max_lag = subscription.spec.name, subscription.cursor, subscription.spec.max_lag
+        bytes_max = find_bytes_max(self._limits)
         return OutOfRange(
             Reason.SUBSCRIPTION_LAPSED,
-            f"subscription {name} stayed at revision {cursor}, further behind than max_lag = {max_lag}: "
-            "read the state, then seek",
+            f"subscription {name} stayed at revision {cursor}, further behind than max_lag = {max_lag} revisions or "
+            f"{bytes_max} bytes of log (subscription_lag_bytes_max): read the state, then seek",
             metadata={"subscription": name, "cursor": str(cursor), "compacted": str(self._log.first_revision)},
         )
 

@@ -36,5 +36,9 @@ class HeldLog(Protocol):
     def first_revision(self) -> int:
         """See ports.CommitLog."""
 
+    @property
+    def held(self) -> tuple[int, int]:
+        """See ports.CommitLog."""
+
     def retain(self, revision: int | None) -> None:
         """See ports.CommitLog; only what subscriptions keep."""

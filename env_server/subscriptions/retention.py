@@ -5,18 +5,24 @@ rises lets go only once that is durable: after a crash it stands where it stood 
 """
 
 from collections import deque
+from typing import Final
 
+from env_server.model.limits import Limits
 from env_server.subscriptions.ledger import HeldLog, Ledger
 from env_server.subscriptions.lowest import Lowest
 from env_server.subscriptions.subscription import Subscription
+
+_MAP_SHARE: Final = 4
 
 
 class Retention:
     """Holds the log of one world. Costs no work for a subscription whose cursor does not move."""
 
-    def __init__(self, ledger: Ledger, log: HeldLog) -> None:
+    def __init__(self, ledger: Ledger, log: HeldLog, bytes_max: int) -> None:
+        """At most `bytes_max` of the log are kept for the sake of one."""
         self._ledger = ledger
         self._log = log
+        self._bytes_max = bytes_max
         self._cursors: Lowest[Subscription] = Lowest(lambda one: one.cursor)
         self._lapses: Lowest[Subscription] = Lowest(lambda one: one.cursor + one.spec.max_lag)
         self._retained: int | None = None
@@ -60,6 +66,15 @@ class Retention:
         if self._next is None:
             self._next = (self._ledger.group_number, self._find_needed())
 
+    def find_oversized(self) -> Subscription | None:
+        """The one that the log is kept for, when it has become larger than may be kept for one."""
+        revision, size_bytes = self._log.held
+        if size_bytes <= self._bytes_max:
+            return None
+        lowest = self._cursors.find()
+        # What was held may be on its way out: then it is not yet known how large the rest is.
+        return lowest[1] if lowest is not None and lowest[0] + 1 == revision else None
+
     def find_lapsed(self, number: int) -> Subscription | None:
         """One that stays behind by more than it may, or whose next event is no longer in the log.
 
@@ -82,3 +97,8 @@ class Retention:
         if revision != self._retained:
             self._retained = revision
             self._log.retain(revision)
+
+
+def find_bytes_max(limits: Limits) -> int:
+    """Bytes of the log that may be kept for the sake of one subscription."""
+    return min(limits.subscription_lag_bytes_max, limits.map_bytes // _MAP_SHARE)

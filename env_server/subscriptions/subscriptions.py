@@ -16,7 +16,8 @@ from env_server.subscriptions.consumer import Consumer
 from env_server.subscriptions.consuming import Consuming, OpenCursor, not_found
 from env_server.subscriptions.facts import decode_subscriptions, encode_definition, encode_end, encode_share
 from env_server.subscriptions.ledger import HeldLog, Ledger
-from env_server.subscriptions.retention import Retention
+from env_server.subscriptions.passing import Passing
+from env_server.subscriptions.retention import Retention, find_bytes_max
 from env_server.subscriptions.subscription import Subscription
 from env_server.subscriptions.terms import KEY, Terms
 
@@ -56,7 +57,9 @@ class Subscriptions:
         stored = dict(facts)
         terms = Terms(ledger, stored.pop(KEY, None))
         self._consuming = Consuming(ledger, log, limits, clock, terms, open_cursor, touch, when_seen)
-        self._retention = Retention(ledger, log)
+        self._retention = Retention(ledger, log, find_bytes_max(limits))
+        self._passing = Passing(ledger, lambda: self._by_name.values(), self._pass)
+        self._when_seen = when_seen
         self._by_name = {one.spec.name: one for one in decode_subscriptions(stored)}
         for subscription in self._by_name.values():
             if not subscription.is_lapsed:
@@ -201,11 +204,24 @@ class Subscriptions:
     def durable(self, number: int) -> None:
         """Everything up to this group is durable: lets the log go on, and ends what stays too far behind."""
         self._retention.durable(number)
+        self._passing.look()
         for _ in range(_LAPSED_AT_ONCE_MAX):
-            subscription = self._retention.find_lapsed(number)
+            subscription = self._retention.find_lapsed(number) or self._retention.find_oversized()
             if subscription is None:
                 break
-            self._lapse(subscription)
+            if not self._passing.move(subscription):
+                self._lapse(subscription)
+
+    def settle(self, then: Callable[[], None]) -> None:
+        """Lets cursors pass over what is for nobody, so that the log may go; `then` once that is durable."""
+        if self._passing.move_all():
+            self._when_seen(then)
+        else:
+            then()
+
+    def _pass(self, subscription: Subscription, consumer: Consumer, revision: int) -> None:
+        self._move(subscription, consumer, revision)
+        self._touch()
 
     def _lapse(self, subscription: Subscription) -> None:
         self._retention.release(subscription)

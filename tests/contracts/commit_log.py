@@ -220,13 +220,19 @@ def check_compaction(stand: Stand, groups: list[Changes]) -> None:
     commit(applied=True)
     first, second, third = commit(3), commit(3), commit(3)
     assert not log.owes_compaction
+    assert log.held == (0, 0), "nobody needs it"
     log.compact(second.base_revision + 2)
+    log.retain(second.last_revision)
     commit()
+    assert log.held == (0, 0), "nobody needs what the log begins with"
     assert log.first_revision == first.base_revision + 1, "the state lacks it"
     assert log.owes_compaction
     log.retain(first.last_revision)
     commit(applied=True)
     assert log.first_revision == first.base_revision + 1, "somebody needs it"
+    held, size_bytes = log.held
+    assert held == first.last_revision
+    assert size_bytes >= sum(group.size_bytes for group in groups if group.base_revision >= first.base_revision)
     assert not log.owes_compaction, "asking on would be in vain"
     log.retain(None)
     commit()

@@ -38,6 +38,9 @@ class FakeCursor:
     def mark(self) -> int | None:
         return self.marked
 
+    def reached(self) -> int:
+        return self.marked or self.from_revision - 1
+
     def close(self) -> None:
         self.closed = True
         self.steps.put_nowait(NotFound(Reason.WATCH_NOT_FOUND, watch="1"))

@@ -8,6 +8,8 @@ import pytest
 
 from env_server.model.errors import InvalidRequest, OutOfRange, Reason, RevisionCompacted, WorldError
 from env_server.model.frames import Written
+from env_server.model.limits import MIB, Limits
+from env_server.subscriptions.retention import find_bytes_max
 from tests.engine import Stand, put
 from tests.subscribing import Taker, ack, look, seek, subscribe, unsubscribe
 
@@ -138,8 +140,82 @@ async def test_a_quiet_one_moves_on_by_acknowledging_marks() -> None:
         assert mark == stand.world.revision
         assert isinstance(taker.acknowledge(mark), Written)
     assert look(stand).cursor == stand.world.revision
+    taker.leave()
     write(stand, 7)
     assert look(stand).lapsed
+
+
+KIB = 1024
+
+
+def write_large(stand: Stand, count: int, key: str = "large") -> None:
+    for _ in range(count):
+        stand.done(put("/", key, b"x" * 64 * KIB))
+
+
+def small_stand() -> Stand:
+    """One in which a MiB of log is kept for a subscription, and hardly anything without one."""
+    return Stand(limits=Limits(subscription_lag_bytes_max=MIB, log_bytes_max=128 * KIB, map_bytes=64 * MIB))
+
+
+async def test_one_behind_which_too_many_bytes_lie_lapses_says_so_and_lets_go() -> None:
+    stand = small_stand()
+    stand.done(subscribe("stalled"))
+    write_large(stand, 8)
+    stand.done(subscribe("later"))
+    write_large(stand, 7)
+    assert not look(stand, "stalled").lapsed
+    write_large(stand, 2)
+    assert look(stand, "stalled").lapsed
+    assert not look(stand, "later").lapsed, "what is behind it was not looked at alone"
+    assert lapses(stand)[-1] == ("stalled", "lapsed")
+    with pytest.raises(OutOfRange, match="subscription_lag_bytes_max"):
+        Taker(stand, subscription="stalled")
+    write_large(stand, 6)
+    assert not look(stand, "later").lapsed
+    assert stand.log.first_revision > look(stand, "stalled").cursor + 1
+    stand.reopen()
+    assert look(stand, "stalled").lapsed
+    write_large(stand, 10)
+    assert look(stand, "later").lapsed, "a restart does not begin to count anew"
+
+
+async def test_one_that_keeps_up_may_have_any_bytes_behind_it() -> None:
+    stand = small_stand()
+    stand.done(subscribe())
+    taker = Taker(stand)
+    for _ in range(60):
+        write_large(stand, 1)
+        await taker.take()
+        assert isinstance(taker.acknowledge(), Written)
+    assert not look(stand).lapsed
+    write_large(stand, 40)
+    assert look(stand).lapsed
+
+
+async def test_large_values_that_do_not_match_lie_behind_nobody() -> None:
+    stand = small_stand()
+    stand.done(subscribe(key_glob="wanted"), subscribe("shared", partitions=2))
+    taker, one, other = Taker(stand), Taker(stand, "a", "shared"), Taker(stand, "b", "shared")
+    for _ in range(4):
+        write_large(stand, 10)
+        for reader in (one, other):  # all of it is for one of them
+            await reader.take()
+            if reader.events:
+                assert isinstance(reader.acknowledge(), Written)
+        await taker.take()
+    assert not look(stand).lapsed
+    assert not look(stand, "shared").lapsed
+    stand.done(put("/", "wanted", 1))
+    await taker.take()
+    assert taker.keys == ["wanted"]
+    write_large(stand, 20)
+    assert look(stand).lapsed, "it holds what it has not acknowledged"
+
+
+def test_a_small_map_bounds_what_is_kept_too() -> None:
+    assert find_bytes_max(Limits(map_bytes=64 * MIB)) == 16 * MIB
+    assert find_bytes_max(Limits()) == Limits().subscription_lag_bytes_max
 
 
 async def test_many_that_lapse_together_are_all_told() -> None:

@@ -31,7 +31,7 @@ class _SubscriptionStateEnumTypeWrapper(google.protobuf.internal.enum_type_wrapp
     SUBSCRIPTION_STATE_LIVE: _SubscriptionState.ValueType  # 1
     """The log keeps everything after the cursor."""
     SUBSCRIPTION_STATE_LAPSED: _SubscriptionState.ValueType  # 2
-    """It stayed too far behind; events may be gone. Seek to go on."""
+    """It stayed too far behind, in revisions or in bytes; events may be gone. Seek to go on."""
 
 class SubscriptionState(_SubscriptionState, metaclass=_SubscriptionStateEnumTypeWrapper): ...
 
@@ -39,7 +39,7 @@ SUBSCRIPTION_STATE_UNSPECIFIED: SubscriptionState.ValueType  # 0
 SUBSCRIPTION_STATE_LIVE: SubscriptionState.ValueType  # 1
 """The log keeps everything after the cursor."""
 SUBSCRIPTION_STATE_LAPSED: SubscriptionState.ValueType  # 2
-"""It stayed too far behind; events may be gone. Seek to go on."""
+"""It stayed too far behind, in revisions or in bytes; events may be gone. Seek to go on."""
 Global___SubscriptionState: typing_extensions.TypeAlias = SubscriptionState
 
 @typing.final
@@ -62,7 +62,9 @@ class Subscription(google.protobuf.message.Message):
     """1 to 256; events are spread by their path and key, and those of one path and key stay in order."""
     ack_timeout_ms: builtins.int
     max_lag: builtins.int
-    """Revisions that the cursor may stay behind the world; beyond it the subscription lapses."""
+    """Revisions that the cursor may stay behind the world; beyond it the subscription lapses. It also lapses when the log
+    that is kept for it exceeds the server's limit subscription_lag_bytes_max, 8 GiB and at most a quarter of the map.
+    """
     group: builtins.str
     """Path of the group whose view it takes; empty = everything."""
     state: Global___SubscriptionState.ValueType

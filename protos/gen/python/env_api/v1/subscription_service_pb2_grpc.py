@@ -26,8 +26,10 @@ if _version_not_supported:
 
 
 class SubscriptionServiceStub(object):
-    """A subscription delivers every matching event at least once, in order. Its cursor moves only by Acknowledge (an op, see
-    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once.
+    """A subscription delivers every matching event at least once, in order. Its cursor moves by Acknowledge (an op, see
+    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once. Over events that do not
+    match it also moves by itself, now and then and before it would lapse, while a consumer is attached that holds nothing:
+    only then is known what matches. The cursor of a subscription that nobody consumes stays, and the log is kept for it.
     """
 
     def __init__(self, channel):
@@ -74,8 +76,10 @@ class SubscriptionServiceStub(object):
 
 
 class SubscriptionServiceServicer(object):
-    """A subscription delivers every matching event at least once, in order. Its cursor moves only by Acknowledge (an op, see
-    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once.
+    """A subscription delivers every matching event at least once, in order. Its cursor moves by Acknowledge (an op, see
+    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once. Over events that do not
+    match it also moves by itself, now and then and before it would lapse, while a consumer is attached that holds nothing:
+    only then is known what matches. The cursor of a subscription that nobody consumes stays, and the log is kept for it.
     """
 
     def CreateSubscription(self, request, context):
@@ -178,8 +182,10 @@ def add_SubscriptionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SubscriptionService(object):
-    """A subscription delivers every matching event at least once, in order. Its cursor moves only by Acknowledge (an op, see
-    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once.
+    """A subscription delivers every matching event at least once, in order. Its cursor moves by Acknowledge (an op, see
+    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once. Over events that do not
+    match it also moves by itself, now and then and before it would lapse, while a consumer is attached that holds nothing:
+    only then is known what matches. The cursor of a subscription that nobody consumes stays, and the log is kept for it.
     """
 
     @staticmethod

@@ -138,8 +138,10 @@ _SubscriptionServiceExtendDeadlineType = typing_extensions.TypeVar(
 )
 
 class SubscriptionServiceStub(typing.Generic[_SubscriptionServiceCreateSubscriptionType, _SubscriptionServiceGetSubscriptionType, _SubscriptionServiceListSubscriptionsType, _SubscriptionServiceSeekSubscriptionType, _SubscriptionServiceDeleteSubscriptionType, _SubscriptionServiceConsumeType, _SubscriptionServiceExtendDeadlineType]):
-    """A subscription delivers every matching event at least once, in order. Its cursor moves only by Acknowledge (an op, see
-    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once.
+    """A subscription delivers every matching event at least once, in order. Its cursor moves by Acknowledge (an op, see
+    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once. Over events that do not
+    match it also moves by itself, now and then and before it would lapse, while a consumer is attached that holds nothing:
+    only then is known what matches. The cursor of a subscription that nobody consumes stays, and the log is kept for it.
     """
 
     @typing.overload
@@ -265,8 +267,10 @@ SubscriptionServiceAsyncStub: typing_extensions.TypeAlias = SubscriptionServiceS
 ]
 
 class SubscriptionServiceServicer(metaclass=abc.ABCMeta):
-    """A subscription delivers every matching event at least once, in order. Its cursor moves only by Acknowledge (an op, see
-    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once.
+    """A subscription delivers every matching event at least once, in order. Its cursor moves by Acknowledge (an op, see
+    operations.proto): acknowledged in the transaction of the effects, they are applied exactly once. Over events that do not
+    match it also moves by itself, now and then and before it would lapse, while a consumer is attached that holds nothing:
+    only then is known what matches. The cursor of a subscription that nobody consumes stays, and the log is kept for it.
     """
 
     @abc.abstractmethod
