@@ -26,6 +26,8 @@ SETTINGS = ClientSettings(backoff_first_ms=5, backoff_ms_max=50, attempt_timeout
 CUTS, CUTS_LONG = 10, 100
 WRITERS = 3
 BETWEEN_S = 0.02
+# A channel that was cut must not lend its connection to the next one.
+OPTIONS = [("grpc.use_local_subchannel_pool", 1)]
 
 
 async def write_on(world: ecumene.client.World, name: str, stopped: asyncio.Event) -> int:
@@ -114,7 +116,7 @@ async def ask_until_answered(proxy: TcpProxy, loses_one: bool, caller: service.C
     """Adds one. The first answer is dropped, if so asked, after the server has sent it."""
     update = operations.Update(add_int=1)
     if loses_one:
-        async with grpc.aio.insecure_channel(proxy.address) as channel:
+        async with grpc.aio.insecure_channel(proxy.address, options=OPTIONS) as channel:
             await channel.channel_ready()
             asking = call(channel, "update", path="/", key="n", update=update, caller=caller)
             lost = asyncio.create_task(asking, name="the call whose answer is lost")
@@ -124,7 +126,7 @@ async def ask_until_answered(proxy: TcpProxy, loses_one: bool, caller: service.C
             assert isinstance(failure, Failure)
             assert not failure.reason
             proxy.drops_answers = False
-    async with grpc.aio.insecure_channel(proxy.address) as channel:
+    async with grpc.aio.insecure_channel(proxy.address, options=OPTIONS) as channel:
         answer = await call(channel, "update", path="/", key="n", update=update, caller=caller)
     assert isinstance(answer, service.UpdateResponse)
     return answer

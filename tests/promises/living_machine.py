@@ -86,6 +86,12 @@ class LivingMachine(EngineMachine):
         lease = self.choose_lease(which)
         self.send_ops([revoke(lease)], [self.model.apply(Ask("revoke", "/", value=lease))])
 
+    @rule(place=st.tuples(PATHS, KEYS), is_member=st.booleans())
+    def revoke_a_lease_with_something_under_it(self, place: tuple[str, str], is_member: bool) -> None:
+        self.put_under_a_lease(place, 0, is_member)
+        self.revoke_a_lease(0)
+        self.clear_up()
+
     @rule(which=WHICH, steps=st.integers(0, 6))
     def crash_while_a_lease_ends(self, which: int, steps: int) -> None:
         """Whatever part of it was done, the rest is done after the restart; the op is there once."""
@@ -110,7 +116,21 @@ class LivingMachine(EngineMachine):
 
     @rule(which=WHICH)
     def keep_alive(self, which: int) -> None:
+        self.keep(self.choose_lease(which))
+
+    @rule(which=WHICH)
+    def keep_alive_beyond_its_time(self, which: int) -> None:
+        """Kept again in the middle of its time, a lease outlives it."""
         lease = self.choose_lease(which)
+        for _ in range(3):
+            self.keep(lease)
+            if lease not in self.model.leases:
+                break
+            self.let_time_pass(self.model.leases[lease] * 0.6 / 1000)
+            assert lease in self.model.leases
+
+    def keep(self, lease: int) -> None:
+        self.catch_up({})
         is_alive = lease in self.model.leases
         assert kept(self.stand, lease) == (([lease], []) if is_alive else ([], [lease]))
         if is_alive:
@@ -172,6 +192,8 @@ class LivingMachine(EngineMachine):
     @rule(back=st.integers(0, 4), is_fenced=st.booleans(), fails=st.booleans())
     def acknowledge_in_a_transaction(self, back: int, is_fenced: bool, fails: bool) -> None:
         """The cursor moves with the effect, or neither."""
+        if self.consumer is None:
+            self.attach_a_consumer(1000)
         term = self.fenced[-1] if is_fenced and self.fenced else self.consumer.term if self.consumer else NEVER
         delivered = self.consumer.delivered if self.consumer else 0
         upto = max(0, delivered - back)
