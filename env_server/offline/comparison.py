@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Final
 
-from env_server.model.entries import STREAM, Entry, StreamEnds
+from env_server.model.entries import MEMBER, STREAM, Entry, StreamEnds
 from env_server.model.environments import Aggregate, AggregateValue, Function, Scope
 from env_server.model.values import INT_MAX, INT_MIN, Json
 from env_server.offline.contents import Problems, State
@@ -49,26 +49,63 @@ def check_streams(state: State, problems: Problems) -> None:
 
 
 def check_aggregates(state: State, problems: Problems) -> int:
-    """Every aggregate over entries, and every count of reports, is the exact one; returns how many there are."""
+    """Every aggregate, over entries or children, is the exact one; returns how many there are."""
     count = 0
     for node in state.tree.nodes.by_number.values():
-        tally, gate = node.tally, node.gate
-        if tally is None:
-            continue
-        begun = gate.begin_revision if gate is not None and gate.generation else 0
-        reports = [entry for entry in node.entries.values() if gate is not None and entry.modified > begun]
-        where = f"environment {node.number}"
-        if gate is not None and gate.generation and not gate.members_path and tally.reported != len(reports):
-            problems.add(layout.ENVIRONMENTS, where, f"{tally.reported} reports instead of {len(reports)}")
-        told = {value.name: value for value in tally.values()}
+        told = {value.name: value for value in state.tree.aggregates(node)}
         for aggregate in node.declaration.aggregates:
-            if aggregate.scope is not Scope.ENTRIES or aggregate.name not in told:
-                continue
             count += 1
-            covered = reports if aggregate.in_generation else list(node.entries.values())
-            if not _is_exact(aggregate, told[aggregate.name], covered):
-                problems.add(layout.ENVIRONMENTS, where, f"aggregate {aggregate.name!r} is not the exact one")
+            found = told.get(aggregate.name)
+            if found is None or not _is_exact(aggregate, found, _covered(node, aggregate)):
+                what = f"aggregate {aggregate.name!r} is not the exact one"
+                problems.add(layout.ENVIRONMENTS, f"environment {node.number}", what)
     return count
+
+
+def check_gates(state: State, problems: Problems) -> None:
+    """Every gate counts its reports, and the members that it waits for, as they are; none collects beyond its end."""
+    for node in state.tree.nodes.by_number.values():
+        gate = node.gate
+        if gate is None or not gate.generation:
+            continue
+        reports = _reports(node)
+        members = state.tree.nodes.by_path.get(gate.members_path)
+        awaited = [] if members is None else [key for key, entry in members.entries.items() if entry.kind == MEMBER]
+        missing = [key for key in awaited if key not in reports]
+        where = f"environment {node.number}"
+        reported = node.tally.reported if node.tally is not None else -1
+        if reported != len(reports):
+            problems.add(layout.ENVIRONMENTS, where, f"{reported} reports instead of {len(reports)}")
+        waits = node.attendance
+        if (waits is not None) != (gate.collecting and bool(gate.members_path)):
+            problems.add(layout.ENVIRONMENTS, where, "its gate waits for members and should not, or the reverse")
+        elif waits is not None and (waits.members, waits.missing) != (len(awaited), len(missing)):
+            what = f"waits for {waits.missing} of {waits.members} members instead of {len(missing)} of {len(awaited)}"
+            problems.add(layout.ENVIRONMENTS, where, what)
+        if gate.collecting and (0 < gate.count_target <= len(reports) or (awaited and not missing)):
+            problems.add(layout.ENVIRONMENTS, where, "its gate collects although all that it waits for is there")
+
+
+def _reports(node: Node) -> dict[str, Entry]:
+    """Entries that count for the generation of the node's gate; all of them when it has no gate."""
+    begun = node.gate.begin_revision if node.gate is not None else 0
+    return {key: entry for key, entry in node.entries.items() if entry.modified > begun}
+
+
+def _covered(node: Node, aggregate: Aggregate) -> tuple[int, list[int | float]]:
+    """How many entries an aggregate covers, in its environment or below it, and the numbers in them."""
+    if aggregate.scope is Scope.ENTRIES:
+        entries = (_reports(node) if aggregate.in_generation else node.entries).values()
+        numbers = (_number_in(entry.value, aggregate.field) for entry in entries)
+        return len(entries), [number for number in numbers if number is not None]
+    count, found = 0, []
+    for child in node.children.values():
+        for below in child.declaration.aggregates:
+            if (below.name, below.function, below.bounds) == (aggregate.name, aggregate.function, aggregate.bounds):
+                entries_below, numbers_below = _covered(child, below)
+                count += entries_below
+                found += numbers_below
+    return count, found
 
 
 def _compare_nodes(mine: Node, theirs: Node, where: str, problems: Problems) -> None:
@@ -114,11 +151,11 @@ def _is_same(mine: Any, theirs: Any) -> bool:
     return mine is theirs or repr(mine) == repr(theirs)
 
 
-def _is_exact(aggregate: Aggregate, told: AggregateValue, covered: list[Entry]) -> bool:
-    found = [number for entry in covered if (number := _number_in(entry.value, aggregate.field)) is not None]
-    if (told.entries, told.numbers) != (len(covered), len(found)):
+def _is_exact(aggregate: Aggregate, told: AggregateValue, covered: tuple[int, list[int | float]]) -> bool:
+    entries, numbers = covered
+    if (told.entries, told.numbers) != (entries, len(numbers)):
         return False
-    return _is_exact_value(aggregate, told, [Fraction(number) for number in found])
+    return _is_exact_value(aggregate, told, [Fraction(number) for number in numbers])
 
 
 def _is_exact_value(aggregate: Aggregate, told: AggregateValue, numbers: list[Fraction]) -> bool:

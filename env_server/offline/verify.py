@@ -2,7 +2,8 @@
 
 Every checksum; a dense log whose records follow one another; the head against the log; the state, as a start would
 load it, against the one that the log tells from its beginning, when it reaches back that far; streams against their
-items; aggregates against exact arithmetic; a snapshot against its manifest. Nothing is changed.
+items; aggregates, over children too, against exact arithmetic; gates against their reports and members; a snapshot
+against its manifest. Nothing is changed.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import lmdb
 from env_server.model.changes import Changes
 from env_server.model.errors import SnapshotDamaged
 from env_server.model.ports import Head
-from env_server.offline.comparison import check_aggregates, check_streams, compare
+from env_server.offline.comparison import check_aggregates, check_gates, check_streams, compare
 from env_server.offline.contents import NONSENSE, Problems, State, load_tables
 from env_server.offline.directories import is_snapshot_directory
 from env_server.storage import layout
@@ -94,6 +95,7 @@ def _check_world(tables: Tables, report: Report) -> None:
     stored.finish()
     check_streams(stored, problems)
     report.aggregates = check_aggregates(stored, problems)
+    check_gates(stored, problems)
     if first == 1:
         replayed.finish()
         report.is_replayed = True

@@ -24,7 +24,7 @@ from env_server.schemas.patterns import weigh_pattern
         (r"[[:alpha:]]{2}", "ab"),
         (r"\p{L}{3}", "aaa"),
         (r"\({2}", "aa"),
-        (r"\{900}", "{900}"),
+        (r"\{900}", "abcde"),
     ],
 )
 def test_it_weighs_at_least_what_it_says_and_not_much_more(pattern: str, written_out: str) -> None:
