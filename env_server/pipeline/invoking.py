@@ -12,6 +12,7 @@ from env_server.pipeline.calls import Call, Calls
 from env_server.pipeline.frame_runs import FrameRun
 from env_server.state_tree.preconditions import check_conditions
 from env_server.state_tree.tree import Tree
+from env_server.state_tree.visibility import check_visible
 
 
 class Invoking:
@@ -46,6 +47,8 @@ class Invoking:
             frame.principal,
             check=lambda: check_conditions(self._tree, frame, index, node.path, ""),
         )
+        if frame.groups is not None:  # a right may be taken away while it runs
+            call.check_writes = lambda writes, size: check_visible(self._tree.grants, frame, index)
         self._calls.prepare(call)
         self.check_room()
         run.waits(index, lambda: self._calls.try_withdraw(call))

@@ -9,7 +9,7 @@ import pytest
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
 from env_server.model.changes import EventType
-from env_server.model.environments import Gate
+from env_server.model.environments import Access, Gate, Grant
 from env_server.model.errors import (
     DeadlineExceeded,
     Executed,
@@ -35,7 +35,7 @@ from env_server.model.operations import (
     Test as ConditionTest,
 )
 from env_server.model.values import NOTHING, Json
-from tests.engine import Op, Stand, add, drop, get, invoke, new_environment, put
+from tests.engine import Op, Sent, Stand, add, drop, get, invoke, make_frame, new_environment, put
 
 
 class Desk(Behaviour):
@@ -156,6 +156,20 @@ def test_a_failing_companion_rolls_everything_back(stand: Stand) -> None:
     assert sent.error.reason is Reason.ENTRY_NOT_FOUND
     assert stand.value("/d", "k") is NOTHING
     assert stand.do(put("/d", "k", 1)).done
+
+
+def test_a_right_that_goes_while_an_operation_runs_takes_its_companions_along(stand: Stand) -> None:
+    grant = EnvironmentUpdate(set_grants=(Grant("/d", Access.WRITE),))
+    taken = EnvironmentUpdate(remove_grants=("/d",))
+    frame = make_frame([invoke("/d", "hold", Write("/t", "memory", Code.SET, 1), key="k", seconds=1)])
+    frame.groups = ["/d"]
+    stand.done(Op("/t", "", Code.UPDATE_ENVIRONMENT, grant))
+    sent = stand.resend(Sent(frame))
+    stand.done(Op("/t", "", Code.UPDATE_ENVIRONMENT, taken))
+    stand.clock.advance(1)
+    assert sent.error.reason is Reason.PERMISSION_DENIED
+    assert stand.value("/t", "memory") is NOTHING
+    assert stand.value("/d", "k") is NOTHING
 
 
 def test_refusals_drop_what_was_staged_and_free_the_keys(stand: Stand) -> None:
