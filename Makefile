@@ -38,7 +38,7 @@ test: $(VENV)/.installed-all ## the default tests
 	$(BIN)/python -m pytest -m "not long" $(PYTEST_FLAGS)
 
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
-	ECUMENE_TEST_LONG=1 $(BIN)/python -m pytest -m long $(PYTEST_FLAGS)
+	PYTEST_FLAGS='$(PYTEST_FLAGS)' $(BIN)/python -m tests.long_runs $(PART)
 
 bench: $(VENV)/.installed-all ## measure beside the bare limits of this machine; writes docs/benchmarks.md
 	$(BIN)/ecumene bench all --out docs/benchmarks.md
