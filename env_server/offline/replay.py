@@ -17,7 +17,7 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Head, Origin
 from env_server.offline.contents import State
 from env_server.offline.directories import is_snapshot_directory
-from env_server.pipeline.saving import Saving
+from env_server.pipeline.commits.saving import Saving
 from env_server.storage import layout
 from env_server.storage.copies import give_history, publish, unfinished
 from env_server.storage.errors import StorageError

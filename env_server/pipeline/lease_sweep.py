@@ -13,8 +13,8 @@ from env_server.leases.leases import Leases
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete
 from env_server.model.ports import Clock, Handle
+from env_server.pipeline.frames.write_sets import keys_of
 from env_server.pipeline.own_changes import OwnChanges
-from env_server.pipeline.write_sets import keys_of
 from env_server.state_tree import deletion, entry_writes
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree

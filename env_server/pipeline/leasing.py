@@ -10,8 +10,8 @@ from env_server.model.names import check_count
 from env_server.model.operations import Code, GrantLease, RevokeLease
 from env_server.model.ports import Clock
 from env_server.model.values import Json
-from env_server.pipeline.commits import Commits
-from env_server.pipeline.effects import Effects
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.lease_sweep import LeaseSweep
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.state_tree.tree import Tree

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
-from env_server.pipeline.commits import Commits
-from env_server.pipeline.origins import pad_origins
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.frames.origins import pad_origins
 from env_server.state_tree.tree import Tree
 
 

@@ -11,9 +11,9 @@ from env_server.model.ports import Clock
 from env_server.model.subscriptions import CreateSubscription
 from env_server.model.values import Json
 from env_server.model.watching import WatchSpec
-from env_server.pipeline.commits import Commits
-from env_server.pipeline.effects import Effects
-from env_server.pipeline.log_holds import LogHold
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.commits.log_holds import LogHold
+from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.state_tree.tree import Tree
 from env_server.subscriptions.consumer import Cursor

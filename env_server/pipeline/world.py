@@ -19,30 +19,30 @@ from env_server.model.errors import NotFound, Reason, Unavailable
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, CommitLog, Origin
-from env_server.pipeline.admission import Admission
-from env_server.pipeline.audiences import ReadLogThen, read_at_once
-from env_server.pipeline.calls import Calls
 from env_server.pipeline.clearing import Clearing
-from env_server.pipeline.commits import Commits, Deliver
-from env_server.pipeline.compaction import Compaction
-from env_server.pipeline.effects import Effects
-from env_server.pipeline.execution import Execution
+from env_server.pipeline.commits.admission import Admission
+from env_server.pipeline.commits.commits import Commits, Deliver
+from env_server.pipeline.commits.compaction import Compaction
+from env_server.pipeline.commits.log_holds import LogHolds
+from env_server.pipeline.commits.saving import Saving
+from env_server.pipeline.frames.effects import Effects
+from env_server.pipeline.frames.execution import Execution
+from env_server.pipeline.frames.intake import Intake
+from env_server.pipeline.frames.ready import Ready
 from env_server.pipeline.gate_timers import GateTimers
 from env_server.pipeline.initial_state import open_watches
-from env_server.pipeline.intake import Intake
-from env_server.pipeline.invoking import Invoking
 from env_server.pipeline.leasing import Leasing
-from env_server.pipeline.listening import Listening
-from env_server.pipeline.log_holds import LogHolds
+from env_server.pipeline.listeners.audiences import ReadLogThen, read_at_once
+from env_server.pipeline.listeners.listening import Listening
+from env_server.pipeline.operations.calls import Calls
+from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
-from env_server.pipeline.past_reads import PastReads
-from env_server.pipeline.ready import Ready
+from env_server.pipeline.reads.past_reads import PastReads
+from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.pipeline.recovery import Recovery, load_world
-from env_server.pipeline.saving import Saving
-from env_server.pipeline.slow_reads import SlowReads
 from env_server.pipeline.subscribing import open_subscriptions
-from env_server.state_tree.pages import Pages
-from env_server.state_tree.reads import Reader
+from env_server.state_tree.reads.pages import Pages
+from env_server.state_tree.reads.reads import Reader
 
 
 class WorldDescription(NamedTuple):

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from env_server.model.errors import InternalError, InvalidRequest, Reason, WorldError
-from env_server.rpc.errors import CODE_OF, DETAILS_KEY, MESSAGE_BYTES_MAX, encode_status, shorten
+from env_server.rpc.encode.errors import CODE_OF, DETAILS_KEY, MESSAGE_BYTES_MAX, encode_status, shorten
 
 _log = logging.getLogger(__name__)
 

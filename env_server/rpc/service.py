@@ -12,16 +12,16 @@ from typing import Any, Final
 import grpc
 from env_api.v1 import environment_service_pb2, lease_service_pb2, subscription_service_pb2, world_service_pb2
 
-from env_server.rpc.describe_kinds import serve_descriptions
 from env_server.rpc.edge import NewIncident, draw_incident, guard
 from env_server.rpc.health import Health, add_reflection
-from env_server.rpc.lease_service import LeaseService
-from env_server.rpc.monitor import MonitorService
-from env_server.rpc.session import SessionService
+from env_server.rpc.services.describe_kinds import serve_descriptions
+from env_server.rpc.services.lease_service import LeaseService
+from env_server.rpc.services.monitor import MonitorService
+from env_server.rpc.services.subscription_service import SubscriptionService
+from env_server.rpc.services.unary import UnaryService
+from env_server.rpc.services.world_service import WorldService
+from env_server.rpc.session.session import SessionService
 from env_server.rpc.streams import Streams
-from env_server.rpc.subscription_service import SubscriptionService
-from env_server.rpc.unary import UnaryService
-from env_server.rpc.world_service import WorldService
 from env_server.worlds import Worlds
 
 DESCRIPTORS: Final = (

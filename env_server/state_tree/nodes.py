@@ -9,8 +9,8 @@ from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, join_path, split_path
 from env_server.model.values import Json
+from env_server.state_tree.aggregates.tallies import Tally
 from env_server.state_tree.attendance import Attendance
-from env_server.state_tree.tallies import Tally
 
 
 class Stream:

@@ -16,11 +16,11 @@ from env_server.model.errors import Exhausted, Reason
 from env_server.model.limits import Limits
 from env_server.model.ports import CompileSchema
 from env_server.model.values import NOTHING, Json, Nothing, Value
+from env_server.state_tree.aggregates.rollups import RollUps
 from env_server.state_tree.grants import Grants
 from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
 from env_server.state_tree.remains import Remains
-from env_server.state_tree.rollups import RollUps
 from env_server.state_tree.schemas import Schemas
 from env_server.state_tree.unsaved import Unsaved
 from env_server.state_tree.waiting_gates import WaitingGates

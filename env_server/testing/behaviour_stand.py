@@ -24,7 +24,7 @@ from env_server.model.frames import EntryPage, EntryRead, Invoked, Outcome, Stre
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, ListEntries, Query, ReadStream
 from env_server.model.values import Json
-from env_server.pipeline.ears import make_event
+from env_server.pipeline.listeners.ears import make_event
 from env_server.testing.ops import Op, Sent, drop, get, invoke, new_environment
 from env_server.testing.stand import Stand
 

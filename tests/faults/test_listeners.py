@@ -14,7 +14,7 @@ from ecumene.client import ClientSettings, EventFilter
 
 from env_server.diagnostics.failpoints import WRITER_PLACES
 from env_server.model.changes import EventType
-from env_server.pipeline.positions import Positions
+from env_server.pipeline.listeners.positions import Positions
 from env_server.testing import BehaviourStand, behaviour_stand
 from tests.engine import put
 from tests.faults.hearing_behaviour import Hearing

@@ -12,8 +12,8 @@ from env_server.idempotency.producers import Producers
 from env_server.leases.leases import Kept, Leases
 from env_server.model.operations import Code
 from env_server.model.watching import WatchSpec
-from env_server.pipeline.commits import Commits
-from env_server.pipeline.execution import Execution
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.frames.execution import Execution
 from env_server.pipeline.lease_sweep import LeaseSweep
 from env_server.state_tree.tree import Tree
 from env_server.storage import log_reading

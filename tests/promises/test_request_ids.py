@@ -10,7 +10,7 @@ from env_server.model.errors import Exhausted, InvalidRequest, Reason
 from env_server.model.frames import Frame, Invoked, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Transact, Write
-from env_server.rpc.request_ids import name_request
+from env_server.rpc.decode.request_ids import name_request
 from tests.engine import Op, Sent, Stand, add, invoke, make_frame, new_environment, put
 
 FIRST = "00000000-0000-4000-8000-000000000001"

@@ -17,7 +17,7 @@ from env_server.offline.comparison import compare
 from env_server.offline.contents import Problems, State
 from env_server.offline.upgrade import upgrade
 from env_server.offline.verify import Report, verify
-from env_server.state_tree.accounts import SumAccount
+from env_server.state_tree.aggregates.accounts import SumAccount
 from env_server.storage import layout, rows
 from env_server.storage.errors import StorageInUse
 from env_server.storage.lmdb_log import LmdbCommitLog

@@ -10,7 +10,7 @@ from env_api.v1 import environment_service_pb2
 
 from env_server.model.errors import InvalidRequest, NotFound, Reason
 from env_server.rpc.edge import draw_incident, guard, parse
-from env_server.rpc.errors import CODE_OF
+from env_server.rpc.encode.errors import CODE_OF
 
 
 class FakeContext:

@@ -1,0 +1,1 @@
+"""From applied to durable: groups, room on the disk, the state tables, what the log keeps and forgets."""

@@ -1,0 +1,1 @@
+"""Listeners of behaviours: who has to hear which event, and how far each has heard."""

@@ -1,0 +1,305 @@
+"""Listening: events run the listeners of behaviours, each event once in effect, in order, one at a time an environment.
+
+    group durable ──► audiences (who has to hear what) ──► a call (keys, slot, method) ──► one revision:
+                                                            what it staged, and the fact how far it has heard
+
+Nothing waits for a listener. How far each has heard is kept in `positions`, who hears what is found in `audiences`.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from env_server.behaviours.behaviour import Listener
+from env_server.behaviours.event import Event
+from env_server.behaviours.registry import BehaviourError, Behaviours
+from env_server.events.history import History
+from env_server.model.changes import Changes, EventType
+from env_server.model.errors import Exhausted, LimitExceeded, Unavailable, WorldError
+from env_server.model.frames import Invoked, Outcome
+from env_server.model.limits import Limits
+from env_server.model.operations import Code, Write
+from env_server.model.ports import Clock
+from env_server.model.values import Json
+from env_server.pipeline.commits.admission import Admission
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.commits.log_holds import LogHold
+from env_server.pipeline.frames.origins import pad_origins
+from env_server.pipeline.listeners.audiences import Audience, Audiences, ReadLogThen
+from env_server.pipeline.listeners.depths import deepen
+from env_server.pipeline.listeners.ears import Ear, Gap, make_ear
+from env_server.pipeline.listeners.positions import Positions
+from env_server.pipeline.operations.calls import Call, Calls
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.tree import Tree
+
+_STARTS_MAX: Final = 64
+"""Events heard in one loop step."""
+_RETRY_MS_MAX: Final = 5_000
+_MESSAGE_CHARS_MAX: Final = 1_000
+_DELETIONS: Final = (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT)
+
+
+class Listening:
+    """The listeners of one world."""
+
+    def __init__(
+        self,
+        world: str,
+        tree: Tree,
+        behaviours: Behaviours,
+        calls: Calls,
+        commits: Commits,
+        admission: Admission,
+        history: History,
+        read_log_then: ReadLogThen,
+        log: LogHold,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        """Raises BehaviourError: a listener's globs are malformed."""
+        self._tree = tree
+        self._listeners = behaviours.listeners
+        self._calls = calls
+        self._admission = admission
+        self._clock = clock
+        self._limits = limits
+        self._running_max = max(1, min(limits.listeners_running_max, limits.concurrency_max // 2))
+        self._audiences = Audiences(
+            *(world, tree.nodes, behaviours.listeners, history, read_log_then, lambda: log.first_revision),
+            *(self._has_work, clock, limits),
+        )
+        self._queue: deque[Audience] = deque()
+        self._running = 0
+        self._is_pumping = False
+        self._positions = Positions(tree, commits, log, behaviours.listeners, self._lowest, limits)
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                _check(listener, tree.nodes.root, limits)
+
+    def begin(self, facts: dict[str, bytes]) -> None:
+        """Goes on where the facts say; listeners that are new begin at the head."""
+        if not self._listeners:
+            return
+        position_of = self._positions.load(facts)
+        self._audiences.begin(position_of)
+        self._positions.hold()
+
+    def publish(self, changes: Changes) -> None:
+        """A group is durable and in the ring; each once, in order."""
+        self._positions.durable(changes.number)
+        if not self._listeners or changes.last_revision == changes.base_revision:
+            return
+        had_none = not len(self._audiences)
+        self._audiences.publish(changes)
+        self._forget_deleted(changes)
+        if len(self._audiences):
+            if had_none:
+                self._positions.raise_floor()
+                self._positions.hold()
+            self._positions.passed(changes)
+        elif not had_none:
+            self._positions.hold()
+
+    def settle(self, then: Callable[[], None]) -> None:
+        """Notes how far all have heard, so that the log may go up to there; `then` once that is durable."""
+        self._positions.settle(then)
+
+    def stop(self) -> None:
+        """Begins nothing more, and notes what was heard."""
+        self._audiences.is_stopped = True
+        if self._listeners:
+            self._positions.note_all()
+
+    # -- whose turn it is --
+
+    def _has_work(self, audience: Audience) -> None:
+        if not (audience.is_queued or audience.is_busy):
+            audience.is_queued = True
+            self._queue.append(audience)
+            self._pump_soon()
+
+    def _pump_soon(self) -> None:
+        if not self._is_pumping and self._queue and self._running < self._running_max:
+            self._is_pumping = True
+            self._clock.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._is_pumping = False
+        for _ in range(_STARTS_MAX):
+            if self._audiences.is_stopped or not self._queue or self._running >= self._running_max:
+                return
+            audience = self._queue.popleft()
+            audience.is_queued = False
+            if not audience.is_busy and self._audiences.get(audience.node.number) is audience:
+                self._hear_next(audience)
+        self._pump_soon()
+
+    def _hear_next(self, audience: Audience) -> None:
+        """Lets the ear hear whose next event is the first; ears that are behind look for theirs before."""
+        for ear in audience.ears:
+            self._look_after(ear)
+        ready = [ear for ear in audience.ears if ear.next_position is not None]
+        if not ready or self._tree.nodes.by_number.get(audience.node.number) is not audience.node:
+            return
+        ear = min(ready, key=lambda one: (one.next_position, one.number))
+        if ear.gap is not None:
+            self._tell_gap(ear, ear.gap)
+            self._go_on(audience)
+        else:
+            self._hear(audience, ear, ear.events[0])
+
+    def _look_after(self, ear: Ear) -> None:
+        maximum = self._limits.listener_lag_revisions_max
+        if ear.is_lagging and self._audiences.routed - ear.heard[0] > maximum and ear.gap is None:
+            message = (
+                f"the listener is further behind than listener_lag_revisions_max = {maximum}: it goes on at the head"
+            )
+            ear.skip(Gap(ear.heard[0], self._audiences.routed, "LIMIT_EXCEEDED", message))
+        elif ear.is_behind and not ear.events and ear.gap is None:
+            self._audiences.refill(ear)
+
+    def _hear(self, audience: Audience, ear: Ear, event: Event) -> None:
+        maximum = self._limits.listener_depth_max
+        if event.depth >= maximum:
+            self._cut(ear, event, LimitExceeded("listener_depth_max", maximum, event.depth + 1))
+            self._go_on(audience)
+            return
+        call = Call(
+            audience.node,
+            ear.listener,
+            {"event": event},
+            partial(self._end, audience, ear, event),
+            cause=event.id,
+            check_writes=self._check_writes,
+            may_call=False,
+        )
+        if 2 * self._calls.waiting >= self._limits.queue_ops_max:  # clients come first
+            self._retry(audience, self._limits.retry_delay_ms)
+            return
+        try:
+            self._calls.prepare(call)
+        except WorldError as error:
+            self._fail(ear, event, error)
+            self._go_on(audience)
+            return
+        audience.is_busy = True
+        self._running += 1
+        self._calls.enter(call)
+
+    def _check_writes(self, writes: tuple[Write, ...], size_bytes: int) -> None:
+        if any(write.code not in _DELETIONS for write in writes):
+            refusal = self._admission.refusal(len(writes), size_bytes)
+            if refusal is not None:
+                raise refusal
+
+    # -- what came of it --
+
+    def _end(self, audience: Audience, ear: Ear, event: Event, outcome: Outcome, first_row: int | None) -> None:
+        audience.is_busy = False
+        self._running -= 1
+        is_transient = isinstance(outcome, Exhausted | Unavailable) or (
+            isinstance(outcome, WorldError) and outcome.retry_delay_ms > 0
+        )
+        if isinstance(outcome, WorldError) and is_transient:
+            self._retry(audience, outcome.retry_delay_ms or self._limits.retry_delay_ms)
+            self._pump_soon()
+            return
+        if isinstance(outcome, WorldError):
+            self._fail(ear, event, outcome)
+        else:
+            assert isinstance(outcome, Invoked)
+            self._succeed(ear, event, outcome.changed, first_row)
+        self._go_on(audience)
+
+    def _succeed(self, ear: Ear, event: Event, changed: bool, first_row: int | None) -> None:
+        changes = self._tree.changes
+        ear.has_heard(event)
+        if changed:
+            assert first_row is not None
+            self._tree.advance()
+            deepen(changes, first_row, event.depth + 1)
+            pad_origins(changes, first_row)
+            pad_origins(changes, len(changes), cause=event.id)
+        self._positions.heard(ear, had_effect=changed)
+
+    def _fail(self, ear: Ear, event: Event, error: WorldError) -> None:
+        ear.has_heard(event)
+        told: dict[str, str | int] = {"cause": event.id, "reason": error.reason.name, "message": error.message}
+        told |= {name: error.metadata[name] for name in ("incident", "code") if name in error.metadata}
+        self._tell(ear, told, event.id, event.depth + 1)
+
+    def _cut(self, ear: Ear, event: Event, error: WorldError) -> None:
+        """A chain has become too long. That is told once: a failure that is too deep is not heard, and that is all."""
+        if event.type == EventType.LISTENER_FAILED:
+            self._succeed(ear, event, changed=False, first_row=None)
+        else:
+            self._fail(ear, event, error)
+
+    def _tell_gap(self, ear: Ear, gap: Gap) -> None:
+        told: dict[str, str | int] = {"cause": "", "reason": gap.reason, "message": gap.message}
+        ear.has_skipped()
+        self._tell(ear, told | {"from_revision": gap.first, "to_revision": gap.last}, "", 1)
+
+    def _tell(self, ear: Ear, told: dict[str, str | int], cause: str, depth: int) -> None:
+        """Says that a listener failed, in a revision of its own; its position moves on in it."""
+        tree, node = self._tree, ear.node
+        if tree.nodes.by_number.get(node.number) is not node:
+            return
+        clean = {name: _clean(value) if isinstance(value, str) else value for name, value in told.items()}
+        row = len(tree.changes)
+        tree.row(node, EventType.LISTENER_FAILED, ear.listener.name, Json.of(clean), 0)
+        tree.advance()
+        deepen(tree.changes, row, depth)
+        pad_origins(tree.changes, row)
+        pad_origins(tree.changes, len(tree.changes), cause=cause)
+        self._positions.heard(ear, had_effect=True)
+
+    def _retry(self, audience: Audience, delay_ms: int) -> None:
+        """Puts the next event off: nothing of it happened."""
+        audience.is_busy = True
+        delay_ms = min(delay_ms << min(audience.retries, 10), _RETRY_MS_MAX)
+        audience.retries += 1
+
+        def again() -> None:
+            audience.is_busy = False
+            self._has_work(audience)
+
+        self._clock.call_later(delay_ms / 1000, again)
+
+    def _go_on(self, audience: Audience) -> None:
+        audience.retries = 0
+        for ear in audience.ears:
+            self._audiences.settle(ear)
+        if any(ear.is_lagging for ear in audience.ears):
+            self._has_work(audience)
+        self._pump_soon()
+
+    def _lowest(self) -> int | None:
+        return self._audiences.lowest() if len(self._audiences) else None
+
+    def _forget_deleted(self, changes: Changes) -> None:
+        if not len(self._audiences) or EventType.ENVIRONMENT_DELETED not in changes.types:
+            return
+        for row, type_ in enumerate(changes.types):
+            if type_ != EventType.ENVIRONMENT_DELETED:
+                continue
+            audience = self._audiences.get(changes.places[changes.path[row]].number)
+            if audience is None:
+                continue
+            self._audiences.drop(audience)
+            for ear in audience.ears:
+                self._positions.forget(ear)
+
+
+def _clean(text: str) -> str:
+    """Text that can be stored, whatever a behaviour wrote."""
+    return text[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+
+
+def _check(listener: Listener, root: Node, limits: Limits) -> None:
+    try:
+        make_ear(0, root, listener, (0, 0), limits)
+    except WorldError as error:
+        raise BehaviourError(f"listener {listener.name!r}: {error.message}") from None

@@ -1,0 +1,1 @@
+"""Operations of behaviours: their keys, their slot, their method, one revision."""

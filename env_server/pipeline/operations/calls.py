@@ -1,0 +1,268 @@
+"""Calls of behaviours: first their keys, then a slot, then the method, then what it staged, as one op.
+
+Clients call operations (invoking), operations call one another (here), events call listeners (listening).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from env_server.behaviours.behaviour import Callee, Target
+from env_server.behaviours.context import CallOperation, Context
+from env_server.behaviours.registry import Behaviours
+from env_server.key_queues.queues import Key, KeyQueues, Ticket
+from env_server.key_queues.slots import Slots
+from env_server.model.changes import Changes
+from env_server.model.errors import Exhausted, LimitExceeded, NotFound, Reason, WorldError, WrongState
+from env_server.model.frames import Invoked, Outcome
+from env_server.model.limits import Limits
+from env_server.model.names import check_count
+from env_server.model.operations import Write
+from env_server.model.ports import Clock
+from env_server.model.values import Json, check_document
+from env_server.pipeline.frames.effects import Effects
+from env_server.pipeline.frames.origins import pad_origins
+from env_server.pipeline.frames.transactions import apply_writes, check_staged
+from env_server.pipeline.frames.write_sets import keys_of_writes
+from env_server.pipeline.operations.invocations import Invocation, TreeView, defect_of
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.tree import Tree
+
+Settle = Callable[[Outcome, int | None], None]
+"""Takes the outcome, and the call's first row in the open group, None when it wrote none: ends the op and says whose it
+is.
+"""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call on its way: waiting for keys, waiting for a slot, running."""
+
+    node: Node
+    callee: Callee
+    arguments: dict[str, Any]
+    settle: Settle
+    companions: tuple[Write, ...] = ()
+    client_id: str = ""
+    actor: str = ""
+    cause: str = ""
+    principal: str = ""
+    check: Callable[[], None] | None = None
+    """Raises when the call may not begin, once its keys are free."""
+    check_writes: Callable[[tuple[Write, ...], int], None] | None = None
+    """Raises when what it staged, of that many bytes, may not be written now."""
+    may_call: bool = True
+    outer: "Call | None" = None
+    """The call that awaits this one, which runs in its slot."""
+    targets: list[Target] = field(default_factory=list)
+    ticket: Ticket | None = None
+    use_slot: Callable[[], None] | None = None
+    """What the call does once it has a slot: the name under which it waits for one."""
+    has_slot: bool = False
+    invocation: Invocation | None = None
+    first_row: int | None = None
+    """Of its rows in the open group, once it has written any."""
+
+    @property
+    def depth(self) -> int:
+        """How many calls await it, directly or not."""
+        return 0 if self.outer is None else self.outer.depth + 1
+
+
+class Calls:
+    """Runs calls of one world when their turn has come. `drain` lets those go on that waited for one to end."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        effects: Effects,
+        behaviours: Behaviours,
+        queues: KeyQueues,
+        slots: Slots,
+        clock: Clock,
+        limits: Limits,
+        drain: Callable[[], None],
+    ) -> None:
+        self._tree = tree
+        self._effects = effects
+        self._view = TreeView(tree)
+        self._behaviours = behaviours
+        self._queues = queues
+        self._slots = slots
+        self._clock = clock
+        self._limits = limits
+        self._drain = drain
+
+    @property
+    def waiting(self) -> int:
+        """Ops and calls that wait for keys or for a slot."""
+        return self._queues.waiting + self._slots.waiting
+
+    def check_room(self) -> None:
+        """Refuses an op that would have to wait while too many do, behind held keys or for a slot.
+
+        Raises:
+            Exhausted: QUEUE_FULL.
+        """
+        if self.waiting >= self._limits.queue_ops_max:
+            raise Exhausted(
+                Reason.QUEUE_FULL,
+                f"{self.waiting} ops wait already",
+                metadata={"limit": "queue_ops_max", "max": str(self._limits.queue_ops_max)},
+                retry_delay_ms=self._limits.retry_delay_ms,
+            )
+
+    def prepare(self, call: Call) -> None:
+        """Finds the keys that the call may write.
+
+        Raises:
+            InternalError: its behaviour does not tell them.
+        """
+        try:
+            call.targets = call.callee.targets(call.node.path, call.arguments)
+            keys = [*self._keys(call.targets), *keys_of_writes(self._tree, call.companions)]
+        except BaseException as error:  # noqa: BLE001 - the edge of foreign code, as in Invocation
+            raise defect_of(call.callee, error) from None
+        call.ticket = Ticket(keys, lambda: self._take_slot(call), call.client_id)
+        call.use_slot = partial(self._run, call)
+
+    def enter(self, call: Call) -> None:
+        """Puts a prepared call into the queues of its keys; it may end before this returns."""
+        assert call.ticket is not None
+        if self._queues.enter(call.ticket):
+            self._take_slot(call)
+
+    def try_withdraw(self, call: Call) -> bool:
+        """Gives up waiting for keys or for a slot; declines once the method has begun."""
+        assert call.ticket is not None and call.use_slot is not None
+        if self._slots.try_withdraw(call.use_slot):
+            self._queues.leave(call.ticket)
+            return True
+        return self._queues.try_withdraw(call.ticket)
+
+    def _take_slot(self, call: Call) -> None:
+        """Its keys are free: checks the call's conditions, then takes a slot."""
+        node = call.node
+        try:
+            if self._tree.nodes.by_number.get(node.number) is not node:  # deleted by what it waited for
+                raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=node.path)
+            if call.check is not None:
+                call.check()
+        except WorldError as error:
+            self._end(call, error)
+            return
+        if call.outer is not None:
+            self._run(call)
+            return
+        maximum = self._behaviours.concurrency_max(node.declaration.kind)
+        assert call.use_slot is not None
+        if self._slots.take(node.number, maximum, call.use_slot):
+            self._run(call)
+
+    def _run(self, call: Call) -> None:
+        """It has a slot: runs the method."""
+        call.has_slot = call.outer is None
+        callee = call.callee
+        call.invocation = Invocation(
+            callee,
+            Context(call.node.path, self._view, call.targets),
+            call.companions,
+            self._clock,
+            commit=lambda writes, result: self._commit(call, writes, result),
+            ended=lambda outcome: self._end(call, outcome),
+            nest=lambda asked, resume: self._nest(call, asked, resume),
+        )
+        timeout_s = self._limits.operation_timeout_s if callee.timeout_s is None else callee.timeout_s
+        call.invocation.start(call.arguments, timeout_s)
+
+    def _commit(self, call: Call, writes: tuple[Write, ...], result: Json) -> bool:
+        """Applies what the call staged, as one op; whether that changed anything."""
+        check_document(result, self._limits, "result")
+        self._tree.weigh(len(result.text))
+        check_count(len(writes), "transaction_ops_max", self._limits)
+        if not writes:
+            return False
+        size = check_staged(writes, self._limits)
+        if call.check_writes is not None:
+            call.check_writes(writes, size)
+        self._tree.weigh(size)
+        call.first_row = len(self._tree.changes)
+        return apply_writes(self._tree, self._effects, writes)[1]
+
+    def _end(self, call: Call, outcome: Outcome) -> None:
+        """The call has its outcome: tells it and frees keys and slot."""
+        try:
+            call.settle(outcome, call.first_row)
+        finally:
+            self._free(call)
+            self._drain()
+
+    def _free(self, call: Call) -> None:
+        assert call.ticket is not None
+        self._queues.leave(call.ticket)
+        if call.has_slot:
+            self._slots.give_back(call.node.number)
+
+    def _nest(self, outer: Call, asked: CallOperation, resume: Callable[[Outcome], None]) -> Callable[[], None]:
+        """Runs an operation for another one that awaits it; returns what ends it early, rolled back.
+
+        Raises:
+            WrongState: NESTED_INVOKE.
+            LimitExceeded: call_depth_max.
+            NotFound, InvalidRequest, InternalError.
+            Exhausted: QUEUE_FULL.
+        """
+        assert outer.ticket is not None
+        if outer.ticket.keys or outer.targets or not outer.may_call:
+            why = "it holds keys" if outer.may_call else "it is a listener"
+            raise WrongState(
+                Reason.NESTED_INVOKE,
+                f"{outer.callee.name} of {outer.node.path} may not call {asked.operation} of {asked.path}: {why}",
+                metadata={"path": asked.path, "operation": asked.operation},
+            )
+        check_depth = outer.depth + 1
+        if check_depth > self._limits.call_depth_max:
+            raise LimitExceeded("call_depth_max", self._limits.call_depth_max, check_depth)
+        node = self._tree.nodes.find(asked.path)
+        operation = self._behaviours.find(node.declaration.kind, asked.operation)
+
+        def settle(outcome: Outcome, first_row: int | None) -> None:
+            if isinstance(outcome, Invoked) and outcome.changed:
+                self._tree.advance()
+                assert first_row is not None
+                attribute_call(self._tree.changes, call, first_row)
+            resume(outcome)
+
+        call = Call(
+            node,
+            operation,
+            operation.parse(Json.of(dict(asked.arguments))),
+            settle,
+            actor=outer.actor,
+            cause=outer.cause,
+            principal=outer.principal,
+            outer=outer,
+        )
+        self.prepare(call)
+        self.check_room()
+        self.enter(call)
+        return lambda: self._cancel(call)
+
+    def _cancel(self, call: Call) -> None:
+        """Ends a nested call, whose caller no longer awaits it."""
+        if call.invocation is None:
+            self.try_withdraw(call)
+        elif call.invocation.try_cancel():
+            self._free(call)
+            self._drain()
+
+    def _keys(self, targets: list[Target]) -> list[Key]:
+        by_path = self._tree.nodes.by_path
+        return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]
+
+
+def attribute_call(changes: Changes, call: Call, first_row: int) -> None:
+    """Says whose the rows from `first_row` on are: a call has no identity of its own, so no producer."""
+    pad_origins(changes, first_row)
+    pad_origins(changes, len(changes), "", 0, call.actor, call.cause, call.principal)

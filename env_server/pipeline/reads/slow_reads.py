@@ -1,0 +1,99 @@
+"""Slow reads: queries that take several loop steps. Their ops wait as behind a held key, and hold nobody up."""
+
+from collections.abc import Callable
+
+from env_server.model.errors import Exhausted, Reason, WorldError
+from env_server.model.frames import Read
+from env_server.model.limits import Limits
+from env_server.model.ports import Clock
+from env_server.pipeline.frames.frame_runs import FrameRun
+from env_server.state_tree.reads.listings import SlowRead
+
+
+class SlowReads:
+    """The slow reads of one world that are under way, a step of each a loop step."""
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._under_way = 0
+        self._rows = 0
+
+    def begin(self, run: FrameRun, index: int, read: SlowRead) -> None:
+        """Goes on with the read until it is answered; the caller's deadline may end it before.
+
+        Raises:
+            Exhausted: QUEUE_FULL; too many are under way, or hold too much.
+        """
+        self.enter(read.rows)
+        reading = _Reading(run, index, read, self.leave)
+        run.waits(index, reading.try_stop)
+        self._clock.call_soon(lambda: self._step(reading))
+
+    def enter(self, rows: int = 0) -> None:
+        """Counts one more that holds so many rows, until it leaves.
+
+        Raises:
+            Exhausted: QUEUE_FULL.
+        """
+        limits = self._limits
+        too_much = self._rows > 0 and self._rows + rows > limits.slow_reads_rows_max
+        if self._under_way >= limits.slow_reads_max or too_much:
+            limit = "slow_reads_rows_max" if too_much else "slow_reads_max"
+            raise Exhausted(
+                Reason.QUEUE_FULL,
+                f"{self._under_way} long reads with {self._rows} rows are under way",
+                metadata={"limit": limit, "max": str(getattr(limits, limit))},
+                retry_delay_ms=limits.retry_delay_ms,
+            )
+        self._under_way += 1
+        self._rows += rows
+
+    def leave(self, rows: int = 0) -> None:
+        """It has ended."""
+        self._under_way -= 1
+        self._rows -= rows
+
+    def _step(self, reading: "_Reading") -> None:
+        if reading.step():
+            self._clock.call_soon(lambda: self._step(reading))
+
+
+class _Reading:
+    """One slow read on its way."""
+
+    __slots__ = ("_ended", "_index", "_read", "_run", "_stopped")
+
+    def __init__(self, run: FrameRun, index: int, read: SlowRead, ended: Callable[[int], None]) -> None:
+        self._run = run
+        self._index = index
+        self._read = read
+        self._ended = ended
+        self._stopped = False
+
+    def try_stop(self) -> bool:
+        """Gives up: nobody waits for it any more."""
+        self._stopped = True
+        self._read.slices.close()
+        self._ended(self._read.rows)
+        return True
+
+    def step(self) -> bool:
+        """One step; whether there are more."""
+        if self._stopped:
+            return False
+        outcome: Read | WorldError
+        try:
+            next(self._read.slices)
+        except StopIteration as ended:
+            outcome = ended.value
+        except WorldError as error:
+            outcome = error
+        else:
+            return True
+        self._ended(self._read.rows)
+        with self._run.late(self._index):
+            if isinstance(outcome, WorldError):
+                raise outcome
+            self._run.read(self._index, outcome)
+        return False

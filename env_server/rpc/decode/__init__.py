@@ -1,0 +1,1 @@
+"""From messages to the model; what is wrong with them is told by field."""

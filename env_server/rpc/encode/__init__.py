@@ -1,0 +1,1 @@
+"""From the model to messages, and from errors to statuses."""

@@ -1,0 +1,1 @@
+"""The other rpcs, as they come in."""

@@ -1,0 +1,1 @@
+"""The Session rpc: one reader, one writer, and the watches between them."""

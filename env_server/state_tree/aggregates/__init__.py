@@ -1,0 +1,1 @@
+"""Aggregates: exact, whatever the order of changes, and taken back as exactly."""

@@ -1,0 +1,1 @@
+"""What a query sees, in pages and in slices."""
