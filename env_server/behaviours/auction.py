@@ -14,11 +14,13 @@ Config: reserve (lowest accepted bid, default 1), step (least increase, default 
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, Target, listener, operation
 from env_server.behaviours.context import Context
 from env_server.behaviours.event import Event
+from env_server.behaviours.kept_state import get_config, get_kept
 from env_server.model.changes import EventType
 from env_server.model.environments import Declaration, Gate
 
@@ -27,6 +29,28 @@ GATE = "closing"
 LOT = "lot"
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Amount = Annotated[int, Field(ge=1, le=10**15)]
+
+
+class _Bid(TypedDict):
+    bidder: str
+    amount: int
+
+
+class _Lot(TypedDict):
+    number: int
+    item: str
+    open: bool
+    generation: int
+    best: _Bid | None
+
+
+class _Rules(TypedDict, total=False):
+    reserve: int
+    step: int
+
+
+_LOT = TypeAdapter(_Lot)
+_RULES = TypeAdapter(_Rules)
 
 
 def _bidding(path: str) -> str:
@@ -41,12 +65,13 @@ class Auction(Behaviour):
     @operation(writes=lambda path, item, seconds: [Target(path, ""), Target(path, LOT), Target(_bidding(path), "")])
     async def open(self, ctx: Context, item: Name, seconds: Annotated[float, Field(gt=0, le=10**7)]) -> dict[str, Any]:
         """Calls a lot, for which bids are accepted during so many seconds. Refused with `lot_open` while one is."""
-        before = ctx.get(LOT) or {"number": 0, "open": False}
-        if before["open"]:
-            ctx.refuse("lot_open", f"lot {before['number']} is not closed", lot=str(before["number"]))
+        before = get_kept(ctx, LOT, _LOT)
+        number = 0 if before is None else before["number"]
+        if before is not None and before["open"]:
+            ctx.refuse("lot_open", f"lot {number} is not closed", lot=str(number))
         generation = _generation(ctx) + 1
         lot = {
-            "number": before["number"] + 1,
+            "number": number + 1,
             "item": item,
             "open": True,
             "generation": generation,
@@ -65,7 +90,7 @@ class Auction(Behaviour):
         Refused with `closed` when there is none or its time is up, and with `too_low` and the least amount that is
         accepted.
         """
-        lot = ctx.get(LOT)
+        lot = get_kept(ctx, LOT, _LOT)
         if lot is None or not lot["open"] or not _is_collecting(ctx):
             ctx.refuse("closed", "no lot is open")
         least = _least_bid(ctx, lot)
@@ -91,7 +116,7 @@ class Auction(Behaviour):
     )
     async def settle(self, ctx: Context, event: Event) -> None:
         """Writes the result once the time is up."""
-        lot = ctx.get(LOT)
+        lot = get_kept(ctx, LOT, _LOT)
         if lot is None or not lot["open"] or lot["generation"] != event.value["generation"]:
             return
         best = lot["best"]
@@ -121,9 +146,8 @@ def _is_collecting(ctx: Context) -> bool:
     return gate is not None and gate.collecting
 
 
-def _least_bid(ctx: Context, lot: dict[str, Any]) -> int:
-    environment = ctx.environment()
-    config = environment.declaration.config.document if environment is not None else {}
+def _least_bid(ctx: Context, lot: _Lot) -> int:
+    rules = get_config(ctx, _RULES)
     if lot["best"] is None:
-        return int(config.get("reserve", 1))
-    return int(lot["best"]["amount"]) + max(1, int(config.get("step", 1)))
+        return rules.get("reserve", 1)
+    return lot["best"]["amount"] + max(1, rules.get("step", 1))

@@ -9,11 +9,13 @@ member (an entry of kind MEMBER) named after itself in the room: it joins thereb
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, Target, listener, operation
 from env_server.behaviours.context import Context
 from env_server.behaviours.event import Event
+from env_server.behaviours.kept_state import get_kept
 from env_server.model.changes import EventType
 from env_server.model.entries import StreamEnds
 
@@ -21,6 +23,13 @@ HISTORY = "history"
 _PREFIX = "member."
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
+
+
+class _Membership(TypedDict):
+    since: int
+
+
+_MEMBERSHIP = TypeAdapter(_Membership)
 
 
 def _membership(path: str, member: str) -> list[Target]:
@@ -35,10 +44,10 @@ class ChatRoom(Behaviour):
     @operation(writes=_membership)
     async def join(self, ctx: Context, member: Name) -> dict[str, Any]:
         """Makes someone a member, who hears what is said from now on. Joining twice changes nothing."""
-        known = ctx.get(_PREFIX + member)
+        known = get_kept(ctx, _PREFIX + member, _MEMBERSHIP)
         if known is None:
-            known = {"since": _next_message(ctx)}
-            ctx.set(_PREFIX + member, known)
+            known = _Membership(since=_next_message(ctx))
+            ctx.set(_PREFIX + member, dict(known))
         return {"member": member, **known}
 
     @operation(writes=_membership)
@@ -93,8 +102,8 @@ def _next_message(ctx: Context) -> int:
     return stream.value.next if stream is not None and isinstance(stream.value, StreamEnds) else 1
 
 
-def _check_member(ctx: Context, member: str) -> dict[str, Any]:
-    known: dict[str, Any] | None = ctx.get(_PREFIX + member)
+def _check_member(ctx: Context, member: str) -> _Membership:
+    known = get_kept(ctx, _PREFIX + member, _MEMBERSHIP)
     if known is None:
         ctx.refuse("not_a_member", f"{member} has not joined", member=member)
     return known

@@ -11,15 +11,35 @@ mean). Operations open a round (the next generation) and close it (mean, target,
 Events of the game's environment: `round.opened`, `round.closed`.
 """
 
-from typing import Any, ClassVar
+import math
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
+from env_server.behaviours.kept_state import get_config, get_kept
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
 
 REPORTS = "reports"
 GATE = "round"
 _SLICE = 20_000
+
+
+class _Round(TypedDict):
+    round: int
+    generation: int
+    open: bool
+
+
+class _Rules(TypedDict, total=False):
+    ratio: Annotated[float, Field(ge=-1e100, le=1e100)]
+    offset: Annotated[float, Field(ge=-1e100, le=1e100)]
+
+
+_ROUND = TypeAdapter(_Round)
+_RULES = TypeAdapter(_Rules)
 
 
 def _open_writes(path: str, participants: int, deadline_ms: int) -> list[Target]:
@@ -44,7 +64,7 @@ class GuessGame(Behaviour):
         """
         if participants < 0 or deadline_ms < 0:
             ctx.refuse("bad_argument", "participants and deadline_ms must not be negative")
-        state = ctx.get("round") or {}
+        state = _state(ctx)
         if state.get("open"):
             ctx.refuse("round_open", f"round {state['round']} is open", round=str(state["round"]))
         reports = _reports(ctx.path)
@@ -70,18 +90,21 @@ class GuessGame(Behaviour):
         Opens the gate first when it is still collecting; reports that arrive meanwhile are late. Refused with
         `no_such_round` unless the round of `generation` is open. Ties go to the smallest agent id.
         """
-        state = ctx.get("round") or {}
+        state = _state(ctx)
         if not state.get("open") or state["generation"] != generation:
             ctx.refuse("no_such_round", f"generation {generation} is not open", generation=str(generation))
         reports = _reports(ctx.path)
         known = ctx.environment(reports)
-        assert known is not None, "an open round has reports"
+        mean = ctx.aggregates(reports).get("mean")
+        if known is None or not known.gates or mean is None:
+            ctx.refuse("no_reports", f"{reports} has lost its gate or its mean", path=reports)
         gate = known.gates[0].gate
         if gate.collecting:
             ctx.open_gate(reports, GATE, generation)
-        mean = ctx.aggregates(reports)["mean"]
         rules = _rules(ctx)
         target = None if mean.value is None else rules["ratio"] * mean.value + rules["offset"]
+        if target is not None and not math.isfinite(target):
+            target = None
         winner, number, tied = await _nearest(ctx, reports, gate.begin_revision, target)
         closed = {
             "round": state["round"],
@@ -115,9 +138,12 @@ def _reports(path: str) -> str:
 
 
 def _rules(ctx: Context) -> dict[str, float]:
-    environment = ctx.environment()
-    config = environment.declaration.config.document if environment is not None else {}
-    return {"ratio": config.get("ratio", 2 / 3), "offset": config.get("offset", 0.0)}
+    rules = get_config(ctx, _RULES)
+    return {"ratio": rules.get("ratio", 2 / 3), "offset": rules.get("offset", 0.0)}
+
+
+def _state(ctx: Context) -> dict[str, Any]:
+    return dict(get_kept(ctx, "round", _ROUND) or {})
 
 
 async def _nearest(

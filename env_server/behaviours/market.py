@@ -11,12 +11,14 @@ asks, change by `deposit` and `withdraw` alone. Numbers are whole. A trade happe
 rested. An order that would meet one of its own trader cancels that one and goes on.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, operation
 from env_server.behaviours.context import Context
+from env_server.behaviours.kept_state import get_kept
 
 TRADES_MAX = 100
 """Orders that one order may meet: what is left of it then is not placed."""
@@ -27,7 +29,15 @@ Price = Annotated[int, Field(ge=1, le=10**9)]
 Quantity = Annotated[int, Field(ge=1, le=10**9)]
 Cash = Annotated[int, Field(ge=0, le=10**15)]
 Goods = dict[Name, Annotated[int, Field(ge=0, le=10**15)]]
-Order = list[Any]
+
+
+def _check_order(order: list[Any]) -> list[Any]:
+    if list(map(type, order)) != [int, int, str, int] or order[0] < 1 or order[3] < 1:
+        raise ValueError("no order")
+    return order
+
+
+Order = Annotated[list[Any], AfterValidator(_check_order)]
 """[price, order, trader, quantity]"""
 
 
@@ -55,6 +65,16 @@ class Placed(TypedDict):
     resting: int
     unplaced: int
     cancelled: list[int]
+
+
+class _Book(TypedDict):
+    bids: list[Order]
+    asks: list[Order]
+
+
+_ACCOUNT = TypeAdapter(Account)
+_BOOK = TypeAdapter(_Book)
+_NUMBER = TypeAdapter(int)
 
 
 class Market(Behaviour):
@@ -137,7 +157,7 @@ class _Matching:
 
     def place(self, price: int, quantity: int) -> Placed:
         """Trades, leaves the rest in the book, and stages everything."""
-        number = int(self._ctx.get("last_order") or 0) + 1
+        number = (get_kept(self._ctx, "last_order", _NUMBER) or 0) + 1
         left = self._meet(price, quantity)
         resting = 0 if len(self._fills) >= TRADES_MAX else left
         if resting:
@@ -203,8 +223,7 @@ class _Matching:
 
 
 def _account(ctx: Context, trader: str) -> Account | None:
-    found: Account | None = ctx.get(f"account.{trader}")
-    return found
+    return get_kept(ctx, f"account.{trader}", _ACCOUNT)
 
 
 def _known(ctx: Context, trader: str) -> Account:
@@ -219,7 +238,8 @@ def _keep(ctx: Context, trader: str, account: Account) -> None:
 
 
 def _book(ctx: Context, good: str) -> dict[str, list[Order]]:
-    return ctx.get(f"book.{good}") or {"bids": [], "asks": []}
+    book = get_kept(ctx, f"book.{good}", _BOOK)
+    return {"bids": [], "asks": []} if book is None else {"bids": book["bids"], "asks": book["asks"]}
 
 
 def _move(account: Account, good: str, quantity: int) -> None:

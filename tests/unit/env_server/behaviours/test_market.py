@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from env_server.behaviours.description import describe_kind
 from env_server.behaviours.market import RESTING_MAX, TRADES_MAX, Market
 from env_server.model.errors import InvalidRequest, OperationRefused
 from env_server.testing import BehaviourStand, behaviour_stand
@@ -162,3 +163,11 @@ def check_book(book: dict[str, list[list[Any]]]) -> None:
     assert bids == sorted(bids, key=lambda one: (-one[0], one[1]))
     assert asks == sorted(asks, key=lambda one: (one[0], one[1]))
     assert not (bids and asks) or bids[0][0] < asks[0][0], "what could trade has traded"
+
+
+def test_its_results_have_schemas() -> None:
+    described = {one.name: one.result for one in describe_kind("market", Market()).operations}
+    assert all(described.values())
+    placed = described["place"]
+    assert placed is not None
+    assert {"order", "fills", "resting"} <= placed.document["properties"].keys()
