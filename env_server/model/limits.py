@@ -96,7 +96,8 @@ class Limits:
     subscription_lag_revisions: int = 10_000_000
     """That a subscription may stay behind the world when its creator does not say."""
     subscription_lag_bytes_max: int = 8192 * MIB
-    """Of the log, from its beginning on, that is kept for one subscription; never more than a quarter of the map."""
+    """Of the log when it begins where one subscription stands, beyond its own bounds; never more than a quarter of the
+    map."""
     ack_timeout_ms: int = 30_000
     """Of a subscription whose creator does not say."""
     ack_timeout_ms_min: int = 1_000

@@ -25,6 +25,7 @@ from env_server.storage.errors import DataLoss, StorageError
 
 EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
+_REVISION_MAX: Final = 2**64 - 1
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -178,6 +179,8 @@ def _revision(text: str) -> int:
     revision = int(text)
     if revision < 1:
         raise argparse.ArgumentTypeError("revisions begin with 1")
+    if revision > _REVISION_MAX:
+        raise argparse.ArgumentTypeError(f"revisions end with {_REVISION_MAX}")
     return revision
 
 

@@ -89,7 +89,13 @@ def test_what_cannot_be_done_is_one_line(data: Path, command: str, capfdbinary: 
     assert "stop that server or choose another directory" in err
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["verify"], ["dump-log", "x", "--from", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([], ["nonsense"], ["verify"], ["dump-log", "x", "--from", "0"], ["dump-log", "x", "--to", str(2**64)]),
+        ["replay", "x", "--through", "9" * 30],
+    ],
+)
 def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
