@@ -64,6 +64,8 @@ class TreeView:
         if stream is None or not stream.items:
             return []
         first = max(0, from_sequence - stream.items[0].sequence)  # sequences are dense
+        if first >= len(stream.items):
+            return []
         return list(islice(stream.items, first, first + limit if limit else None))
 
 
