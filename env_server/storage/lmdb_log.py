@@ -120,9 +120,8 @@ class LmdbCommitLog:
             has_records = cursor.first()
             base = layout.LOG_HEADER.unpack_from(cursor.value())[2] if has_records else revision
             check_retained(from_revision, base + 1, revision)
-            if not has_records or not cursor.set_range(layout.log_key(from_revision, 0)):
-                return []
-            return select(cursor.iternext(), from_revision, bytes_max)
+            has_any = has_records and cursor.set_range(layout.log_key(from_revision, 0))
+            return select(cursor.iternext() if has_any else (), from_revision, bytes_max, revision)
 
     def copy_to(self, file: Path) -> None:
         """Writes the world as of the last commit into a new file; on the disk on return. For a thread of its own.
@@ -207,7 +206,19 @@ class LmdbCommitLog:
 
     def _read_table(self, decode: Callable[[Iterator[Pair]], Iterator[Any]], table: str) -> Generator[Any, None, None]:
         with told_where(self._tables.directory), self._tables.env.begin() as transaction:
-            yield from decode(iter(transaction.cursor(self._tables[table])))
+            cursor = transaction.cursor(self._tables[table])
+            count = 0
+
+            def pairs() -> Iterator[Pair]:
+                nonlocal count
+                for pair in cursor:
+                    count += 1
+                    yield pair
+
+            yield from decode(pairs())
+            kept = transaction.stat(self._tables[table])["entries"]
+            if count != kept:  # rows have checksums; one that is gone has none
+                raise DataLoss("", f"the table of {table} has {kept} rows, of which {count} are found")
 
     def _replay(self) -> Generator[Changes, None, None]:
         with told_where(self._tables.directory), self._tables.env.begin() as transaction:

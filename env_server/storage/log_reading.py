@@ -36,17 +36,18 @@ def replay(pairs: Iterable[Pair], head: Head) -> Iterator[Changes]:
         raise DataLoss("", f"the log ends with record {number} instead of {head.record_number}")
 
 
-def select(pairs: Iterable[Pair], from_revision: int, bytes_max: int) -> list[Changes]:
-    """Records that hold `from_revision` or later ones, until `bytes_max` is exceeded.
+def select(pairs: Iterable[Pair], from_revision: int, bytes_max: int, revision: int) -> list[Changes]:
+    """Records that hold `from_revision` or later ones up to the log's last `revision`, until `bytes_max` is exceeded.
 
     `pairs` begins at `layout.log_key(from_revision, 0)`. Records without revisions are left out.
 
     Raises:
-        DataLoss: a record is damaged.
+        DataLoss: a record is damaged or missing.
     """
     selected: list[Changes] = []
     size_bytes = 0
     before = -1
+    reached = from_revision - 1
     for key, value in pairs:
         last_revision = layout.LOG_KEY.unpack(key)[0]
         if last_revision == before:
@@ -55,10 +56,15 @@ def select(pairs: Iterable[Pair], from_revision: int, bytes_max: int) -> list[Ch
         changes = read_record(key, value)
         if changes.last_revision == changes.base_revision:
             continue
+        if changes.base_revision > reached or (selected and changes.base_revision != reached):
+            raise DataLoss("", f"the log goes on with revision {changes.base_revision + 1} after {reached}")
         selected.append(changes)
+        reached = changes.last_revision
         size_bytes += changes.size_bytes
         if size_bytes > bytes_max:
-            break
+            return selected
+    if reached < revision:
+        raise DataLoss("", f"the log ends with revision {reached} instead of {revision}")
     return selected
 
 

@@ -126,7 +126,7 @@ class MemoryCommitLog:
         check_retained(from_revision, self.first_revision, revision)
         start = bisect_left(self._log_keys, layout.log_key(from_revision, 0))
         log = self._disk.tables[layout.LOG]
-        return select(((key, log[key]) for key in self._log_keys[start:]), from_revision, bytes_max)
+        return select(((key, log[key]) for key in self._log_keys[start:]), from_revision, bytes_max, revision)
 
     @property
     def first_revision(self) -> int:

@@ -9,7 +9,7 @@ from env_server.model.ports import Head
 from env_server.storage.errors import DataLoss
 from env_server.storage.groups import seal_group
 from env_server.storage.layout import log_key
-from env_server.storage.log_reading import check_head, replay
+from env_server.storage.log_reading import check_head, replay, select
 from env_server.storage.rows import Pair
 from tests.contracts.commit_log import make_group
 
@@ -71,3 +71,14 @@ def test_a_head_that_the_log_contradicts_is_refused(
 def test_a_head_that_agrees_is_accepted() -> None:
     check_head(Head("h", 5, 5, 0, 1, 5), None, None, 0)
     check_head(Head("h", 5, 5, 0, 3, 2), log_key(3, 3), log_key(5, 5), 3)
+
+
+def test_a_record_that_is_missing_from_what_is_read_is_found() -> None:
+    groups, pairs, head = make_log(6)
+    told = [group for group in groups if group.last_revision > group.base_revision]
+    assert select(pairs, 1, 1 << 30, head.revision) == told
+    for group in told:
+        found = [pair for pair in pairs if pair[0] != log_key(group.last_revision, group.number)]
+        with pytest.raises(DataLoss):
+            select(found, 1, 1 << 30, head.revision)
+    assert select(pairs, 1, 0, head.revision) == told[:1], "what follows was not asked for"
