@@ -226,11 +226,8 @@ class Worlds:
             problem = f"the world {name} is being {'deleted' if name in self._closing else 'made'}"
             raise Unavailable(Reason.RECOVERING, problem, retry_delay_ms=self._limits.retry_delay_ms)
         if len(self._open_worlds) + len(self._making) >= WORLDS_OPEN_MAX:
-            raise Exhausted(
-                Reason.WORLD_QUOTA,
-                f"{len(self._open_worlds)} worlds are open, as many as may be",
-                metadata={"limit": "worlds_open_max", "max": str(WORLDS_OPEN_MAX)},
-            )
+            problem = f"{len(self._open_worlds)} worlds are open, as many as may be"
+            raise Exhausted.of(Reason.WORLD_QUOTA, "worlds_open_max", WORLDS_OPEN_MAX, problem)
 
     async def _make(self, name: str, make: Callable[[], Awaitable[Made]]) -> World:
         """Serves what `make` has made, loaded already: other worlds go on while a large one is loaded."""

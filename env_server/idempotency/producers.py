@@ -61,11 +61,8 @@ class Producers:
             Exhausted: PRODUCER_QUOTA.
         """
         if len(self.marks) >= self._limits.producers_max:
-            raise Exhausted(
-                Reason.PRODUCER_QUOTA,
-                f"the world keeps {len(self.marks)} producers, as many as it may",
-                metadata={"limit": "producers_max", "max": str(self._limits.producers_max)},
-            )
+            problem = f"the world keeps {len(self.marks)} producers, as many as it may"
+            raise Exhausted.of(Reason.PRODUCER_QUOTA, "producers_max", self._limits.producers_max, problem)
 
     def load(self, producer: str, mark: ProducerMark) -> None:
         """Takes over a mark of the state tables."""

@@ -101,12 +101,8 @@ class Leases:
             raise InvalidRequest(Reason.INVALID_FIELD, "ttl_ms", problem)
         check_count(len(holder.encode("utf-8", "surrogatepass")), "lease_holder_bytes_max", limits)
         if len(self._living) >= limits.leases_max:
-            raise Exhausted(
-                Reason.LEASE_QUOTA,
-                f"{len(self._living)} leases live, as many as may",
-                metadata={"limit": "leases_max", "max": str(limits.leases_max)},
-                retry_delay_ms=limits.retry_delay_ms,
-            )
+            problem = f"{len(self._living)} leases live, as many as may"
+            raise Exhausted.of(Reason.LEASE_QUOTA, "leases_max", limits.leases_max, problem, limits.retry_delay_ms)
 
     def check(self, id_: int) -> None:
         """Accepts a living lease.

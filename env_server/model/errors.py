@@ -26,6 +26,7 @@ Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), 
 """
 
 from enum import IntEnum
+from typing import Self
 
 
 class Reason(IntEnum):
@@ -253,6 +254,14 @@ class RevisionCompacted(OutOfRange):
 
 class Exhausted(WorldError):
     """A bound was reached; nothing happened; retry after the delay."""
+
+    @classmethod
+    def of(
+        cls, reason: Reason, limit: str, maximum: int, message: str, retry_delay_ms: int = 0, **metadata: str
+    ) -> Self:
+        """The limit `limit`, which is `maximum`, is reached; metadata tells both."""
+        told = {"limit": limit, "max": str(maximum), **metadata}
+        return cls(reason, message, metadata=told, retry_delay_ms=retry_delay_ms)
 
 
 class Unavailable(WorldError):

@@ -85,11 +85,9 @@ class Tree:
         """
         maximum = self.limits.group_repeated_bytes_max
         if self.repeated_bytes > maximum:
-            raise Exhausted(
-                Reason.RATE_LIMITED,
-                f"the changes under way repeat more than group_repeated_bytes_max = {maximum} bytes of documents",
-                metadata={"limit": "group_repeated_bytes_max", "max": str(maximum)},
-                retry_delay_ms=self.limits.retry_delay_ms,
+            problem = f"the changes under way repeat more than group_repeated_bytes_max = {maximum} bytes of documents"
+            raise Exhausted.of(
+                Reason.RATE_LIMITED, "group_repeated_bytes_max", maximum, problem, self.limits.retry_delay_ms
             )
         self.repeated_bytes += size_bytes
 

@@ -95,11 +95,8 @@ class Snapshots:
         """
         self._check_free(name)
         if len(self._names()) >= SNAPSHOTS_MAX:
-            raise Exhausted(
-                Reason.SNAPSHOT_QUOTA,
-                f"there are {SNAPSHOTS_MAX} snapshots, as many as may be",
-                metadata={"limit": "snapshots_max", "max": str(SNAPSHOTS_MAX)},
-            )
+            problem = f"there are {SNAPSHOTS_MAX} snapshots, as many as may be"
+            raise Exhausted.of(Reason.SNAPSHOT_QUOTA, "snapshots_max", SNAPSHOTS_MAX, problem)
         with unfinished(self._directory, token) as directory:
             data = directory / layout.DATA_FILE
             log.copy_to(data)

@@ -156,11 +156,13 @@ class Consuming:
     def _check_room(self, subscription: Subscription) -> None:
         maximum = self._limits.consumers_per_subscription_max
         if len(subscription.consumers) >= maximum:
-            raise Exhausted(
+            problem = f"a subscription has at most consumers_per_subscription_max = {maximum} consumers"
+            raise Exhausted.of(
                 Reason.SUBSCRIPTION_QUOTA,
-                f"a subscription has at most consumers_per_subscription_max = {maximum} consumers",
-                metadata={"limit": "consumers_per_subscription_max", "max": str(maximum)},
-                retry_delay_ms=self._limits.retry_delay_ms,
+                "consumers_per_subscription_max",
+                maximum,
+                problem,
+                self._limits.retry_delay_ms,
             )
 
 

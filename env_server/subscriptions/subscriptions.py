@@ -133,11 +133,8 @@ class Subscriptions:
         cursor = self._find_cursor(asked.from_revision, asked.max_lag)
         maximum = self._limits.subscriptions_max
         if len(self._by_name) >= maximum:
-            raise Exhausted(
-                Reason.SUBSCRIPTION_QUOTA,
-                f"the world has subscriptions_max = {maximum} subscriptions",
-                metadata={"limit": "subscriptions_max", "max": str(maximum)},
-            )
+            problem = f"the world has subscriptions_max = {maximum} subscriptions"
+            raise Exhausted.of(Reason.SUBSCRIPTION_QUOTA, "subscriptions_max", maximum, problem)
         subscription = Subscription(asked, self._ledger.revision + 1, [cursor] * asked.partitions)
         self._by_name[asked.name] = subscription
         self._retention.hold(subscription)

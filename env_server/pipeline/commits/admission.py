@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 _OP_BYTES: Final = 64
 """What an op takes in a record besides what came with it, roughly."""
+_RETRY_DELAY_MS: Final = 1000
+"""Room is found by a saving round or by people, not within the usual delay."""
 _CALM: Final = 0.05
 """So far below the warning's level storage is no longer low: a world that stays near it warns once."""
 
@@ -73,9 +75,5 @@ class Admission:
             return None
         if self._saving.is_behind:
             self._commits.urge()
-        return Exhausted(
-            Reason.STORAGE_QUOTA,
-            f"{self._used} of {self._room} bytes of storage are in use, {needed} more are on their way",
-            metadata={"limit": "map_bytes", "max": str(self._room), "used": str(self._used)},
-            retry_delay_ms=1000,
-        )
+        problem = f"{self._used} of {self._room} bytes of storage are in use, {needed} more are on their way"
+        return Exhausted.of(Reason.STORAGE_QUOTA, "map_bytes", self._room, problem, _RETRY_DELAY_MS, used=str(self._used))

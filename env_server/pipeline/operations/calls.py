@@ -106,11 +106,12 @@ class Calls:
             Exhausted: QUEUE_FULL.
         """
         if self.waiting >= self._limits.queue_ops_max:
-            raise Exhausted(
+            raise Exhausted.of(
                 Reason.QUEUE_FULL,
+                "queue_ops_max",
+                self._limits.queue_ops_max,
                 f"{self.waiting} ops wait already",
-                metadata={"limit": "queue_ops_max", "max": str(self._limits.queue_ops_max)},
-                retry_delay_ms=self._limits.retry_delay_ms,
+                self._limits.retry_delay_ms,
             )
 
     def prepare(self, call: Call) -> None:

@@ -40,12 +40,8 @@ class SlowReads:
         too_much = self._rows > 0 and self._rows + rows > limits.slow_reads_rows_max
         if self._under_way >= limits.slow_reads_max or too_much:
             limit = "slow_reads_rows_max" if too_much else "slow_reads_max"
-            raise Exhausted(
-                Reason.QUEUE_FULL,
-                f"{self._under_way} long reads with {self._rows} rows are under way",
-                metadata={"limit": limit, "max": str(getattr(limits, limit))},
-                retry_delay_ms=limits.retry_delay_ms,
-            )
+            problem = f"{self._under_way} long reads with {self._rows} rows are under way"
+            raise Exhausted.of(Reason.QUEUE_FULL, limit, getattr(limits, limit), problem, limits.retry_delay_ms)
         self._under_way += 1
         self._rows += rows
 

@@ -104,7 +104,9 @@ class SessionWatches:
         maximum = world.limits.watches_per_session_max
         if len(self._feeds) >= maximum:
             problem = f"a session holds at most watches_per_session_max = {maximum} watches"
-            raise Exhausted(Reason.WATCH_QUOTA, problem, retry_delay_ms=world.limits.retry_delay_ms)
+            raise Exhausted.of(
+                Reason.WATCH_QUOTA, "watches_per_session_max", maximum, problem, world.limits.retry_delay_ms
+            )
         return world.watches.open(decode_watch(message, self._client_id, world.limits, self._groups))
 
     async def _feed(self, feed: "_Feed") -> None:
