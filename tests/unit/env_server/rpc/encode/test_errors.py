@@ -21,7 +21,7 @@ from env_server.model.errors import (
 )
 from env_server.rpc.encode.errors import CODE_OF, DETAILS_BYTES_MAX, encode_error, encode_status
 
-PROTO = Path(__file__).resolve().parents[4] / "protos/env_api/v1/errors.proto"
+PROTO = Path(__file__).resolve().parents[5] / "protos/env_api/v1/errors.proto"
 PREFIX = "ERROR_REASON_"
 
 

@@ -1,0 +1,27 @@
+"""What all responses share: where the world stood, and the largest that a message may be."""
+
+from env_api.v1 import environment_service_pb2
+from google.protobuf.message import Message
+
+from env_server.model.errors import LimitExceeded
+from env_server.model.limits import Limits
+from env_server.pipeline import World
+
+
+def encode_header(world: World, revision: int = 0) -> environment_service_pb2.Header:
+    """The header of an answer that rests on everything up to `revision`; 0 = the durable one."""
+    return environment_service_pb2.Header(
+        world=world.name, history=world.history, revision=revision or world.durable_revision
+    )
+
+
+def encode_bounded(response: Message, limits: Limits) -> bytes:
+    """A response that grows with what there is in the world.
+
+    Raises:
+        LimitExceeded: message_bytes_max.
+    """
+    encoded = response.SerializeToString()
+    if len(encoded) > limits.message_bytes_max:
+        raise LimitExceeded("message_bytes_max", limits.message_bytes_max, len(encoded))
+    return encoded
