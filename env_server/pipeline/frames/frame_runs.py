@@ -123,6 +123,7 @@ class FrameRun:
 
     def failed(self, index: int, error: WorldError) -> None:
         """An op had no effect."""
+        _let_go(error)
         self.answer.without_revision.append(index)
         self.answer.outcomes.append(Listed(index, error))
         transient = isinstance(error, _TRANSIENT) or error.retry_delay_ms
@@ -131,6 +132,7 @@ class FrameRun:
 
     def refused(self, index: int, error: WorldError) -> None:
         """An op whose identity is at fault had no effect; nothing is kept under such an identity."""
+        _let_go(error)
         self.answer.without_revision.append(index)
         self.answer.outcomes.append(Listed(index, error))
 
@@ -356,3 +358,8 @@ def _without(kept: Answer, again: set[int]) -> Answer:
         outcomes=[listed for listed in kept.outcomes if listed.index not in again],
         without_revision=[index for index in kept.without_revision if index not in again],
     )
+
+
+def _let_go(error: WorldError) -> None:
+    """Of how it came about: the error may be kept for long, and its traceback holds the whole frame."""
+    error.__traceback__ = error.__context__ = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, ClassVar
 
 import pytest
@@ -23,6 +24,7 @@ from env_server.model.errors import (
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.operations import BeginGeneration, Code, Delete, EnvironmentUpdate, OpenGate, RegisterEntry
+from env_server.model.values import Json
 from tests.engine import Op, Sent, Stand, add, drop, get, invoke, new_environment, put
 
 
@@ -360,3 +362,18 @@ def describe_outcome(outcome: object) -> object:
     if isinstance(outcome, WorldError):
         return type(outcome), outcome.reason, outcome.message, outcome.metadata
     return outcome
+
+
+def test_a_kept_failure_holds_nothing_of_its_frame() -> None:
+    stand = Stand()
+    value = Json(b'"large"')
+    held = weakref.ref(value)
+    sent = stand.do(put("/absent", "k", value), client_id="c", seq=1)
+    assert sent.error.__traceback__ is None
+    frame = sent.frame
+    del sent, value
+    again = stand.resend(Sent(frame))
+    stand.clock.settle()
+    assert isinstance(again.error, NotFound), "it is kept"
+    del again, frame
+    assert held() is None
