@@ -32,11 +32,11 @@ from env_server.pipeline.frames.ready import Ready
 from env_server.pipeline.gate_timers import GateTimers
 from env_server.pipeline.initial_state import open_watches
 from env_server.pipeline.leasing import Leasing
-from env_server.pipeline.listeners.audiences import ReadLogThen, read_at_once
 from env_server.pipeline.listeners.listening import Listening
 from env_server.pipeline.operations.calls import Calls
 from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.reads.log_reads import ReadLogThen, read_at_once
 from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.pipeline.recovery import Recovery, load_world

@@ -76,4 +76,5 @@ class Admission:
         if self._saving.is_behind:
             self._commits.urge()
         problem = f"{self._used} of {self._room} bytes of storage are in use, {needed} more are on their way"
-        return Exhausted.of(Reason.STORAGE_QUOTA, "map_bytes", self._room, problem, _RETRY_DELAY_MS, used=str(self._used))
+        limit = "map_bytes", self._room
+        return Exhausted.of(Reason.STORAGE_QUOTA, *limit, problem, _RETRY_DELAY_MS, used=str(self._used))

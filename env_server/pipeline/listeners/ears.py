@@ -149,6 +149,29 @@ class Ear:
         return [row for row in found if row >= first]
 
 
+class RowsByPath:
+    """The rows of each path in a group, found once for all ears."""
+
+    def __init__(self) -> None:
+        #: The group whose rows were sorted last.
+        self._sorted: Changes | None = None
+        self._by_path: dict[str, list[int]] = {}
+
+    def of(self, changes: Changes) -> Callable[[str], Sequence[int]]:
+        """Tells the rows of a path in this group."""
+        if self._sorted is not changes:
+            self._sorted = changes
+            by_place: dict[int, list[int]] = {}
+            for row, place in enumerate(changes.path):
+                by_place.setdefault(place, []).append(row)
+            self._by_path = {}
+            for place, rows in by_place.items():
+                path = changes.places[place].path
+                known = self._by_path.get(path)  # twice in the group when its labels changed
+                self._by_path[path] = rows if known is None else sorted([*known, *rows])
+        return lambda path: self._by_path.get(path, ())
+
+
 def make_ear(number: int, node: Node, listener: Listener, heard: Position, limits: Limits) -> Ear:
     """An ear of an environment.
 

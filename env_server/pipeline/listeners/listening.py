@@ -1,9 +1,10 @@
 """Listening: events run the listeners of behaviours, each event once in effect, in order, one at a time an environment.
 
-    group durable ──► audiences (who has to hear what) ──► a call (keys, slot, method) ──► one revision:
+    group durable ──► cursor (who has to hear what)  ──► a call (keys, slot, method) ──► one revision:
                                                             what it staged, and the fact how far it has heard
 
-Nothing waits for a listener. How far each has heard is kept in `positions`, who hears what is found in `audiences`.
+Nothing waits for a listener. `audiences` knows who hears, `cursor` brings each what it has to hear, `catching_up` helps
+those that are behind, `outcomes` writes what came of it and `positions` how far each has heard.
 """
 
 from collections import deque
@@ -21,23 +22,23 @@ from env_server.model.frames import Invoked, Outcome
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Write
 from env_server.model.ports import Clock
-from env_server.model.values import Json
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.commits.log_holds import LogHold
-from env_server.pipeline.frames.origins import pad_origins
-from env_server.pipeline.listeners.audiences import Audience, Audiences, ReadLogThen
-from env_server.pipeline.listeners.depths import deepen
-from env_server.pipeline.listeners.ears import Ear, Gap, make_ear
+from env_server.pipeline.listeners.audiences import Audience, Audiences
+from env_server.pipeline.listeners.catching_up import CatchingUp
+from env_server.pipeline.listeners.cursor import Cursor
+from env_server.pipeline.listeners.ears import Ear, Gap, RowsByPath, make_ear
+from env_server.pipeline.listeners.outcomes import Outcomes
 from env_server.pipeline.listeners.positions import Positions
 from env_server.pipeline.operations.calls import Call, Calls
+from env_server.pipeline.reads.log_reads import ReadLogThen
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 
 _STARTS_MAX: Final = 64
 """Events heard in one loop step."""
 _RETRY_MS_MAX: Final = 5_000
-_MESSAGE_CHARS_MAX: Final = 1_000
 _DELETIONS: Final = (Code.DELETE_ENTRY, Code.DELETE_ENVIRONMENT)
 
 
@@ -66,14 +67,15 @@ class Listening:
         self._clock = clock
         self._limits = limits
         self._running_max = max(1, min(limits.listeners_running_max, limits.concurrency_max // 2))
-        self._audiences = Audiences(
-            *(world, tree.nodes, behaviours.listeners, history, read_log_then, lambda: log.first_revision),
-            *(self._has_work, clock, limits),
-        )
+        self._audiences = audiences = Audiences(behaviours.listeners, self._has_work, limits)
+        rows, sources = RowsByPath(), (history, read_log_then, lambda: log.first_revision, clock)
+        self._cursor = Cursor(world, tree.nodes, audiences, rows, *sources)
+        self._catching_up = CatchingUp(world, audiences, rows, self._cursor, *sources)
         self._queue: deque[Audience] = deque()
         self._running = 0
-        self._is_pumping = False
+        self._is_pumping = self._is_stopped = False
         self._positions = Positions(tree, commits, log, behaviours.listeners, self._lowest, limits)
+        self._outcomes = Outcomes(tree, self._positions)
         for listeners in self._listeners.values():
             for listener in listeners:
                 _check(listener, tree.nodes.root, limits)
@@ -83,7 +85,7 @@ class Listening:
         if not self._listeners:
             return
         position_of = self._positions.load(facts)
-        self._audiences.begin(position_of)
+        self._cursor.begin(position_of)
         self._positions.hold()
 
     def publish(self, changes: Changes) -> None:
@@ -92,7 +94,7 @@ class Listening:
         if not self._listeners or changes.last_revision == changes.base_revision:
             return
         had_none = not len(self._audiences)
-        self._audiences.publish(changes)
+        self._cursor.publish(changes)
         self._forget_deleted(changes)
         if len(self._audiences):
             if had_none:
@@ -108,7 +110,9 @@ class Listening:
 
     def stop(self) -> None:
         """Begins nothing more, and notes what was heard."""
-        self._audiences.is_stopped = True
+        self._is_stopped = True
+        self._cursor.stop()
+        self._catching_up.stop()
         if self._listeners:
             self._positions.note_all()
 
@@ -128,7 +132,7 @@ class Listening:
     def _pump(self) -> None:
         self._is_pumping = False
         for _ in range(_STARTS_MAX):
-            if self._audiences.is_stopped or not self._queue or self._running >= self._running_max:
+            if self._is_stopped or not self._queue or self._running >= self._running_max:
                 return
             audience = self._queue.popleft()
             audience.is_queued = False
@@ -145,25 +149,25 @@ class Listening:
             return
         ear = min(ready, key=lambda one: (one.next_position, one.number))
         if ear.gap is not None:
-            self._tell_gap(ear, ear.gap)
+            self._outcomes.tell_gap(ear, ear.gap)
             self._go_on(audience)
         else:
             self._hear(audience, ear, ear.events[0])
 
     def _look_after(self, ear: Ear) -> None:
         maximum = self._limits.listener_lag_revisions_max
-        if ear.is_lagging and self._audiences.routed - ear.heard[0] > maximum and ear.gap is None:
+        if ear.is_lagging and self._cursor.routed - ear.heard[0] > maximum and ear.gap is None:
             message = (
                 f"the listener is further behind than listener_lag_revisions_max = {maximum}: it goes on at the head"
             )
-            ear.skip(Gap(ear.heard[0], self._audiences.routed, "LIMIT_EXCEEDED", message))
+            ear.skip(Gap(ear.heard[0], self._cursor.routed, "LIMIT_EXCEEDED", message))
         elif ear.is_behind and not ear.events and ear.gap is None:
-            self._audiences.refill(ear)
+            self._catching_up.refill(ear)
 
     def _hear(self, audience: Audience, ear: Ear, event: Event) -> None:
         maximum = self._limits.listener_depth_max
         if event.depth >= maximum:
-            self._cut(ear, event, LimitExceeded("listener_depth_max", maximum, event.depth + 1))
+            self._outcomes.cut(ear, event, LimitExceeded("listener_depth_max", maximum, event.depth + 1))
             self._go_on(audience)
             return
         call = Call(
@@ -181,7 +185,7 @@ class Listening:
         try:
             self._calls.prepare(call)
         except WorldError as error:
-            self._fail(ear, event, error)
+            self._outcomes.fail(ear, event, error)
             self._go_on(audience)
             return
         audience.is_busy = True
@@ -207,54 +211,11 @@ class Listening:
             self._pump_soon()
             return
         if isinstance(outcome, WorldError):
-            self._fail(ear, event, outcome)
+            self._outcomes.fail(ear, event, outcome)
         else:
             assert isinstance(outcome, Invoked)
-            self._succeed(ear, event, outcome.changed, first_row)
+            self._outcomes.succeed(ear, event, outcome.changed, first_row)
         self._go_on(audience)
-
-    def _succeed(self, ear: Ear, event: Event, changed: bool, first_row: int | None) -> None:
-        changes = self._tree.changes
-        ear.has_heard(event)
-        if changed:
-            assert first_row is not None
-            self._tree.advance()
-            deepen(changes, first_row, event.depth + 1)
-            pad_origins(changes, first_row)
-            pad_origins(changes, len(changes), cause=event.id)
-        self._positions.heard(ear, had_effect=changed)
-
-    def _fail(self, ear: Ear, event: Event, error: WorldError) -> None:
-        ear.has_heard(event)
-        told: dict[str, str | int] = {"cause": event.id, "reason": error.reason.name, "message": error.message}
-        told |= {name: error.metadata[name] for name in ("incident", "code") if name in error.metadata}
-        self._tell(ear, told, event.id, event.depth + 1)
-
-    def _cut(self, ear: Ear, event: Event, error: WorldError) -> None:
-        """A chain has become too long. That is told once: a failure that is too deep is not heard, and that is all."""
-        if event.type == EventType.LISTENER_FAILED:
-            self._succeed(ear, event, changed=False, first_row=None)
-        else:
-            self._fail(ear, event, error)
-
-    def _tell_gap(self, ear: Ear, gap: Gap) -> None:
-        told: dict[str, str | int] = {"cause": "", "reason": gap.reason, "message": gap.message}
-        ear.has_skipped()
-        self._tell(ear, told | {"from_revision": gap.first, "to_revision": gap.last}, "", 1)
-
-    def _tell(self, ear: Ear, told: dict[str, str | int], cause: str, depth: int) -> None:
-        """Says that a listener failed, in a revision of its own; its position moves on in it."""
-        tree, node = self._tree, ear.node
-        if tree.nodes.by_number.get(node.number) is not node:
-            return
-        clean = {name: _clean(value) if isinstance(value, str) else value for name, value in told.items()}
-        row = len(tree.changes)
-        tree.row(node, EventType.LISTENER_FAILED, ear.listener.name, Json.of(clean), 0)
-        tree.advance()
-        deepen(tree.changes, row, depth)
-        pad_origins(tree.changes, row)
-        pad_origins(tree.changes, len(tree.changes), cause=cause)
-        self._positions.heard(ear, had_effect=True)
 
     def _retry(self, audience: Audience, delay_ms: int) -> None:
         """Puts the next event off: nothing of it happened."""
@@ -277,7 +238,7 @@ class Listening:
         self._pump_soon()
 
     def _lowest(self) -> int | None:
-        return self._audiences.lowest() if len(self._audiences) else None
+        return self._audiences.lowest(self._cursor.routed) if len(self._audiences) else None
 
     def _forget_deleted(self, changes: Changes) -> None:
         if not len(self._audiences) or EventType.ENVIRONMENT_DELETED not in changes.types:
@@ -290,12 +251,8 @@ class Listening:
                 continue
             self._audiences.drop(audience)
             for ear in audience.ears:
+                self._catching_up.forget(ear)
                 self._positions.forget(ear)
-
-
-def _clean(text: str) -> str:
-    """Text that can be stored, whatever a behaviour wrote."""
-    return text[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
 
 
 def _check(listener: Listener, root: Node, limits: Limits) -> None:

@@ -17,7 +17,7 @@ from env_server.model.ports import CommitLog
 from env_server.model.values import NOTHING, size_of
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.frame_runs import FrameRun
-from env_server.pipeline.listeners.audiences import ReadLogThen
+from env_server.pipeline.reads.log_reads import ReadLogThen
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.state_tree.reads.reads import check_revision
 from env_server.state_tree.tree import Tree
