@@ -79,7 +79,7 @@ def told_where(directory: Path) -> Iterator[None]:
         raise error.at(str(directory)) from error
     except lmdb.Error as error:
         raise DataLoss(str(directory), f"LMDB cannot read it ({error})") from error
-    except (struct.error, UnicodeDecodeError, json.JSONDecodeError) as error:  # pages that are not what they were
+    except (struct.error, ValueError, LookupError) as error:  # pages that are not what they were
         raise DataLoss(str(directory), f"what LMDB reads makes no sense ({error})") from error
 
 
