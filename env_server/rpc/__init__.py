@@ -1,7 +1,8 @@
 """The wire edge: protobuf and gRPC outside, the model's columns inside. Nothing else of the server knows either.
 
-unary, monitor, session, world_service   the calls, as they come in
-decode_*, encode_*                       messages to model, model to messages
-errors, edge                             what a caller learns when something fails
-service                                  registers all of it with a server
+services, session   the calls and the stream, as they come in
+decode, encode      messages to model, model to messages
+edge                what a caller learns when something fails
+streams             all that live, to be told and ended
+service             registers all of it with a server
 """
