@@ -3,18 +3,15 @@
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from env_server.behaviours.description import KindDescription
 from env_server.behaviours.registry import Behaviours
-from env_server.clocks.loop_clock import LoopClock
-from env_server.model.changes import Changes
 from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
 from env_server.model.names import check_snapshot, check_world, is_world
+from env_server.open_world import OpenWorld, open_world
 from env_server.pipeline import World
 from env_server.pipeline.recovery import Recovery
 from env_server.storage.lmdb_log import LmdbCommitLog
@@ -24,14 +21,6 @@ from env_server.world_copies import Listing, Made, WorldCopies
 MAIN = "main"
 WORLDS_OPEN_MAX = 64
 _DOOMED = ".deleted-"
-
-
-class _OpenWorld(NamedTuple):
-    """A world with what it stands on; `reader` is the thread that reads its log."""
-
-    world: World
-    log: LmdbCommitLog
-    reader: ThreadPoolExecutor
 
 
 class Worlds:
@@ -50,7 +39,7 @@ class Worlds:
         self._behaviours = behaviours
         self._on_fatal = on_fatal
         self._new_history = new_history
-        self._open_worlds: dict[str, _OpenWorld] = {}
+        self._open_worlds: dict[str, OpenWorld] = {}
         #: Names of worlds that are being deleted: their directories are still there.
         self._closing: set[str] = set()
         #: Names of worlds that are being restored or forked.
@@ -133,7 +122,7 @@ class Worlds:
         self._closing.add(world.name)
         try:
             world.delete()
-            await self._close(gone)
+            await gone.close()
             doomed = self._directory / f"{_DOOMED}{world.history}"
             (self._directory / world.name).rename(doomed)
         finally:
@@ -210,7 +199,7 @@ class Worlds:
         self.draining = True
         await self._copies.stop()
         for _, known in sorted(self._open_worlds.items()):
-            await self._close(known)
+            await known.close()
         self._open_worlds.clear()
 
     def _check_accepting(self) -> None:
@@ -244,36 +233,10 @@ class Worlds:
         return self._serve(name, LmdbCommitLog.open(self._directory / name, self._limits, self._new_history), None)
 
     def _serve(self, name: str, log: LmdbCommitLog, recovery: Recovery | None) -> World:
-        """Makes a world of what its log has stored, brought into memory already or not, and opens it to everybody."""
-        loop = asyncio.get_running_loop()
-        reader = ThreadPoolExecutor(1, thread_name_prefix=f"log-reader-{name}")
-
-        async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
-            return await loop.run_in_executor(reader, partial(log.read, from_revision, bytes_max))
-
-        def read_log_then(from_revision: int, bytes_max: int, then: Callable[[Any], None]) -> None:
-            def finished(reading: Future[list[Changes]]) -> None:
-                loop.call_soon_threadsafe(then, reading.exception() or reading.result())
-
-            reader.submit(log.read, from_revision, bytes_max).add_done_callback(finished)
-
-        clock = LoopClock(loop)
-        try:
-            world = World(name, log, clock, self._limits, self._behaviours, read_log, read_log_then, recovery)
-        except BaseException:
-            log.close()
-            raise
-        log.start(call=loop.call_soon_threadsafe, on_durable=world.durable, on_fatal=self._on_fatal)
-        self._open_worlds[name] = _OpenWorld(world, log, reader)
-        return world
-
-    async def _close(self, known: _OpenWorld) -> None:
-        loop = asyncio.get_running_loop()
-        stopped = loop.create_future()
-        known.world.stop(lambda: stopped.set_result(None))
-        await stopped
-        await loop.run_in_executor(None, known.log.close)
-        known.reader.shutdown()
+        """Makes a world of what its log has stored, and opens it to everybody."""
+        opened = open_world(name, log, recovery, self._limits, self._behaviours, self._on_fatal)
+        self._open_worlds[name] = opened
+        return opened.world
 
 
 async def _durable(world: World) -> World:
