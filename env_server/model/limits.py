@@ -118,6 +118,9 @@ class Limits:
     group_repeated_bytes_max: int = 64 * MIB
     """Of what the changes of a commit group repeat of stored documents, beyond what came in: whole documents that were
     merged, configs of environments, results of operations. Further such ops are told to come again."""
+    group_looks_max: int = 262_144
+    """Entries and environments that the changes of a commit group look at beside those that they change: a new
+    aggregate counts all that is there. Further such ops are told to come again."""
     log_bytes_max: int = 4096 * MIB
     log_age_s: float = 86_400.0
     replay_ops_max: int = 500_000

@@ -33,7 +33,12 @@ def delete(tree: Tree, path: str, asked: Delete) -> Written:
             f"{path} has {len(node.children)} children: delete them first, or set recursive",
             metadata={"path": path, "children": str(len(node.children))},
         )
+    may_be_undone = tree.journal is not None
+    if may_be_undone:
+        tree.look(0)  # before anybody looks how many there are
     gone = [node, *node.descendants()] if node.children else [node]
+    if may_be_undone:
+        tree.look(len(gone))
     _write_rows(tree, gone)
     undo = _take_out(tree, gone)
     if tree.journal is not None:

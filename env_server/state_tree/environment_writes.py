@@ -69,6 +69,8 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if changed is not None:
         check_declaration(tree, changed)
         _check_members_paths(tree, node.path, asked.set_gates)
+        if looks := _count_looks(tree, node, changed):
+            tree.look(looks)
         tree.redeclare(node, changed)
         tree.environment_row(node, EventType.ENVIRONMENT_UPDATED)
         tree.note_due(node)
@@ -85,6 +87,20 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if changed is None and asked.begin is None and asked.open is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "environment", "must change something")
     return Written(tree.revision + 1, node.version, sequence=generation)
+
+
+def _count_looks(tree: Tree, node: Node, changed: Declaration) -> int:
+    """How many entries and children a new declaration makes the tree look at."""
+    looks = 0
+    if not node.goes_on(changed):
+        looks += len(node.entries)
+        if any(one.scope is Scope.CHILDREN for one in (*node.declaration.aggregates, *changed.aggregates)):
+            looks += len(node.children)
+    paths = {gate.members_path for gate in changed.gates if gate.collecting}
+    for path in paths - {gate.members_path for gate in node.declaration.gates}:
+        members = tree.nodes.by_path.get(path)
+        looks += len(members.entries) if members is not None else 0
+    return looks
 
 
 def expire_gate(tree: Tree, node: Node, generation: int) -> bool:

@@ -101,6 +101,12 @@ class Node:
         elif gate is not None:
             tally.aim(gate)
 
+    def goes_on(self, declaration: Declaration) -> bool:
+        """Whether `declare` would keep what was counted, so that it looks at no entry."""
+        if not declaration.aggregates and not declaration.gates:
+            return self.tally is None
+        return self.tally is not None and _goes_on(self.tally, self.declaration, declaration)
+
     def restore(self, declaration: Declaration, tally: Tally | None) -> None:
         """Goes back to an earlier declaration and the tally that belonged to it."""
         self.declaration, self.tally = declaration, tally

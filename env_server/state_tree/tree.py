@@ -55,12 +55,14 @@ class Tree:
         self.timed: list[Node] = []
         #: What the open group repeats of stored documents; see `weigh`.
         self.repeated_bytes = 0
+        #: Entries and environments that ops of the open group had to look at; see `look`.
+        self.looked = 0
         self.begin_group(self.changes)
 
     def begin_group(self, changes: Changes) -> None:
         """Directs rows into a new commit group."""
         self.changes = changes
-        self.repeated_bytes = 0
+        self.repeated_bytes = self.looked = 0
         self.row_appends = (
             changes.path.append,
             changes.revisions.append,
@@ -90,6 +92,18 @@ class Tree:
                 Reason.RATE_LIMITED, "group_repeated_bytes_max", maximum, problem, self.limits.retry_delay_ms
             )
         self.repeated_bytes += size_bytes
+
+    def look(self, count: int) -> None:
+        """Counts the entries and environments that the running op looks at, of however many it is asked to change.
+
+        Raises:
+            Exhausted: RATE_LIMITED while ops of the open group have looked at too many already.
+        """
+        maximum = self.limits.group_looks_max
+        if self.looked > maximum:
+            problem = f"the changes under way look at more than group_looks_max = {maximum} entries and environments"
+            raise Exhausted.of(Reason.RATE_LIMITED, "group_looks_max", maximum, problem, self.limits.retry_delay_ms)
+        self.looked += count
 
     def row(self, node: Node, type_: int, key: str, value: Value | Nothing, version: int) -> None:
         """Writes one row of the running op."""

@@ -65,7 +65,7 @@ class Commits:
     def expect(self, size_bytes: int) -> None:
         """So many bytes are about to be written into the open group, perhaps."""
         if not _holds_anything(self._tree.changes):  # what was expected before has come to nothing
-            self._bytes_expected = 0
+            self._bytes_expected = self._tree.repeated_bytes = self._tree.looked = 0
         self._bytes_expected += size_bytes
 
     def urge(self) -> None:

@@ -58,19 +58,20 @@ class SlowReads:
 class _Reading:
     """One slow read on its way."""
 
-    __slots__ = ("_ended", "_index", "_read", "_run", "_stopped")
+    __slots__ = ("_ended", "_index", "_read", "_run", "_slices", "_stopped")
 
     def __init__(self, run: FrameRun, index: int, read: SlowRead, ended: Callable[[int], None]) -> None:
         self._run = run
         self._index = index
         self._read = read
+        self._slices = read.begin()
         self._ended = ended
         self._stopped = False
 
     def try_stop(self) -> bool:
         """Gives up: nobody waits for it any more."""
         self._stopped = True
-        self._read.slices.close()
+        self._slices.close()
         self._ended(self._read.rows)
         return True
 
@@ -80,7 +81,7 @@ class _Reading:
             return False
         outcome: Read | WorldError
         try:
-            next(self._read.slices)
+            next(self._slices)
         except StopIteration as ended:
             outcome = ended.value
         except WorldError as error:

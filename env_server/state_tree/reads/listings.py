@@ -4,7 +4,7 @@ Copying the dict of a million entries takes 10 to 50 ms and is the longest step 
 microsecond in that step. What is sorted, filtered and made comes later, a few milliseconds at a time.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,8 @@ from env_server.state_tree.nodes import Node
 AT_ONCE_MAX: Final = 32_768
 """Entries that are listed in one step."""
 CHILDREN_AT_ONCE_MAX: Final = 4096
+LOOKED_AT_ONCE_MAX: Final = 262_144
+"""Entries that all listings of a frame look at in one step: a frame can hold thousands of them."""
 _SLICE: Final = 2048
 
 Slices = Generator[None, None, Read]
@@ -23,9 +25,13 @@ Slices = Generator[None, None, Read]
 
 
 class SlowRead(NamedTuple):
-    """A read that is not answered in the step in which it was asked; the state that it tells is that of this step."""
+    """A read that is not answered in the step in which it was asked; the state that it tells is that of this step.
 
-    slices: Slices
+    Its snapshot is taken when it begins, so that one that finds no room costs nothing.
+    """
+
+    begin: Callable[[], Slices]
+    """Call in the step in which it was asked."""
     rows: int
     """Held in memory meanwhile."""
 

@@ -24,6 +24,7 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import (
     AT_ONCE_MAX,
     CHILDREN_AT_ONCE_MAX,
+    LOOKED_AT_ONCE_MAX,
     ChildThen,
     Slices,
     SlowRead,
@@ -33,6 +34,9 @@ from env_server.state_tree.reads.listings import (
 )
 from env_server.state_tree.reads.pages import Pages, fill
 from env_server.state_tree.tree import Tree
+
+_ROWS_A_CHILD = 16
+"""What making the state of a child costs, in rows of entries."""
 
 
 class Reader:
@@ -44,10 +48,13 @@ class Reader:
         #: What was listed last, and once it is listed again its sorted keys and entries; until `forget`.
         self._listed: tuple[int, int] | None = None
         self._sorted: tuple[list[str], dict[str, Entry]] | None = None
+        #: Rows that listings of the frame have looked at in its own step.
+        self._looked = 0
 
     def forget(self) -> None:
         """Lets go of what was kept for further listings of the same frame."""
         self._listed = self._sorted = None
+        self._looked = 0
 
     def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read | SlowRead:
         """What the query sees in the applied state, with the eyes of a group that may see `path`; None = of nobody.
@@ -93,10 +100,10 @@ class Reader:
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
             return EntryPage(node.path, page, token, revision)
-        if len(node.entries) > AT_ONCE_MAX:
-            snapshot = node.entries.copy()
+        if len(node.entries) > AT_ONCE_MAX or self._is_much(0 if self._is_sorted(node) else len(node.entries)):
             return SlowRead(
-                self._entries_in_slices(node.path, snapshot, self._tree.revision, ask, about, size), len(snapshot)
+                lambda: self._entries_in_slices(node.path, node.entries.copy(), self._tree.revision, ask, about, size),
+                len(node.entries),
             )
         rows = self._rows(node, ask.prefix)
         page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _value_of_entry)
@@ -109,6 +116,16 @@ class Reader:
         rows = yield from order_in_slices(kept)
         page, token, revision = self._pages.begin(rows, about, size, revision, _value_of_entry, kept)
         return EntryPage(path, page, token, revision)
+
+    def _is_much(self, rows: int) -> bool:
+        """Counts what a listing looks at; whether those of this frame, this one too, are to take several steps."""
+        if self._looked + rows > LOOKED_AT_ONCE_MAX:
+            return True
+        self._looked += rows
+        return False
+
+    def _is_sorted(self, node: Node) -> bool:
+        return self._sorted is not None and self._listed == (node.number, self._tree.revision)
 
     def _rows(self, node: Node, prefix: str) -> Iterator[tuple[str, Entry]]:
         """Entries in key order. A second listing of the same state is worth sorting all of it once."""
@@ -128,9 +145,13 @@ class Reader:
         about = ("children", node.number, ask.prefix, "" if view is None else view.group, *ask.labels)
         if ask.page_token:
             page, token, revision = self._pages.next(ask.page_token, about, size)
-        elif len(node.children) > CHILDREN_AT_ONCE_MAX and (view is None or view.children(node.path) is None):
-            snapshot = snapshot_children(node)
-            return SlowRead(self._children_in_slices(snapshot, self._tree.revision, ask, about, size), len(snapshot))
+        elif (view is None or view.children(node.path) is None) and (
+            len(node.children) > CHILDREN_AT_ONCE_MAX or self._is_much(_ROWS_A_CHILD * len(node.children))
+        ):
+            return SlowRead(
+                lambda: self._children_in_slices(snapshot_children(node), self._tree.revision, ask, about, size),
+                len(node.children),
+            )
         else:
             states = iter(self._matching_children(node, ask, view))
             page, token, revision = self._pages.begin(states, about, size, self._tree.revision, _text_of_environment)
