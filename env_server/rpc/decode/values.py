@@ -9,6 +9,9 @@ from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, World
 from env_server.model.limits import Limits
 from env_server.model.values import Json, Value, check_value
 
+Refusals = dict[int, WorldError]
+"""What is wrong with ops of a frame, by their index."""
+
 
 def decode_value(message: values_pb2.Value, limits: Limits, field: str = "value") -> Value:
     """One value.
@@ -51,7 +54,7 @@ def check_null(raw: bool, field: str) -> None:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must be true when set")
 
 
-def refuse_doubles(values: Sequence[float], field: str) -> dict[int, WorldError]:
+def refuse_doubles(values: Sequence[float], field: str) -> Refusals:
     """Errors of those that are not finite, by index; one pass in C when there is none."""
     if math.isfinite(sum(values)):  # an infinity or a NaN stays in a sum, whatever follows
         return {}
@@ -62,7 +65,7 @@ def refuse_doubles(values: Sequence[float], field: str) -> dict[int, WorldError]
     }
 
 
-def refuse_strings(values: Sequence[str], limits: Limits) -> dict[int, WorldError]:
+def refuse_strings(values: Sequence[str], limits: Limits) -> Refusals:
     """Errors of those that are too long, by index; one pass in C when there is none."""
     if 4 * max(map(len, values), default=0) <= limits.value_bytes_max:  # no character takes more
         return {}

@@ -9,7 +9,8 @@ from env_server.model.changes import Changes, Extra
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING, Json
 from env_server.model.watching import Delivery
-from env_server.rpc.encode.events import encode_columns, encode_delivery, encode_mark, encode_rows
+from env_server.rpc.encode.columns import encode_columns
+from env_server.rpc.encode.events import encode_delivery, encode_mark, encode_rows
 from tests.unit.env_server.rpc.fakes import make_changes
 
 LIMITS = Limits()

@@ -1,0 +1,80 @@
+"""The block of a frame: many ops alike, in one place, as columns already."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from env_api.v1 import session_pb2
+
+from env_server.model.entries import MEMBER
+from env_server.model.errors import InvalidRequest, Reason, WorldError
+from env_server.model.frames import Frame
+from env_server.model.limits import Limits
+from env_server.model.operations import Code, RegisterEntry
+from env_server.model.values import Json
+from env_server.rpc.decode.values import Refusals, decode_json, refuse_doubles, refuse_strings
+
+_SET: Final = int(Code.SET)
+_ADD: Final = int(Code.ADD)
+_JOIN: Final = int(Code.REGISTER_ENTRY)
+
+
+def decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals, limits: Limits) -> None:
+    """Adds the block's ops to the columns of a frame, behind those that came one by one.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD when not exactly one column has an element a key, or what it asks for excludes it.
+    """
+    keys = list(block.keys)
+    count = len(keys)
+    columns: list[tuple[str, Sequence[Any]]] = [
+        ("doubles", block.doubles),
+        ("ints", block.ints),
+        ("strings", block.strings),
+        ("json", block.json),
+    ]
+    given = [(name, column) for name, column in columns if column]
+    if sum(len(column) for _, column in given) != count or len(given) > 1:
+        problem = f"exactly one column must have one element a key, here {count}"
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block", problem)
+    if not given:
+        return
+    name, column = given[0]
+    if block.add and name not in ("doubles", "ints"):
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.add", "adds ints or doubles only")
+    if block.add and block.join_lease_id:
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.join_lease_id", "excludes add")
+    offset = len(frame.keys)
+    frame.keys += keys
+    frame.path += [block.path] * count
+    frame.codes += [_JOIN if block.join_lease_id else _ADD if block.add else _SET] * count
+    values: list[Any] = list(column)
+    refused: Refusals = {}
+    if name == "doubles":
+        refused = refuse_doubles(values, "block.doubles")
+    elif name == "strings":
+        refused = refuse_strings(values, limits)
+    elif name == "json":
+        values, refused = _decode_documents(values, limits)
+    frame.arguments += _join_all(values, block.join_lease_id) if block.join_lease_id else values
+    for index, error in refused.items():
+        refusals[offset + index] = error
+
+
+def _join_all(values: list[Any], lease: int) -> list[RegisterEntry]:
+    """Registrations of members; one object for all where they tell the same about themselves."""
+    first = values[0]
+    if type(first) is not float and first == values[-1] and values.count(first) == len(values):
+        return [RegisterEntry(MEMBER, first, if_absent=True, lease=lease)] * len(values)
+    return [RegisterEntry(MEMBER, value, if_absent=True, lease=lease) for value in values]
+
+
+def _decode_documents(texts: Sequence[bytes], limits: Limits) -> tuple[list[Json | None], Refusals]:
+    documents: list[Json | None] = []
+    refused: Refusals = {}
+    for index, text in enumerate(texts):
+        try:
+            documents.append(decode_json(text, limits, "block.json"))
+        except WorldError as error:
+            refused[index] = error
+            documents.append(None)
+    return documents, refused
