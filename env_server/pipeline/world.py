@@ -36,7 +36,7 @@ from env_server.pipeline.listeners.listening import Listening
 from env_server.pipeline.operations.calls import Calls
 from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
-from env_server.pipeline.reads.log_reads import ReadLogThen, read_at_once
+from env_server.pipeline.reads.log_reads import ReadLogThen, Retained, read_at_once
 from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.pipeline.recovery import Recovery, load_world
@@ -118,8 +118,9 @@ class World:
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
-            *(name, tree, behaviours, calls, self._commits, self._admission, self.watches.history),
-            *(read_then, holds.hold("listeners"), clock, limits),
+            *(name, tree, behaviours, calls, self._commits, self._admission),
+            *(Retained(self.watches.history, read_then, lambda: log.first_revision), holds.hold("listeners")),
+            *(clock, limits),
         )
         if not recovered.record_number:
             self._create_root()

@@ -1,17 +1,15 @@
 """Catching up: ears that let events pass find them again, in the ring at once or in the log later."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from env_server.events.history import History
 from env_server.model.changes import Changes
 from env_server.model.errors import OutOfRange
 from env_server.model.ports import Clock
 from env_server.pipeline.listeners.audiences import Audiences
 from env_server.pipeline.listeners.cursor import Cursor
 from env_server.pipeline.listeners.ears import Ear, RowsByPath, make_event
-from env_server.pipeline.reads.log_reads import ReadLogThen
+from env_server.pipeline.reads.log_reads import Retained
 
 _READ_BYTES: Final = 1024 * 1024
 _READS_MAX: Final = 4
@@ -30,18 +28,14 @@ class CatchingUp:
         audiences: Audiences,
         rows: RowsByPath,
         cursor: Cursor,
-        history: History,
-        read_log_then: ReadLogThen,
-        first_revision: Callable[[], int],
+        retained: Retained,
         clock: Clock,
     ) -> None:
         self._world = world
         self._audiences = audiences
         self._rows = rows
         self._cursor = cursor
-        self._history = history
-        self._read_log_then = read_log_then
-        self._first_revision = first_revision
+        self._history, self._read_log_then, self._first_revision = retained
         self._clock = clock
         self._reads = 0
         self._waiting: dict[Ear, None] = {}

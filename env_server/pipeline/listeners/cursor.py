@@ -9,13 +9,12 @@ from typing import Final
 
 from env_server.behaviours.behaviour import Listener
 from env_server.behaviours.event import Event
-from env_server.events.history import History
 from env_server.model.changes import Changes, EventType
 from env_server.model.errors import OutOfRange
 from env_server.model.ports import Clock
 from env_server.pipeline.listeners.audiences import Audiences
 from env_server.pipeline.listeners.ears import Ear, Position, RowsByPath, make_event
-from env_server.pipeline.reads.log_reads import ReadLogThen
+from env_server.pipeline.reads.log_reads import Retained
 from env_server.state_tree.nodes import Node, Nodes
 
 _READ_BYTES: Final = 1024 * 1024
@@ -33,22 +32,18 @@ class Cursor:
         nodes: Nodes,
         audiences: Audiences,
         rows: RowsByPath,
-        history: History,
-        read_log_then: ReadLogThen,
-        first_revision: Callable[[], int],
+        retained: Retained,
         clock: Clock,
     ) -> None:
         self._world = world
         self._nodes = nodes
         self._audiences = audiences
         self._rows = rows
-        self._history = history
-        self._read_log_then = read_log_then
-        self._first_revision = first_revision
+        self._history, self._read_log_then, self._first_revision = retained
         self._clock = clock
         self._is_going_on = self._is_stopped = False
         #: Every event up to this revision was routed.
-        self.routed = history.head
+        self.routed = retained.history.head
 
     def begin(self, position_of: Callable[[Node, Listener], Position]) -> None:
         """After a restart: every environment goes on from its own position."""

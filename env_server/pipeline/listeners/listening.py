@@ -15,7 +15,6 @@ from typing import Final
 from env_server.behaviours.behaviour import Listener
 from env_server.behaviours.event import Event
 from env_server.behaviours.registry import BehaviourError, Behaviours
-from env_server.events.history import History
 from env_server.model.changes import Changes, EventType
 from env_server.model.errors import Exhausted, LimitExceeded, Unavailable, WorldError
 from env_server.model.frames import Invoked, Outcome
@@ -31,8 +30,9 @@ from env_server.pipeline.listeners.cursor import Cursor
 from env_server.pipeline.listeners.ears import Ear, Gap, RowsByPath, make_ear
 from env_server.pipeline.listeners.outcomes import Outcomes
 from env_server.pipeline.listeners.positions import Positions
-from env_server.pipeline.operations.calls import Call, Calls
-from env_server.pipeline.reads.log_reads import ReadLogThen
+from env_server.pipeline.operations.call import Call
+from env_server.pipeline.operations.calls import Calls
+from env_server.pipeline.reads.log_reads import Retained
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 
@@ -53,8 +53,7 @@ class Listening:
         calls: Calls,
         commits: Commits,
         admission: Admission,
-        history: History,
-        read_log_then: ReadLogThen,
+        retained: Retained,
         log: LogHold,
         clock: Clock,
         limits: Limits,
@@ -68,9 +67,9 @@ class Listening:
         self._limits = limits
         self._running_max = max(1, min(limits.listeners_running_max, limits.concurrency_max // 2))
         self._audiences = audiences = Audiences(behaviours.listeners, self._has_work, limits)
-        rows, sources = RowsByPath(), (history, read_log_then, lambda: log.first_revision, clock)
-        self._cursor = Cursor(world, tree.nodes, audiences, rows, *sources)
-        self._catching_up = CatchingUp(world, audiences, rows, self._cursor, *sources)
+        rows = RowsByPath()
+        self._cursor = Cursor(world, tree.nodes, audiences, rows, retained, clock)
+        self._catching_up = CatchingUp(world, audiences, rows, self._cursor, retained, clock)
         self._queue: deque[Audience] = deque()
         self._running = 0
         self._is_pumping = self._is_stopped = False

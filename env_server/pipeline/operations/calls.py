@@ -4,16 +4,13 @@ Clients call operations (invoking), operations call one another (here), events c
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from env_server.behaviours.behaviour import Callee, Target
+from env_server.behaviours.behaviour import Target
 from env_server.behaviours.context import CallOperation, Context
 from env_server.behaviours.registry import Behaviours
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.key_queues.slots import Slots
-from env_server.model.changes import Changes
 from env_server.model.errors import Exhausted, LimitExceeded, NotFound, Reason, WorldError, WrongState
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.limits import Limits
@@ -22,52 +19,12 @@ from env_server.model.operations import Write
 from env_server.model.ports import Clock
 from env_server.model.values import Json, check_document
 from env_server.pipeline.frames.effects import Effects
-from env_server.pipeline.frames.origins import pad_origins
 from env_server.pipeline.frames.transactions import apply_writes, check_staged
 from env_server.pipeline.frames.write_sets import keys_of_writes
-from env_server.pipeline.operations.invocations import Invocation, TreeView, defect_of
-from env_server.state_tree.nodes import Node
+from env_server.pipeline.operations.call import Call, attribute_call
+from env_server.pipeline.operations.invocations import Invocation, defect_of
+from env_server.pipeline.operations.tree_view import TreeView
 from env_server.state_tree.tree import Tree
-
-Settle = Callable[[Outcome, int | None], None]
-"""Takes the outcome, and the call's first row in the open group, None when it wrote none: ends the op and says whose it
-is.
-"""
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """One call on its way: waiting for keys, waiting for a slot, running."""
-
-    node: Node
-    callee: Callee
-    arguments: dict[str, Any]
-    settle: Settle
-    companions: tuple[Write, ...] = ()
-    client_id: str = ""
-    actor: str = ""
-    cause: str = ""
-    principal: str = ""
-    check: Callable[[], None] | None = None
-    """Raises when the call may not begin, once its keys are free."""
-    check_writes: Callable[[tuple[Write, ...], int], None] | None = None
-    """Raises when what it staged, of that many bytes, may not be written now."""
-    may_call: bool = True
-    outer: "Call | None" = None
-    """The call that awaits this one, which runs in its slot."""
-    targets: list[Target] = field(default_factory=list)
-    ticket: Ticket | None = None
-    use_slot: Callable[[], None] | None = None
-    """What the call does once it has a slot: the name under which it waits for one."""
-    has_slot: bool = False
-    invocation: Invocation | None = None
-    first_row: int | None = None
-    """Of its rows in the open group, once it has written any."""
-
-    @property
-    def depth(self) -> int:
-        """How many calls await it, directly or not."""
-        return 0 if self.outer is None else self.outer.depth + 1
 
 
 class Calls:
@@ -261,9 +218,3 @@ class Calls:
     def _keys(self, targets: list[Target]) -> list[Key]:
         by_path = self._tree.nodes.by_path
         return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]
-
-
-def attribute_call(changes: Changes, call: Call, first_row: int) -> None:
-    """Says whose the rows from `first_row` on are: a call has no identity of its own, so no producer."""
-    pad_origins(changes, first_row)
-    pad_origins(changes, len(changes), "", 0, call.actor, call.cause, call.principal)

@@ -7,66 +7,23 @@ so it needs no task, and a simulated clock makes a run repeatable.
 import json
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from env_server.behaviours.behaviour import Callee
 from env_server.behaviours.context import CallOperation, Context, Sleep
-from env_server.model.entries import Entry, StreamItem
-from env_server.model.environments import AggregateValue, EnvironmentState
 from env_server.model.errors import DeadlineExceeded, Executed, InternalError, Reason, WorldError
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.operations import Write
 from env_server.model.ports import Clock, Handle
 from env_server.model.values import Json
-from env_server.state_tree.tree import Tree
 
 log = logging.getLogger(__name__)
 
 Commit = Callable[[tuple[Write, ...], Json], bool]
 Nest = Callable[[CallOperation, Callable[[Outcome], None]], Callable[[], None]]
 """Runs another operation and hands its outcome on; returns what ends it early. May raise a WorldError instead."""
-
-
-class TreeView:
-    """The tree as operations read it."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._nodes = tree.nodes
-
-    def entry(self, path: str, key: str) -> Entry | None:
-        """See View."""
-        node = self._nodes.by_path.get(path)
-        return None if node is None else node.entries.get(key)
-
-    def entries(self, path: str) -> Mapping[str, Entry]:
-        """See View."""
-        node = self._nodes.by_path.get(path)
-        return {} if node is None else node.entries.copy()
-
-    def environment(self, path: str) -> EnvironmentState | None:
-        """See View."""
-        node = self._nodes.by_path.get(path)
-        return None if node is None else node.state()
-
-    def aggregates(self, path: str) -> dict[str, AggregateValue]:
-        """See View."""
-        node = self._nodes.by_path.get(path)
-        return {} if node is None else {value.name: value for value in self._tree.aggregates(node)}
-
-    def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
-        """See View."""
-        node = self._nodes.by_path.get(path)
-        stream = node.streams.get(key) if node is not None else None
-        if stream is None or not stream.items:
-            return []
-        first = max(0, from_sequence - stream.items[0].sequence)  # sequences are dense
-        if first >= len(stream.items):
-            return []
-        return list(islice(stream.items, first, first + limit if limit else None))
 
 
 class Invocation:

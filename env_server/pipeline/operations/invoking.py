@@ -9,7 +9,8 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Invoke
 from env_server.pipeline.frames.frame_runs import FrameRun
-from env_server.pipeline.operations.calls import Call, Calls
+from env_server.pipeline.operations.call import Call
+from env_server.pipeline.operations.calls import Calls
 from env_server.state_tree.preconditions import check_conditions
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_visible
