@@ -39,8 +39,11 @@ def test_worlds_are_created_listed_and_deleted(ecumene: Callable[..., Any]) -> N
 
 
 def test_entries_are_set_read_listed_and_removed(ecumene: Callable[..., Any]) -> None:
-    ecumene("env", "set", "/town")
+    ecumene("env", "set", "/town", "--config", '{"size": 3}')
     assert ecumene("env", "set", "/town")["changed"] is False
+    assert ecumene("env", "set", "/town", "--kind", "basic", "--config", '{"size": 3}')["changed"] is False
+    assert "of kind basic, not market" in ecumene("env", "set", "/town", "--kind", "market", code=1)
+    assert "another config" in ecumene("env", "set", "/town", "--config", '{"size": 4}', code=1)
     first = ecumene("env", "set", "/town", "mood", "calm")
     second = ecumene("env", "set", "/town", "people", '{"adults": 3}', "--expect-version", "0")
     assert first["revision"] < second["revision"]
@@ -66,6 +69,7 @@ def test_a_round_of_the_game_is_played_by_hand(ecumene: Callable[..., Any]) -> N
     assert ecumene("env", "get", opened["reports"])["aggregate_values"]["mean"]["value"] == 30
     closed = ecumene("env", "invoke", "/game", "close_round", f"generation={opened['generation']}")["result"]
     assert (closed["mean"], closed["winning_number"], closed["winner"]) == (30, 15, "a")
+    assert "refused with " in ecumene("env", "invoke", "/game", "close_round", "generation=7", code=1)
     event = ecumene("env", "watch", "/game", "--type", "gate_opened", "--from-revision", "1", "--count", "1")
     assert (event["path"], event["value"]["generation"]) == ("/game/reports", 1)
 
@@ -75,6 +79,8 @@ def test_a_round_of_the_game_is_played_by_hand(ecumene: Callable[..., Any]) -> N
     [
         ["env", "set", "/town", "mood"],
         ["env", "set", "/town", "--config", "[1]"],
+        ["env", "set", "/town", "--config", '{"a"'],
+        ["env", "set", "/town", "mood", '{"calm": tru}'],
         ["env", "invoke", "/game", "open_round", "participants"],
         ["env", "watch", "--type", "nonsense"],
         ["env", "ls", "--limit", "0"],

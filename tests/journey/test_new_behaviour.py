@@ -50,6 +50,15 @@ def test_it_reads_as_written_by_hand(made: Path) -> None:
     run([sys.executable, "-m", "ruff", "check", "--isolated", "--line-length", "120", "."], made)
 
 
+@pytest.mark.parametrize(("name", "code"), [("Lamp", 2), ("class", 2), ("market", 1), ("json", 1)])
+def test_a_name_that_cannot_work_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, code: int
+) -> None:
+    assert main(["new", "behaviour", name, "--dir", str(tmp_path / "made")]) == code
+    assert not (tmp_path / "made").exists()
+    assert name in capsys.readouterr().err
+
+
 def test_a_server_serves_it(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(made))
     with ServerProcess(tmp_path / "data", "--behaviour", f"{NAME}.behaviour:MyLamp") as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,6 +61,8 @@ def test_a_world_is_copied_and_told_of(ecumene: Callable[..., Any], server: Runn
     assert "made" in told
     assert "mood = calm (new)" in told
     assert "mood = tense" in told
+    assert re.search(r" py-[0-9a-f]{8}… ", told)
+    assert "main at 4" in ecumene("world", "list", as_json=False)
     assert [event["revision"] for event in ecumene("env", "story", "/town", "--since", "3", "--until", "3")] == [3]
     assert "2 earlier events are not shown" in ecumene("env", "story", "/town", "--limit", "1", as_json=False)
     assert "nothing happened" in ecumene("env", "story", "/nowhere", as_json=False)

@@ -8,6 +8,7 @@ simulation packages.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -31,8 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return dispatch(given)
     except KeyboardInterrupt:
         return failures.report(failures.Interrupted())
+    except BrokenPipeError:
+        return end_unread()
     except failures.expected_errors() as error:
         return failures.report(error)
+
+
+def end_unread() -> int:
+    """End in silence: whoever read the output (`| head`) has seen enough. What is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.FAILED
 
 
 def replace_what_cannot_be_shown() -> None:

@@ -22,7 +22,7 @@ ServerOption = Annotated[
     str, typer.Option("--server", envvar="ECUMENE_SERVER", help="Host and port of the server.", metavar="ADDRESS")
 ]
 WorldOption = Annotated[str, typer.Option("--world", help="Name of the world.", metavar="NAME")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 Answer = TypeVar("Answer")
 

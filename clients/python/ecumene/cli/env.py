@@ -7,20 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
+from ecumene.cli.arguments import parse_object, parse_type, parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.env_output import describe_environment, show_entry, show_event, show_written
-from ecumene.cli.failures import UsageError
+from ecumene.cli.failures import CliError, UsageError
 from ecumene.cli.story import story
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
-from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, EventType, Json, Value, Written
+from ecumene.client.environment import Environment
+from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, Json, Written
+from ecumene.client.reasons import OperationRefusedError
 from ecumene.client.world import World
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(story)
 
 PathArgument = Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")]
-KeyArgument = Annotated[str, typer.Argument(help="Key of the entry; none = the environment.", metavar="[KEY]")]
+KeyArgument = Annotated[str, typer.Argument(help="Key of the entry; none = the environment.", metavar="KEY")]
 Texts = list[str]
 
 
@@ -57,7 +60,7 @@ def get(
 def set_entry(
     path: PathArgument,
     key: KeyArgument = "",
-    value: Annotated[str | None, typer.Argument(help="JSON, or else a string.", metavar="[VALUE]")] = None,
+    value: Annotated[str | None, typer.Argument(help="JSON, or else a string.", metavar="VALUE")] = None,
     expect_version: Annotated[
         int | None, typer.Option(help="Only if it has this version; 0 = it is absent.", metavar="N")
     ] = None,
@@ -78,7 +81,7 @@ def set_entry(
     async def write(opened: World) -> Written:
         environment = opened.environment(path)
         if not key:
-            return await environment.register(kind=kind, config=settings, if_absent=True)
+            return await create_unless_there(environment, kind, settings)
         return await environment.set(key, parse_value(value or ""), **conditions)
 
     show_written(run_in_world(server, world, write), as_json)
@@ -170,7 +173,9 @@ def watch(
 def invoke(
     path: PathArgument,
     operation: Annotated[str, typer.Argument(help="Name of the operation.", metavar="OPERATION")],
-    arguments: Annotated[Texts | None, typer.Argument(help="name=value, value as JSON or a string.")] = None,
+    arguments: Annotated[
+        Texts | None, typer.Argument(help="NAME=VALUE, the value as JSON or a string.", metavar="ARGUMENTS")
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
@@ -182,11 +187,29 @@ def invoke(
         if not equals or not name:
             raise UsageError(f"{argument!r} is not name=value")
         named[name] = parse_value(text)  # type: ignore[assignment]
-    done = run_in_world(server, world, lambda opened: opened.environment(path).run(operation, named))
+    try:
+        done = run_in_world(server, world, lambda opened: opened.environment(path).run(operation, named))
+    except OperationRefusedError as error:
+        raise CliError(f"refused with {error.refusal_code}: {error}") from error
     if as_json:
         print_json(to_document(done))
     else:
         print(json.dumps(done.result, indent=2, ensure_ascii=False))
+
+
+async def create_unless_there(environment: Environment, kind: str, config: dict[str, Json]) -> Written:
+    """Create an environment; one that is there stays as it is.
+
+    Raises CliError if that is not what was asked for.
+    """
+    done = await environment.register(kind=kind, config=config, if_absent=True)
+    if not done.changed and (kind or config):
+        there = await environment.describe()
+        if kind and there.kind != kind:
+            raise CliError(f"{there.path} is there already, of kind {there.kind}, not {kind}")
+        if config and there.config != config:
+            raise CliError(f"{there.path} is there already, with another config: {show_cell(there.config)}")
+    return done
 
 
 async def take(found: Any, limit: int) -> list[Any]:
@@ -197,37 +220,3 @@ async def take(found: Any, limit: int) -> list[Any]:
         if len(taken) == limit:
             break
     return taken
-
-
-def parse_value(text: str) -> Value:
-    """JSON if it is JSON, a string otherwise."""
-    try:
-        value: Value = json.loads(text)
-        return value
-    except ValueError:
-        return text
-
-
-def parse_object(text: str, option: str) -> dict[str, Json]:
-    """A JSON object; "" = {}.
-
-    Raises UsageError.
-    """
-    if not text:
-        return {}
-    value = parse_value(text)
-    if not isinstance(value, dict):
-        raise UsageError(f"{option} needs a JSON object, not {text!r}")
-    return value
-
-
-def parse_type(name: str) -> EventType:
-    """A type of events by its name in any case.
-
-    Raises UsageError.
-    """
-    try:
-        return EventType[name.upper().replace("-", "_").replace(".", "_")]
-    except KeyError as error:
-        known = ", ".join(kind.name.lower() for kind in EventType)
-        raise UsageError(f"no type of events is called {name!r}", hint=f"there are {known}") from error

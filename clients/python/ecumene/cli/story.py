@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,11 +16,13 @@ from ecumene.cli.env_output import event_document
 from ecumene.cli.failures import CliError, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, show_time
 from ecumene.client.event_batch import Event
-from ecumene.client.model import EventFilter, EventType
+from ecumene.client.model import EventFilter, EventType, Json
 from ecumene.client.world import World
 
 POLL_S = 0.02
 GLOB_SIGNS = frozenset("*?[]\\")
+CLIENT_ID = re.compile(r"(py-[0-9a-f]{8})[0-9a-f]{24}")
+"""What a client calls itself unless it is told a name; `--json` has all of it."""
 OF_ENVIRONMENTS = (
     EventType.ENVIRONMENT_REGISTERED,
     EventType.ENVIRONMENT_UPDATED,
@@ -54,7 +58,7 @@ class Wanted:
 
 def story(
     path: Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")],
-    key: Annotated[str, typer.Argument(help="Only of this entry.", metavar="[KEY]")] = "",
+    key: Annotated[str, typer.Argument(help="Only of this entry.", metavar="KEY")] = "",
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="With all environments below.")] = False,
     aggregates: Annotated[bool, typer.Option("--aggregates", help="With every change of an aggregate.")] = False,
     since: Annotated[int, typer.Option(help="From this revision on; 0 = the oldest kept.", min=0)] = 0,
@@ -117,20 +121,32 @@ def _show(told: deque[Event], count: int, wanted: Wanted, first: int) -> None:
     if not told:
         print(f"nothing happened to {where} in revisions {wanted.since:,} to {wanted.until:,}")
     else:
-        rows = [(event.revision, show_time(event.wall_time_ns), _who(event), _what(event, wanted)) for event in told]
-        columns: tuple[str, ...] = ("revision", "time", "who", "what")
+        time, moments = _tell_times(told)
+        rows = [
+            (event.revision, moment, _who(event), _what(event, wanted))
+            for event, moment in zip(told, moments, strict=True)
+        ]
+        columns: tuple[str, ...] = ("revision", time, "who", "what")
         if any(event.cause for event in told):
-            columns += ("because of",)
-            rows = [(*row, event.cause or "-") for row, event in zip(rows, told, strict=True)]  # type: ignore[misc]
-        print_table(columns, rows)
+            columns = ("revision", time, "who", "because of", "what")
+            rows = [(*row[:3], event.cause or "-", row[3]) for row, event in zip(rows, told, strict=True)]  # type: ignore[misc]
+        print_table(columns, rows, fold_last=True)
     if count > len(told):
         print(f"{count - len(told):,} earlier events are not shown: --limit 0 shows all")
     if first > 1 and wanted.since == first:
         print(f"what happened before revision {first:,} is no longer kept")
 
 
+def _tell_times(told: Iterable[Event]) -> tuple[str, list[str]]:
+    """Heading and cells: a day that all have in common stands in the heading."""
+    moments = [show_time(event.wall_time_ns) for event in told]
+    days = {moment.partition(" ")[0] for moment in moments}
+    return (days.pop(), [moment.partition(" ")[2] for moment in moments]) if len(days) == 1 else ("time", moments)
+
+
 def _who(event: Event) -> str:
-    return event.actor or event.producer or event.principal or "-"
+    who = event.actor or event.producer or event.principal or "-"
+    return CLIENT_ID.sub(r"\1…", who)
 
 
 def _what(event: Event, wanted: Wanted) -> str:
@@ -149,7 +165,8 @@ def _deed(event: Event) -> str:
         case EventType.ENVIRONMENT_DELETED:
             return "deleted, with its entries"
         case EventType.ENTRY_SET:
-            return f"{key} = {value}" + (" (new)" if event.version == 1 else "")
+            written = key if event.value is None else f"{key} = {value}"
+            return written + (" (new)" if event.version == 1 else "")
         case EventType.ENTRY_INCREMENTED:
             return f"{key} counts {value}"
         case EventType.ENTRY_APPENDED:
@@ -160,6 +177,22 @@ def _deed(event: Event) -> str:
             return f"aggregate {key} is {value}"
         case EventType.BEHAVIOUR:
             return f"{key} {value}"
+        case EventType.MEMBER_JOINED | EventType.MEMBER_LEFT | EventType.MEMBER_EXPIRED:
+            return f"{_name(event.type)} {key}"
         case other:
-            told = "" if event.value is None else f" {value}"
-            return f"{other.name.lower().replace('_', ' ')} {key}{told}".rstrip()
+            details = _details(event.value, key) if isinstance(event.value, dict) else value
+            told = "" if event.value is None or not details else f": {details}"
+            return f"{_name(other)} {key}{told}".rstrip()
+
+
+def _name(kind: EventType) -> str:
+    return kind.name.lower().replace("_", " ")
+
+
+def _details(document: dict[str, Json], key: str) -> str:
+    """What an event's document tells besides its key; fields that are not used stand at nothing there."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_details(told, key) if isinstance(told, dict) else show_cell(told)}"
+        for name, told in document.items()
+        if told not in (0, "", None, {}, key)
+    )

@@ -7,30 +7,50 @@ import dataclasses
 import datetime
 import enum
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 WIDTH_WITHOUT_TERMINAL = 120
 CELL_CHARS_MAX = 100
+SEPARATOR_CHARS = 3
+COLUMN_CHARS_MIN = 12
+"""To which a column of text is narrowed on a terminal that is not wide enough for all."""
+RULE_SIGNS = frozenset(" ─-")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """Print rows; numbers stand right. Wide cells are cut on a terminal only."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", fold_last: bool = False
+) -> None:
+    """Print rows; numbers stand right. Wide cells of text are cut on a terminal only, those of the last column first.
+
+    `fold_last`: what does not fit into the last column goes on in the next line.
+    """
     is_terminal = sys.stdout.isatty()
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     kept = [list(row) for row in rows]
+    cells = [[_cut(show_cell(cell), is_terminal) for cell in row] for row in kept]
+    numeric = [all(cell is None or isinstance(cell, int | float) for cell in row) for row in zip(*kept, strict=True)]
+    numeric = numeric or [False] * len(columns)
+    widths = _fit(columns, cells, numeric, shutil.get_terminal_size().columns if is_terminal else None)
     for place, name in enumerate(columns):
-        numeric = all(isinstance(row[place], int | float) or row[place] is None for row in kept) and bool(kept)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
-    for row in kept:
-        table.add_row(*(_cut(show_cell(cell), is_terminal) for cell in row))
-    width = None if is_terminal else max(WIDTH_WITHOUT_TERMINAL, _measure(columns, kept))
-    Console(file=sys.stdout, width=width, markup=False, highlight=False).print(table)
+        folds = fold_last and place == len(columns) - 1
+        table.add_column(
+            name,
+            justify="right" if numeric[place] else "left",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+            width=widths[place],
+        )
+    for row in cells:
+        table.add_row(*row)
+    _print_unpadded(table, sum(widths) + SEPARATOR_CHARS * len(widths))
 
 
 def print_json(document: object) -> None:
@@ -70,10 +90,29 @@ def _cut(text: str, is_terminal: bool) -> str:
     return f"{text[: CELL_CHARS_MAX - 1]}…" if is_terminal and len(text) > CELL_CHARS_MAX else text
 
 
-def _measure(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
-    """A width that cuts no cell."""
-    cells = [list(columns), *([show_cell(cell) for cell in row] for row in rows)]
-    return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True))
+def _fit(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], room: int | None
+) -> list[int]:
+    """Widths of columns. Where the room is less, text is narrowed, the last column first; numbers stay whole."""
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    missing = 0 if room is None else sum(widths) + SEPARATOR_CHARS * len(widths) - room
+    widest_first = sorted(range(len(widths) - 1), key=lambda place: -widths[place])
+    for place in [len(widths) - 1, *widest_first]:
+        if missing > 0 and not numeric[place]:
+            narrowed = max(widths[place] - missing, min(widths[place], COLUMN_CHARS_MIN))
+            missing -= widths[place] - narrowed
+            widths[place] = narrowed
+    return widths
+
+
+def _print_unpadded(table: Table, width: int) -> None:
+    """Without blanks at the ends of lines: one wide cell would make all lines as wide, where nothing cuts it."""
+    console = Console(file=sys.stdout, width=width, markup=False, highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    for line in printed.get().splitlines():
+        bare = line.rstrip()
+        print(bare[:WIDTH_WITHOUT_TERMINAL] if set(bare) <= RULE_SIGNS else bare)
 
 
 def _name_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def snapshot(
 
 @app.command()
 def snapshots(
-    name: Annotated[str, typer.Argument(help="Only of this world.", metavar="[NAME]")] = "",
+    name: Annotated[str, typer.Argument(help="Only of this world.", metavar="NAME")] = "",
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,7 +90,7 @@ def snapshots(
         print_json([to_document(one) for one in found])
     else:
         print_table(
-            ("snapshot", "world", "revision", "from revision", "MiB", "taken"),
+            ("snapshot", "world", "revision", "kept from", "MiB", "taken"),
             (
                 (
                     one.name,
@@ -177,7 +177,7 @@ def show_worlds(worlds: list[WorldInfo], as_json: bool) -> None:
         print_json([to_document(world) for world in worlds])
         return
     print_table(
-        ("world", "revision", "from revision", "environments", "entries", "MiB", "history"),
+        ("world", "revision", "kept from", "environments", "entries", "MiB", "copy of"),
         (
             (
                 world.name,
@@ -186,7 +186,7 @@ def show_worlds(worlds: list[WorldInfo], as_json: bool) -> None:
                 world.environments,
                 world.entries,
                 mebibytes(world.storage_bytes),
-                world.history,
+                f"{world.restored_from.world} at {world.restored_from.revision:,}" if world.restored_from else "-",
             )
             for world in worlds
         ),

@@ -142,6 +142,15 @@ def test_what_the_terminal_cannot_show_is_replaced_and_json_is_whole(encoding: s
     assert text.endswith("??")
 
 
+def test_who_reads_no_further_gets_no_traceback() -> None:
+    command = [sys.executable, "-m", "ecumene.cli", "version"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == failures.ExitCode.FAILED
+
+
 def test_the_module_runs_as_the_command() -> None:
     command = [sys.executable, "-m", "ecumene.cli", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "ecumene 0.1.0\n"

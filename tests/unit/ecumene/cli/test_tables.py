@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from ecumene.cli.tables import print_json, print_table, show_cell
@@ -13,6 +14,28 @@ def test_a_table_for_a_program_cuts_no_cell(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert "x" * 300 in shown
     assert "\x1b" not in shown
+
+
+def test_for_a_program_one_wide_cell_widens_no_other_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("key", "value"), [("a", "x" * 300), ("b", "y")])
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line != line.rstrip()] == []
+    assert sum(len(line) > 120 for line in shown) == 1
+
+
+@pytest.mark.parametrize("fold_last", [False, True])
+def test_a_narrow_terminal_takes_no_column_away_and_cuts_no_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fold_last: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    text = "abcdefghij" * 8
+    print_table(("revision", "time", "who", "what"), [(1234567, "t" * 24, "w" * 36, text)], fold_last=fold_last)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(name in shown for name in ("revision", "time", "who", "what", "1,234,567"))
+    assert (text in "".join(line.split()[-1] for line in shown.splitlines() if line.strip())) is fold_last
 
 
 def test_a_cell_with_brackets_is_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
