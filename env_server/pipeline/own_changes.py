@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.pipeline.commits.commits import Commits
-from env_server.pipeline.frames.origins import pad_origins
+from env_server.pipeline.frames.origins import attribute_rows
 from env_server.state_tree.tree import Tree
 
 
@@ -44,6 +44,5 @@ class OwnChanges:
         if effect():
             self._tree.advance()
             if cause:
-                pad_origins(changes, row)
-                pad_origins(changes, len(changes), cause=cause)
+                attribute_rows(changes, row, cause=cause)
             self._commits.touch()

@@ -8,17 +8,25 @@ from env_server.model.changes import Changes
 from env_server.model.frames import Frame
 
 
-def pad_origins(
-    changes: Changes, row: int, producer: str = "", seq: int = 0, actor: str = "", cause: str = "", principal: str = ""
-) -> None:
-    """Fills the columns that say who caused a change, up to `row`, with one origin."""
+def pad_origins(changes: Changes, row: int) -> None:
+    """Says that nobody caused the rows up to `row` of which nothing is said yet."""
     missing = row - len(changes.producers)
     if missing > 0:
-        changes.producers.extend([producer] * missing)
-        changes.producer_seqs.extend([seq] * missing)
-        changes.actors.extend([actor] * missing)
-        changes.causes.extend([cause] * missing)
-        changes.principals.extend([principal] * missing)
+        _extend(changes, missing, "", 0, "", "", "")
+
+
+def attribute_rows(
+    changes: Changes,
+    first_row: int,
+    producer: str = "",
+    seq: int = 0,
+    actor: str = "",
+    cause: str = "",
+    principal: str = "",
+) -> None:
+    """Fills the columns of the rows from `first_row` on with one origin."""
+    pad_origins(changes, first_row)
+    _extend(changes, len(changes) - len(changes.producers), producer, seq, actor, cause, principal)
 
 
 def attribute_pass(changes: Changes, frame: Frame, first_row: int, owners: list[int] | None) -> None:
@@ -49,8 +57,7 @@ def attribute_op(changes: Changes, frame: Frame, first_row: int, index: int) -> 
         producer, seq = frame.client_id, frame.seq
     actor = frame.actors[index] if frame.actors is not None else ""
     cause = frame.causes[index] if frame.causes is not None else ""
-    pad_origins(changes, first_row)
-    pad_origins(changes, len(changes), producer, seq, actor, cause, frame.principal)
+    attribute_rows(changes, first_row, producer, seq, actor, cause, frame.principal)
 
 
 def identity_of(frame: Frame, index: int) -> tuple[str, int]:
@@ -58,6 +65,14 @@ def identity_of(frame: Frame, index: int) -> tuple[str, int]:
     if frame.producers is None or frame.producer_seqs is None or not frame.producers[index]:
         return "", 0
     return frame.producers[index], frame.producer_seqs[index]
+
+
+def _extend(changes: Changes, rows: int, producer: str, seq: int, actor: str, cause: str, principal: str) -> None:
+    changes.producers.extend([producer] * rows)
+    changes.producer_seqs.extend([seq] * rows)
+    changes.actors.extend([actor] * rows)
+    changes.causes.extend([cause] * rows)
+    changes.principals.extend([principal] * rows)
 
 
 def _fill_in_frame_identity(changes: Changes, frame: Frame, first_row: int) -> None:

@@ -9,7 +9,7 @@ from env_server.behaviours.event import Event
 from env_server.model.changes import EventType
 from env_server.model.errors import WorldError
 from env_server.model.values import Json
-from env_server.pipeline.frames.origins import pad_origins
+from env_server.pipeline.frames.origins import attribute_rows
 from env_server.pipeline.listeners.depths import deepen
 from env_server.pipeline.listeners.ears import Ear, Gap
 from env_server.pipeline.listeners.positions import Positions
@@ -33,8 +33,7 @@ class Outcomes:
             assert first_row is not None
             self._tree.advance()
             deepen(changes, first_row, event.depth + 1)
-            pad_origins(changes, first_row)
-            pad_origins(changes, len(changes), cause=event.id)
+            attribute_rows(changes, first_row, cause=event.id)
         self._positions.heard(ear, had_effect=changed)
 
     def fail(self, ear: Ear, event: Event, error: WorldError) -> None:
@@ -67,8 +66,7 @@ class Outcomes:
         tree.row(node, EventType.LISTENER_FAILED, ear.listener.name, Json.of(clean), 0)
         tree.advance()
         deepen(tree.changes, row, depth)
-        pad_origins(tree.changes, row)
-        pad_origins(tree.changes, len(tree.changes), cause=cause)
+        attribute_rows(tree.changes, row, cause=cause)
         self._positions.heard(ear, had_effect=True)
 
 

@@ -9,7 +9,7 @@ from env_server.key_queues.queues import Ticket
 from env_server.model.changes import Changes
 from env_server.model.frames import Outcome
 from env_server.model.operations import Write
-from env_server.pipeline.frames.origins import pad_origins
+from env_server.pipeline.frames.origins import attribute_rows
 from env_server.pipeline.operations.invocations import Invocation
 from env_server.state_tree.nodes import Node
 
@@ -56,5 +56,4 @@ class Call:
 
 def attribute_call(changes: Changes, call: Call, first_row: int) -> None:
     """Says whose the rows from `first_row` on are: a call has no identity of its own, so no producer."""
-    pad_origins(changes, first_row)
-    pad_origins(changes, len(changes), "", 0, call.actor, call.cause, call.principal)
+    attribute_rows(changes, first_row, actor=call.actor, cause=call.cause, principal=call.principal)
