@@ -5,11 +5,14 @@ from ecumene.client.reasons import InvalidFieldError
 
 PORT_MAX = 65_535
 _OTHER_SCHEMES = ("unix:", "unix-abstract:", "xds:")
+_WEB_SCHEMES = ("http://", "https://")
 
 
 def has_port(address: str) -> bool:
-    """Whether the address says which port, or is of a kind that has none."""
+    """Whether the address says which port, or is of a kind that has none. That of a web page is no address."""
     host, _, port = address.rpartition(":")
+    if address.startswith(_WEB_SCHEMES):  # gRPC would look up a host of that name
+        return False
     return address.startswith(_OTHER_SCHEMES) or (bool(host) and port.isdecimal() and int(port) <= PORT_MAX)
 
 

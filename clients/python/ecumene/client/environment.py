@@ -60,6 +60,9 @@ class Environment:
         self.path = path
         self.timeout_s = timeout_s
 
+    def __repr__(self) -> str:
+        return f"<Environment {self.path} of {self._world.name}>"
+
     def child(self, name: str) -> Environment:
         """The handle of the environment `name` below this one."""
         return Environment(self._world, f"{self.path.rstrip('/')}/{name}", self.timeout_s)

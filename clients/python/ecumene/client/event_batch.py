@@ -22,6 +22,9 @@ class EventBatch:
         self._frame = frame
         self.world = world
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} events>"
+
     def __len__(self) -> int:
         return self._frame.count
 

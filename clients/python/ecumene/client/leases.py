@@ -62,6 +62,9 @@ class Lease:
         self.ttl_s: float = ttl_s
         session.leases.add(self)
 
+    def __repr__(self) -> str:
+        return f"<Lease {self.id}{', ended' if self.is_ended else ''}>"
+
     @property
     def is_ended(self) -> bool:
         """Whether it is known to have ended, or was given back."""

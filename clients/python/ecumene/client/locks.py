@@ -34,6 +34,9 @@ class Lock:
         self.token: int = 0
         """The revision in which it was taken; 0 = it is not held."""
 
+    def __repr__(self) -> str:
+        return f"<Lock {self.key!r} in {self.path}{f', held with {self.token}' if self.token else ''}>"
+
     async def acquire(self) -> int:
         """Wait until it is free, take it, and return the token: higher than that of any holder before.
 

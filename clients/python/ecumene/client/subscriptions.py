@@ -87,6 +87,9 @@ class Subscription:
         self._stub: Any = subscription_service_pb2_grpc.SubscriptionServiceStub(session.calls.channel)
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<Subscription {self.name} of {self._session.world}>"
+
     async def create(
         self,
         event_filter: EventFilter | None = None,

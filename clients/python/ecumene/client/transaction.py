@@ -22,6 +22,9 @@ class Writes:
     def __init__(self) -> None:
         self.messages: list[operations_pb2.Write] = []
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} writes>"
+
     def __len__(self) -> int:
         return len(self.messages)
 

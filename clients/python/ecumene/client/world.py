@@ -46,6 +46,10 @@ class World:
         self.frames: FrameWriter = FrameWriter(session, self.group_index)
         """Whole frames with one future each, for speed."""
 
+    def __repr__(self) -> str:
+        view = f" seen by {self.group}" if self.group else ""
+        return f"<World {self.name} at {self.session.address}{view}>"
+
     @property
     def name(self) -> str:
         """The world's name."""

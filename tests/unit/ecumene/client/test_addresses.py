@@ -12,7 +12,9 @@ def test_an_address_with_a_port_is_one(address: str) -> None:
     assert has_port(address)
 
 
-@pytest.mark.parametrize("address", ["localhost", "", ":7170", "127.0.0.1:", "127.0.0.1:http", "host:65536"])
+@pytest.mark.parametrize(
+    "address", ["localhost", "", ":7170", "127.0.0.1:", "127.0.0.1:http", "host:65536", "http://localhost:7170"]
+)
 def test_an_address_without_a_port_is_refused_before_anything_is_tried(address: str) -> None:
     with pytest.raises(ecumene.InvalidFieldError, match="write host:port"):
         ecumene.connect(address)

@@ -2,7 +2,7 @@
 
     from ecumene import sync
 
-    with sync.connect("127.0.0.1:50051") as world:
+    with sync.connect("127.0.0.1:7170") as world:
         room = world.environment("/room")
         room.set("mood", "calm")
         for event in room.watch(initial_state=True):

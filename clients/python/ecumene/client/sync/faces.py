@@ -74,7 +74,8 @@ class Face:
         return wrap(value, self._connection)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._inner!r}>"
+        inner_class = type(self._inner)
+        return f"<{type(self).__name__}>" if inner_class.__repr__ is object.__repr__ else repr(self._inner)
 
 
 def wrap(value: Any, connection: Connection) -> Any:

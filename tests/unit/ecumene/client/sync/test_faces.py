@@ -102,6 +102,14 @@ def test_values_handles_and_errors_are_the_same(world: sync.World) -> None:
     assert world.statistics().is_connected
 
 
+def test_a_handle_says_what_it_stands_for(server: FakeServer, world: sync.World) -> None:
+    assert repr(world) == f"<World {world.name} at {server.address}>"
+    assert repr(world.environment("/room")) == f"<Environment /room of {world.name}>"
+    assert repr(world.transaction().set("/", "a", 1)) == "<Transaction of 1 writes>"
+    assert repr(world.subscription("mailer")) == f"<Subscription mailer of {world.name}>"
+    assert repr(world.frames) == "<FrameWriter>"
+
+
 def test_a_transaction_chains_and_commits(server: FakeServer, world: sync.World) -> None:
     transaction = world.transaction()
     assert transaction.require("/", "a", absent=True).set("/", "a", 1.0).increment("/", "b") is transaction
