@@ -116,7 +116,7 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
     """Accepts what an environment may declare.
 
     Raises:
-        InvalidRequest, LimitExceeded, NotSupported.
+        InvalidRequest, LimitExceeded.
     """
     limits = tree.limits
     check_document(declaration.config, limits, "config")

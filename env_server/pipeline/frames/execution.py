@@ -200,7 +200,6 @@ class Execution:
 
     def _query(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> None:
         """Reads do not wait, except behind the session's own waiting write on that key."""
-
         node = self._tree.nodes.by_path.get(path)
         client_id = run.frame.client_id
         if node is None or not client_id or not self._queues.of_client(client_id, node.number, key):

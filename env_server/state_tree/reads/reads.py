@@ -8,7 +8,7 @@ from typing import Any
 
 from env_server.model.entries import STREAM, Entry, StreamEnds, name_of_kind
 from env_server.model.environments import EnvironmentState
-from env_server.model.errors import InvalidRequest, KindMismatch, NotFound, NotSupported, OutOfRange, Reason
+from env_server.model.errors import InvalidRequest, KindMismatch, NotFound, OutOfRange, Reason
 from env_server.model.frames import (
     AggregatesRead,
     EntryPage,
@@ -59,7 +59,7 @@ class Reader:
     def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read | SlowRead:
         """What the query sees in the applied state, with the eyes of a group that may see `path`; None = of nobody.
 
-        Long listings are answered later, with what they would see now.
+        Long listings are answered later, with what they would see now; a past is not answered here.
 
         Raises:
             NotFound, InvalidRequest.
@@ -79,7 +79,7 @@ class Reader:
             case ReadStream() as ask:
                 return self._stream(node, key, ask)
             case ReadPast():
-                raise NotSupported("query.past")  # it is answered from the log, not from the state
+                raise ValueError("the past is answered from the log, not from the state")
 
     def _get(self, node: Node, key: str, ask: Get, view: View | None) -> EntryRead | EnvironmentState:
         if not key:
