@@ -20,7 +20,7 @@ def main(address: str) -> None:
     """Trade in a new environment of the server's world."""
     chance = random.Random(7)
     with sync.connect(address) as world:
-        market = world.environment("/market")
+        market = world.environment("/corn-exchange")
         market.register(kind="market", if_absent=True)
         for name in FARMERS:
             market.invoke("deposit", trader=name, goods={"corn": 50})

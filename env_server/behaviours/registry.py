@@ -29,7 +29,8 @@ class Behaviours:
         self._installed: dict[str, Behaviour] = {}
         for behaviour in behaviours:
             if behaviour.kind in self._operations:
-                raise BehaviourError(f"two behaviours claim the kind {behaviour.kind!r}")
+                both = " and ".join(_name_class(one) for one in (self._installed.get(behaviour.kind), behaviour))
+                raise BehaviourError(f"two behaviours claim the kind {behaviour.kind!r}: {both}")
             self._operations[behaviour.kind] = behaviour.operations()
             self._concurrency[behaviour.kind] = behaviour.concurrency_max
             heard = behaviour.listeners()
@@ -81,6 +82,11 @@ class Behaviours:
     def concurrency_max(self, kind: str) -> int:
         """Operations of one environment of the kind that may run at a time; 0 = unbounded."""
         return self._concurrency[kind]
+
+
+def _name_class(behaviour: Behaviour | None) -> str:
+    """`module:Class`, as on the command line; the basic kind has none."""
+    return f"{type(behaviour).__module__}:{type(behaviour).__qualname__}" if behaviour else "the server itself"
 
 
 def _check(kind: str, callee: Operation | Listener) -> None:

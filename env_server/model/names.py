@@ -27,7 +27,8 @@ def check_segment(text: str, limits: Limits, reason: Reason = Reason.INVALID_KEY
     """
     if text.isascii() and text.isprintable():  # the common case, without building a copy
         if "/" in text or not text:
-            raise InvalidRequest(reason, field, "must not be empty" if not text else "must not contain '/'")
+            empty = "must not end with '/', nor have two in a row" if field == "path" else "must not be empty"
+            raise InvalidRequest(reason, field, "must not contain '/'" if text else empty)
         length = len(text)
     else:
         if "/" in text:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from env_server.model.errors import WorldError
-from env_server.offline.directories import find_worlds
+from env_server.offline.directories import find_world, find_worlds
 from env_server.offline.dump_log import dump_log
 from env_server.offline.replay import rebuild
 from env_server.offline.upgrade import upgrade
@@ -148,7 +148,7 @@ def _describe(report: Report) -> str:
 
 def _dump_log(asked: argparse.Namespace) -> int:
     code = EXIT_DONE
-    for line in dump_log(asked.directory, asked.from_revision, asked.to_revision, asked.all):
+    for line in dump_log(find_world(asked.directory), asked.from_revision, asked.to_revision, asked.all):
         if isinstance(line, DataLoss):
             code = _fail(str(line))
         else:
@@ -157,7 +157,7 @@ def _dump_log(asked: argparse.Namespace) -> int:
 
 
 def _replay(asked: argparse.Namespace) -> int:
-    rebuilt = rebuild(asked.directory, asked.through, asked.into, lambda: uuid.uuid4().hex)
+    rebuilt = rebuild(find_world(asked.directory), asked.through, asked.into, lambda: uuid.uuid4().hex)
     what = f"revision {rebuilt.revision}: {rebuilt.environments} environments, {rebuilt.entries} entries"
     _print(f"{asked.directory}: {what}, from {rebuilt.records} records")
     if asked.into is not None:

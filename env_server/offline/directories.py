@@ -26,6 +26,18 @@ def find_worlds(directory: Path) -> list[Path]:
     return found
 
 
+def find_world(directory: Path) -> Path:
+    """The directory, if it holds a world or snapshot itself.
+
+    Raises:
+        StorageError: it does not; names one below it that does.
+    """
+    found = find_worlds(directory)
+    if found != [directory]:
+        raise StorageError(str(directory), "is not a world's directory", f"give one of a world, such as {found[0]}")
+    return directory
+
+
 def is_snapshot_directory(directory: Path) -> bool:
     """Whether it is that of a snapshot, which no server ever opens and which never changes."""
     return (directory / MANIFEST_FILE).exists()

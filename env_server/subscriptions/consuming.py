@@ -88,7 +88,9 @@ class Consuming:
         self._check_lives(subscription)
         consumer = subscription.by_term.get(term)
         if consumer is None:
-            raise _fenced(subscription, term, "the term is not a current one")
+            raise _fenced(
+                subscription, term, "it holds nothing any more: others have, or get again, what was not acknowledged"
+            )
         return consumer
 
     def begin_anew(self, subscription: Subscription) -> None:

@@ -65,7 +65,7 @@ def test_a_registry_knows_kinds_and_their_operations() -> None:
     with pytest.raises(NotFound) as caught:
         behaviours.find("bank", "buy")
     assert caught.value.reason is Reason.KIND_NOT_FOUND
-    with pytest.raises(BehaviourError, match="shop"):
+    with pytest.raises(BehaviourError, match=r"'shop': \S+:Shop and \S+:Shop$"):
         Behaviours([Shop(), Shop()])
 
 

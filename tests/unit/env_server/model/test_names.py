@@ -39,6 +39,12 @@ def test_paths_that_are_refused(path: str) -> None:
     assert caught.value.reason is Reason.INVALID_PATH
 
 
+@pytest.mark.parametrize("path", ["/a/", "/a//b", "//"])
+def test_of_a_slash_too_many_the_refusal_speaks(path: str) -> None:
+    with pytest.raises(InvalidRequest, match="must not end with '/', nor have two in a row"):
+        split_path(path, LIMITS)
+
+
 def test_paths_at_their_bounds_are_accepted() -> None:
     assert split_path("/", LIMITS) == []
     assert len(split_path("/a" * 16, LIMITS)) == 16

@@ -67,6 +67,13 @@ def test_the_log_is_lines_of_json_and_a_reader_may_stop(data: Path) -> None:
     assert told.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["dump-log", "replay"])
+def test_of_many_worlds_one_must_be_named(data: Path, capfdbinary: pytest.CaptureFixture[bytes], command: str) -> None:
+    code, out, err = run(capfdbinary, command, data)
+    assert (code, out) == (1, "")
+    assert f"give one of a world, such as {data / 'trimmed'}" in err
+
+
 def test_replay_says_what_it_made(data: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     code, out, _ = run(capfdbinary, "replay", data / "whole", "--through", "77", "--into", tmp_path / "new")
     assert code == 0
