@@ -31,10 +31,10 @@ def build_round_table(report: GuessReport) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("round", justify="right")
     table.add_column("reported", justify="right")
-    table.add_column("failed")
+    table.add_column("failed", overflow="fold")
     for name in ("mean", "std", "median", describe_target(report.game)):
         table.add_column(name, justify="right")
-    table.add_column("winner")
+    table.add_column("winner", overflow="fold")
     for row in report.rows:
         table.add_row(
             str(row.round),

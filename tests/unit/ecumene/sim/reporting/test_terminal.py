@@ -40,6 +40,17 @@ def test_a_report_shows_figures_failures_winners_comparison_and_plot(record_run:
         assert shown in " ".join(text.split()), shown
 
 
+def test_a_narrow_terminal_cuts_no_winner_and_no_figure(record_run: Any) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(render_report(report_guess_run(record_run(TURNS))))
+    table = console.file.getvalue().partition("turns:")[0]  # type: ignore[attr-defined]
+    winners = "".join(line.split("│")[-2].strip() for line in table.splitlines() if "│" in line)
+    assert winners.replace(" ", "").startswith("agent-000001with10.00")
+    assert "…" not in table
+    assert "23.33" in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
 def test_a_reference_without_a_common_round_says_so() -> None:
     line = compare(Reference("x", "theory", "a book", {7: 1.0}), [])
     assert line == "theory: x (this run): no round to compare; a book"
