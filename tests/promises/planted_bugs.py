@@ -106,6 +106,7 @@ def report_before_it_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
             if not self._ended:
                 for group in groups:
                     self._write(group)
+                self._trim(groups[-1])
 
         if groups:
             self._clock.call_soon(write)
