@@ -74,8 +74,8 @@ class Face:
         return wrap(value, self._connection)
 
     def __repr__(self) -> str:
-        inner_class = type(self._inner)
-        return f"<{type(self).__name__}>" if inner_class.__repr__ is object.__repr__ else repr(self._inner)
+        tells_nothing = inspect.getattr_static(self._inner, "__repr__") is object.__repr__
+        return f"<{type(self).__name__}>" if tells_nothing else repr(self._inner)
 
 
 def wrap(value: Any, connection: Connection) -> Any:
