@@ -163,6 +163,15 @@ class LivingMachine(EngineMachine):
         self.stand.clock.settle()
         assert done == [self.stand.log.first_revision]
         assert before <= done[0] <= max(asked, before)
+        self.pass_over()
+
+    def pass_over(self) -> None:
+        """Who compacts lets the cursor of a consumer that holds nothing pass over what is for nobody."""
+        cursor = self.stand.world.subscriptions.find(NAME).cursor
+        if cursor > self.model.cursor:
+            assert self.consumer is not None and not self.consumer.outstanding_events
+            assert not [one for one in self.model.events if self.model.cursor < one.revision <= cursor]
+            self.model.cursor = cursor
 
     # ---- the subscription ----
 

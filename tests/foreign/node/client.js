@@ -191,7 +191,7 @@ function checkAnswer(answer) {
 }
 
 async function remove() {
-  await callAndFail("Delete", { path: "/", delete: {} }, grpc.status.FAILED_PRECONDITION, "HAS_CHILDREN");
+  await callAndFail("Delete", { path: "/", delete: {} }, grpc.status.FAILED_PRECONDITION, "PROTECTED");
   const transact = { writes: [{ path: "/node", key: "a", delete: {} }, { path: "/node", key: "t", update: { add_int: "2" } }] };
   const both = await call("Transact", { transact });
   assert.equal(both.result.written.length, 2);
