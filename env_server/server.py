@@ -135,6 +135,7 @@ def _limits(settings: ServerSettings) -> Limits:
     return Limits(
         concurrency_max=settings.concurrency_max,
         queue_ops_max=settings.queue_ops_max,
+        heartbeat_ms=settings.heartbeat_ms,
         map_bytes=settings.map_mib * MIB,
         log_bytes_max=min(settings.log_mib, settings.map_mib // 2) * MIB,
     )

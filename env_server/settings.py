@@ -31,6 +31,9 @@ class ServerSettings(BaseSettings):
     queue_ops_max: int = Field(10_000, ge=1, description="Ops of a world that may wait behind held keys.")
     map_mib: int = Field(32 * 1024, ge=16, description="Storage of a world at most, in MiB.")
     log_mib: int = Field(4096, ge=1, description="Events kept for replay, in MiB; at most half of --map-mib.")
+    heartbeat_ms: int = Field(
+        5_000, ge=100, le=60_000, description="A stream that lives hears from the server at least this often."
+    )
     drain_s: float = Field(5.0, ge=0, description="How long a stop waits for clients to finish.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Of the log on stderr.")
     print_config: bool = Field(False, description="Print the settings as JSON and exit.")

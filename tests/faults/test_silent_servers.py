@@ -20,8 +20,9 @@ from tests.tcp_proxy import TcpProxy
 
 PATIENT = ClientSettings(backoff_first_ms=10, backoff_ms_max=200, attempt_timeout_s=1, reconnect_timeout_s=60)
 INTERVALS = 3
-HEARTBEAT_S = 5.0
-SLACK_S = 2.5
+HEARTBEAT_S = 1.0
+SLACK_S = 0.8
+HEARTBEAT = ("--heartbeat-ms", "1000")
 
 
 async def hears_of_silence(world: World) -> float:
@@ -39,7 +40,7 @@ async def read_keys(watch: Any, count: int) -> list[str]:
 
 @pytest.mark.timeout(180)
 async def test_a_connection_that_drops_everything_is_noticed_in_time_and_resumed_without_loss(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data") as server:
+    with ServerProcess(tmp_path / "data", *HEARTBEAT) as server:
         async with (
             TcpProxy(server.address) as proxy,
             ecumene.connect(server.address) as beside,
@@ -68,7 +69,7 @@ async def test_a_connection_that_drops_everything_is_noticed_in_time_and_resumed
 @pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_a_server_that_stands_still_is_noticed_in_time_and_resumed_without_loss(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data") as server:
+    with ServerProcess(tmp_path / "data", *HEARTBEAT) as server:
         async with ecumene.connect(server.address, settings=PATIENT) as world:
             room = world.environment("/")
             watch = room.watch()
@@ -139,7 +140,7 @@ async def test_a_wrong_address_fails_within_the_deadline_with_the_cause(wrong_ad
 
 async def test_calls_outside_the_session_fail_in_time_too_when_the_server_is_gone(tmp_path: Path) -> None:
     settings = ClientSettings(call_timeout_s=0.8, flush_timeout_s=0.1)
-    with ServerProcess(tmp_path / "data") as server:
+    with ServerProcess(tmp_path / "data", *HEARTBEAT) as server:
         world = await ecumene.connect(server.address, settings=settings)
         lease = await world.lease(60)
         server.kill()

@@ -48,5 +48,5 @@ async def test_an_error_in_its_context_passes_and_ends_it() -> None:
             raise RuntimeError("mine")
     settings = ClientSettings(reconnect_timeout_s=0.5, attempt_timeout_s=0.5)
     with pytest.raises(ecumene.EcumeneError):
-        async with ecumene.connect(address, settings=settings) as world:
+        async with ecumene.connect(address, settings=settings, timeout_s=1) as world:
             await world.environment("/").set("k", 1)
