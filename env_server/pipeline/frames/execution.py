@@ -86,7 +86,7 @@ class Execution:
         )
         marks, unsaved_marks = self._producers.marks, self._producers.unsaved
         plain = frame.preconditions is None and self.full is None and only is None and not frame.is_request
-        is_repeated = self._is_repeated
+        is_repeated = self._is_repeated_request if frame.is_request else self._is_repeated
         if frame.groups is not None:
             plain = plain and allows_all(tree.grants, frame)  # else each op is looked at by itself
             is_repeated = self._is_allowed_and_repeated
@@ -132,8 +132,6 @@ class Execution:
 
     def _is_repeated(self, run: FrameRun, index: int, producer: str, seq: int) -> bool:
         """Whether the op needs no execution: it repeats another one, or its identity is refused."""
-        if run.frame.is_request:
-            return self._is_repeated_request(run, index, producer, seq)
         mark = self._producers.marks.get(producer)
         if self._producers.in_flight and run.joins(index):
             return True
@@ -157,7 +155,8 @@ class Execution:
         """
         if run.frame.codes[index] != Code.REFUSED:
             check_visible(self._tree.grants, run.frame, index)
-        return self._is_repeated(run, index, producer, seq)
+        is_repeated = self._is_repeated_request if run.frame.is_request else self._is_repeated
+        return is_repeated(run, index, producer, seq)
 
     def _is_repeated_request(self, run: FrameRun, index: int, name: str, digest: int) -> bool:
         try:
