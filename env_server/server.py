@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_STORAGE = 74  # EX_IOERR
+AHEAD_MS_MAX = 50
 
 
 class StartError(Exception):
@@ -136,6 +137,7 @@ def _limits(settings: ServerSettings) -> Limits:
         concurrency_max=settings.concurrency_max,
         queue_ops_max=settings.queue_ops_max,
         heartbeat_ms=settings.heartbeat_ms,
+        ahead_ms_max=AHEAD_MS_MAX if settings.durability == "relaxed" else 0,
         map_bytes=settings.map_mib * MIB,
         log_bytes_max=min(settings.log_mib, settings.map_mib // 2) * MIB,
     )

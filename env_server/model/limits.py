@@ -121,6 +121,8 @@ class Limits:
     group_looks_max: int = 262_144
     """Entries and environments that the changes of a commit group look at beside those that they change: a new
     aggregate counts all that is there. Further such ops are told to come again."""
+    ahead_ms_max: int = 0
+    """That answers may be ahead of the disk; 0 = nothing is answered before it is durable."""
     log_bytes_max: int = 4096 * MIB
     log_age_s: float = 86_400.0
     replay_ops_max: int = 500_000

@@ -90,7 +90,7 @@ class World:
         self.history = recovered.history
         saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
         saving.note_facts(recovered.facts_replayed)
-        self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number)
+        self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number, limits.ahead_ms_max)
         self._admission = Admission(name, log, self._commits, saving, limits)
         self._compaction = Compaction(log, self._commits)
         self._restored_from = recovered.restored_from

@@ -117,6 +117,7 @@ def give_history(directory: Path, history: str, origin: Origin) -> None:
             with env.begin(write=True) as transaction:
                 transaction.put(layout.META_HISTORY, history.encode(), db=meta)
                 transaction.put(layout.META_ORIGIN, json.dumps(origin._asdict()).encode(), db=meta)
+                transaction.delete(layout.META_AHEAD, db=meta)
     except lmdb.DiskError:
         raise  # the caller knows what for
     except lmdb.Error as error:

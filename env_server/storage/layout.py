@@ -54,6 +54,9 @@ META_APPLIED: Final = b"applied_through"
 """NUMBER: all changes up to this record are in the state tables."""
 META_ORIGIN: Final = b"restored_from"
 """JSON of ports.Origin; of a world that began as a copy."""
+META_AHEAD: Final = b"answers_ahead"
+"""Empty; there while a server has the world open that answers before it commits. Found at open, it tells that the last
+one died so: what it had answered may be gone, and what follows is another history."""
 
 HEAD: Final = struct.Struct(">QQQ")
 NUMBER: Final = struct.Struct(">Q")

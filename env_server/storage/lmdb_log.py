@@ -35,6 +35,7 @@ class LmdbCommitLog:
         self._writer: Writer | None = None
         self._on_fatal: Callable[[BaseException], None] = lambda error: None
         self._map_bytes = limits.map_bytes
+        self._is_ahead = limits.ahead_ms_max > 0
         self._closed = False
         self._streams: list[Generator[Any, None, None]] = []
         self._reading = threading.Condition()
@@ -184,6 +185,9 @@ class LmdbCommitLog:
                 self._reading.wait()
         for stream in self._streams:  # one that was not read to its end still holds a transaction
             stream.close()
+        if self._is_ahead and not (self._writer is not None and self._writer.failed):
+            with self._tables.env.begin(write=True) as transaction:
+                transaction.delete(layout.META_AHEAD, db=self._tables[layout.META])
         self._tables.close()
 
     @contextmanager

@@ -182,6 +182,7 @@ def _open_owned(directory: Path, owner: int, limits: Limits, new_history: Callab
             raise DataLoss(where, f"{layout.DATA_FILE} is cut off")  # touching the missing pages would be a SIGBUS
         env.reader_check()  # readers of a killed process would keep pages from being used again
         tables = Tables(directory, owner, env, _open_databases(env, where, new_history))
+        _settle_history(tables, limits.ahead_ms_max > 0, new_history)
         if is_new:
             _sync_names(directory, created)
         return tables
@@ -216,6 +217,21 @@ def _open_databases(env: Any, where: str, new_history: Callable[[], str]) -> dic
                 where, f"cannot be written ({error})", "make room on the disk or raise map_bytes"
             ) from error
         raise StorageUnreadable(where, f"a table is missing or damaged ({error})") from error
+
+
+def _settle_history(tables: Tables, is_ahead: bool, new_history: Callable[[], str]) -> None:
+    """Begins a new history if answers may have been lost, and marks the world if this server may lose some."""
+    meta = tables[layout.META]
+    with tables.env.begin() as transaction:
+        was_ahead = transaction.get(layout.META_AHEAD, db=meta) is not None
+    if not (was_ahead or is_ahead):
+        return
+    with tables.env.begin(write=True) as transaction:
+        if was_ahead:
+            transaction.put(layout.META_HISTORY, new_history().encode(), db=meta)
+            transaction.delete(layout.META_AHEAD, db=meta)
+        if is_ahead:
+            transaction.put(layout.META_AHEAD, b"", db=meta)
 
 
 def _sync_names(directory: Path, created: bool) -> None:

@@ -69,6 +69,10 @@ class MemoryCommitLog:
             meta[layout.META_HISTORY] = new_history().encode()
             meta[layout.META_HEAD] = layout.HEAD.pack(0, 0, 0)
             meta[layout.META_APPLIED] = layout.NUMBER.pack(0)
+        if meta.pop(layout.META_AHEAD, None) is not None:
+            meta[layout.META_HISTORY] = new_history().encode()
+        if limits.ahead_ms_max:
+            meta[layout.META_AHEAD] = b""
         log = cls(disk, clock, limits, _read_head(disk))
         disk.opened = True
         return log
@@ -164,6 +168,8 @@ class MemoryCommitLog:
         if self._ended:
             return
         self._commit()
+        if not self._failed:
+            self._disk.tables[layout.META].pop(layout.META_AHEAD, None)
         self.kill()
 
     def kill(self) -> None:

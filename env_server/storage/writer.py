@@ -33,6 +33,8 @@ class Writer:
         self._call = call
         self._on_durable = on_durable
         self._on_fatal = on_fatal
+        self.failed = False
+        """Whether a commit has failed. For whoever has waited for the end in `stop`."""
         self._queue: SimpleQueue[Group | None] = SimpleQueue()
         # Daemon: a server that dies of an error elsewhere must not hang here; what is queued was not acknowledged.
         self._thread = threading.Thread(target=self._run, name=f"storage-writer-{name}", daemon=True)
@@ -79,6 +81,7 @@ class Writer:
         return groups, True
 
     def _report(self, error: BaseException) -> None:
+        self.failed = True
         try:
             self._call(self._on_fatal, error)
         except RuntimeError:

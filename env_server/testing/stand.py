@@ -7,6 +7,7 @@ stand.kill(); stand.open()                           as a crash and a restart
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from env_server.behaviours.behaviour import Behaviour
@@ -31,6 +32,7 @@ class Stand:
         self.disk = MemoryDisk()
         self.clock = ManualClock()
         self.fatal: list[BaseException] = []
+        self._histories = itertools.count(1)
         self.log: MemoryCommitLog
         self.world: World
         self.open()
@@ -41,7 +43,9 @@ class Stand:
 
     def open(self) -> None:
         """Opens the world on what the disk holds."""
-        self.log = log = MemoryCommitLog.open(self.disk, self.clock, self.limits, lambda: "history-1")
+        self.log = log = MemoryCommitLog.open(
+            self.disk, self.clock, self.limits, lambda: f"history-{next(self._histories)}"
+        )
 
         async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
             return log.read(from_revision, bytes_max)

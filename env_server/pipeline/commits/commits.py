@@ -5,6 +5,9 @@
 A group is sealed in the loop step after its first change, or when the writer has room again, so that groups grow with
 the load. An answer waits for the group that was open when it was made, if that holds anything: everything that the
 answer saw is in it or before it. The order of the queue is the order of answers, so a read never overtakes a write.
+
+With `ahead_ms_max`, an answer goes at once while all that it rests on is younger than that; when the disk does not keep
+up, it waits as ever. What is published, and what asks for `when_seen`, is durable in any case.
 """
 
 from collections import deque
@@ -34,6 +37,7 @@ class Commits:
         saving: Saving,
         published: Callable[[Changes], None],
         record_number: int,
+        ahead_ms_max: int,
     ) -> None:
         self._tree = tree
         self._log = log
@@ -44,6 +48,10 @@ class Commits:
         self._answers: deque[tuple[int, Deliver, Answer]] = deque()
         self._sealing = False
         self._urged = self._stopped = False
+        self._ahead_ns_max = ahead_ms_max * 1_000_000
+        #: When the first answer came that rests on the open group (0 = none has), and on each sealed one.
+        self._begun_ns = 0
+        self._sealed_begun_ns: deque[int] = deque()
         #: What the open group will hold, as far as it is known.
         self._bytes_expected = self._bytes_in_flight = 0
         self._idle: list[Callable[[], None]] = []
@@ -87,7 +95,7 @@ class Commits:
         """
         group = self._tree.changes
         number = group.number if _holds_anything(group) else group.number - 1
-        if number <= self.durable_number:
+        if number <= self.durable_number or (self._ahead_ns_max and self._may_be_ahead()):
             deliver(answer)
             return 0
         self._answers.append((number, deliver, answer))
@@ -95,13 +103,19 @@ class Commits:
 
     def when_seen(self, call: Callable[[], None]) -> None:
         """Calls once everything applied by now is durable, in the order of answers; at once when it is."""
-        self.answer(lambda _: call(), Answer(0, 0, 0))
+        group = self._tree.changes
+        number = group.number if _holds_anything(group) else group.number - 1
+        if number <= self.durable_number:
+            call()
+        else:
+            self._answers.append((number, lambda _: call(), Answer(0, 0, 0)))
 
     def durable(self, number: int) -> None:
         """The log's word that everything up to record `number` is on the disk."""
         in_flight, answers = self._in_flight, self._answers
         while in_flight and in_flight[0].number <= number:
             group = in_flight.popleft()
+            self._sealed_begun_ns.popleft()
             self._bytes_in_flight -= group.size_bytes
             self.durable_revision = group.last_revision
             self._published(group)
@@ -153,8 +167,18 @@ class Commits:
         self._saving.note_bytes(group.size_bytes)
         self._saving.note_facts(group.facts)
         self._in_flight.append(group)
+        self._sealed_begun_ns.append(self._begun_ns or self._clock.monotonic_ns())
+        self._begun_ns = 0
         self._bytes_in_flight += group.size_bytes
         self._begin(group.number + 1)
+
+    def _may_be_ahead(self) -> bool:
+        """Whether the oldest of what is not durable is young enough, and no answer waits that came before."""
+        now_ns = self._clock.monotonic_ns()
+        if not self._begun_ns and _holds_anything(self._tree.changes):
+            self._begun_ns = now_ns
+        oldest_ns = self._sealed_begun_ns[0] if self._sealed_begun_ns else self._begun_ns
+        return not (self._answers or self._stopped) and now_ns - oldest_ns < self._ahead_ns_max
 
     def _begin(self, number: int) -> None:
         self._bytes_expected = 0
