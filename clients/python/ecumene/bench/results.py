@@ -12,7 +12,8 @@ from typing import Any
 class Goal:
     """What a value should reach. Parts that are None do not count; shares are of the limit, `peers_at_least` of peers.
 
-    A part whose limit or peer was not measured is left out.
+    A part whose limit or peer was not measured is left out. Shares of the limit count until the server uses `until_cores`,
+    of the one core that its loop can use: it then has no more to give. None = they count in any case.
     """
 
     at_least: float | None = None
@@ -20,14 +21,20 @@ class Goal:
     share_at_least: float | None = None
     share_at_most: float | None = None
     peers_at_least: Mapping[str, float] = field(default_factory=dict)
+    until_cores: float | None = None
 
-    def is_met(self, value: float, limit: float | None, peers: Mapping[str, float] | None = None) -> bool:
-        """Whether a value reaches every part that could be measured."""
-        return not self.find_missed(value, limit, peers)
+    def is_met(
+        self, value: float, limit: float | None, peers: Mapping[str, float] | None = None, cores: float = 0.0
+    ) -> bool:
+        """Whether a value reaches every part that could be measured; `cores` is what the server used meanwhile."""
+        return not self.find_missed(value, limit, peers, cores)
 
-    def find_missed(self, value: float, limit: float | None, peers: Mapping[str, float] | None = None) -> list[str]:
+    def find_missed(
+        self, value: float, limit: float | None, peers: Mapping[str, float] | None = None, cores: float = 0.0
+    ) -> list[str]:
         """The parts that a value does not reach, as `describe` has them."""
-        known = {"limit": limit, **(peers or {})}
+        is_bound = self.until_cores is not None and cores >= self.until_cores
+        known = {"limit": None if is_bound else limit, **(peers or {})}
         missed = []
         for text, share, name, is_floor in self._parts():
             whole = 1.0 if name is None else known.get(name)
@@ -37,7 +44,8 @@ class Goal:
 
     def describe(self) -> str:
         """In a few characters."""
-        return ", ".join(text for text, *_ in self._parts())
+        until = "" if self.until_cores is None else " until the CPU binds"
+        return ", ".join(text for text, *_ in self._parts()) + until
 
     def _parts(self) -> list[tuple[str, float, str | None, bool]]:
         """Each part: its text, the bound, what that is a share of (None = it is absolute), whether it is a floor."""
@@ -85,14 +93,18 @@ class Result:
         return None if not self.limit else self.value / self.limit
 
     @property
+    def _cores(self) -> float:
+        return self.details.get("server_cores", 0.0)
+
+    @property
     def meets_goal(self) -> bool | None:
         """Whether the goal is met; None = there is none."""
-        return None if self.goal is None else self.goal.is_met(self.value, self.limit, self.peers)
+        return None if self.goal is None else self.goal.is_met(self.value, self.limit, self.peers, self._cores)
 
     @property
     def missed(self) -> list[str]:
         """The parts of the goal that are not met."""
-        return [] if self.goal is None else self.goal.find_missed(self.value, self.limit, self.peers)
+        return [] if self.goal is None else self.goal.find_missed(self.value, self.limit, self.peers, self._cores)
 
     def to_document(self) -> dict[str, Any]:
         """As plain JSON."""

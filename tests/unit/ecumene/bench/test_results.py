@@ -67,3 +67,14 @@ def test_a_peer_that_is_absent_is_told_with_its_reason() -> None:
     document = result.to_document()
     assert document["peers"] == {"redis": 3.14159}
     assert document["absent_peers"] == {"etcd": "not installed"}
+
+
+def test_a_share_counts_until_the_server_has_no_more_to_give() -> None:
+    goal = Goal(share_at_least=0.9, until_cores=0.95)
+    assert not goal.is_met(50.0, 100.0, cores=0.5)
+    assert goal.is_met(50.0, 100.0, cores=1.0)
+    assert goal.is_met(95.0, 100.0, cores=0.5)
+    assert "until the CPU binds" in goal.describe()
+    slow = Result("ops_held", 50.0, "ops/s", 100.0, goal, details={"server_cores": 0.5})
+    assert slow.meets_goal is False
+    assert Result("ops_held", 50.0, "ops/s", 100.0, goal, details={"server_cores": 1.04}).meets_goal is True
