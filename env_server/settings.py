@@ -33,8 +33,8 @@ class ServerSettings(BaseSettings):
     log_mib: int = Field(4096, ge=1, description="Events kept for replay, in MiB; at most half of --map-mib.")
     durability: Literal["fsync", "relaxed"] = Field(
         "fsync",
-        description="fsync: what is answered is on the disk. relaxed: it is there 50 ms later; a crash may take it back, "
-        "and the world then goes on as a new history. For runs that may be thrown away.",
+        description="fsync: what is answered is on the disk. relaxed: it is there 50 ms later; a crash may take it "
+        "back, and the world then goes on as a new history. For runs that may be thrown away.",
     )
     heartbeat_ms: int = Field(
         5_000, ge=100, le=60_000, description="A stream that lives hears from the server at least this often."

@@ -37,6 +37,7 @@ PARTS = {
         "tests/faults/test_server_kills.py",
         "tests/faults/test_verify_after_kills.py",
         "tests/faults/test_leases.py",
+        "tests/faults/test_relaxed_durability.py",
     ),
     "subscriptions": ("tests/promises/test_subscriptions.py",),
     "storage": (

@@ -12,8 +12,8 @@ from typing import Any
 class Goal:
     """What a value should reach. Parts that are None do not count; shares are of the limit, `peers_at_least` of peers.
 
-    A part whose limit or peer was not measured is left out. Shares of the limit count until the server uses `until_cores`,
-    of the one core that its loop can use: it then has no more to give. None = they count in any case.
+    A part whose limit or peer was not measured is left out. Shares of the limit count until the server uses
+    `until_cores`, of the one core that its loop can use: it then has no more to give. None = they always count.
     """
 
     at_least: float | None = None
