@@ -41,6 +41,10 @@ class Frame:
     principal: str = ""
     groups: list[str] | None = None
     """Path of the group whose view each op takes; "" = none, so the op is denied. None = the frame sees everything."""
+    fences: tuple[Precondition, ...] = ()
+    """Those that ops name; each names its own place."""
+    fence: list[int] | None = None
+    """Index + 1 into `fences` an op; 0 = none."""
     return_versions: bool = False
     size_bytes: int = 0
     """As received."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from env_server.model.entries import Entry
-from env_server.model.errors import Fenced, GateClosed, PreconditionFailed
+from env_server.model.errors import Fenced, GateClosed, NotFound, PreconditionFailed
 from env_server.model.frames import Frame
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
@@ -30,10 +30,9 @@ def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) 
     """Tests everything that the frame asks of the state for its op `index`. Raises as the functions below.
 
     Raises:
-        DeniedView: the op's group may not do it.
+        DeniedView, Fenced: see check_allowed.
     """
-    if frame.groups is not None:
-        check_visible(tree.grants, frame, index)
+    check_allowed(tree, frame, index)
     if frame.preconditions is not None and index in frame.preconditions:
         check_preconditions(tree, path, key, frame.preconditions[index])
     if frame.gate_generations is not None and frame.gate_generations[index]:
@@ -42,6 +41,43 @@ def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) 
             raise gate_closed(node, frame.gate_generations[index])
     if frame.expect_versions is not None and frame.expect_versions[index]:
         check_version(tree, tree.nodes.find(path), key, frame.expect_versions[index])
+
+
+def check_allowed(tree: Tree, frame: Frame, index: int) -> None:
+    """Whether whoever sends the op may let it have its effect as the state is now.
+
+    Raises:
+        DeniedView: the op's group may not do it.
+        Fenced: the op's fence has fallen.
+    """
+    if frame.groups is not None:
+        check_visible(tree.grants, frame, index)
+    if frame.fence is not None and frame.fence[index]:
+        check_fence(tree, frame.fences[frame.fence[index] - 1])
+
+
+def all_fences_hold(tree: Tree, frame: Frame) -> bool:
+    """Whether no op of the frame is stopped by a fence as the state is now."""
+    try:
+        for fence in frame.fences:
+            check_fence(tree, fence)
+    except Fenced:
+        return False
+    return True
+
+
+def check_fence(tree: Tree, fence: Precondition) -> None:
+    """The entry must be the one that the fence means.
+
+    Raises:
+        Fenced: it is another one, or gone with its environment.
+    """
+    try:
+        _check(tree, fence.path, fence.key, fence)
+    except NotFound:
+        raise Fenced(
+            f"{fence.key!r} of {fence.path} is gone", path=fence.path, key=fence.key, revision=str(tree.revision)
+        ) from None
 
 
 def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:

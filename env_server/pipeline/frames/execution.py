@@ -24,7 +24,13 @@ from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.state_tree import entry_writes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.preconditions import check_conditions, check_preconditions, check_version, gate_closed
+from env_server.state_tree.preconditions import (
+    all_fences_hold,
+    check_conditions,
+    check_preconditions,
+    check_version,
+    gate_closed,
+)
 from env_server.state_tree.reads.listings import SlowRead
 from env_server.state_tree.reads.reads import Reader, check_revision
 from env_server.state_tree.tree import Tree
@@ -90,6 +96,8 @@ class Execution:
         if frame.groups is not None:
             plain = plain and allows_all(tree.grants, frame)  # else each op is looked at by itself
             is_repeated = self._is_allowed_and_repeated
+        if frame.fence is not None:
+            plain = plain and all_fences_hold(tree, frame)
         if tree.schemas.in_use:
             plain = plain and all(node is None or node.schema is None for node in nodes)
         producer, is_stale = "", False

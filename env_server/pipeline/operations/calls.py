@@ -202,6 +202,7 @@ class Calls:
             principal=outer.principal,
             outer=outer,
         )
+        call.check_writes = outer.check_writes
         self.prepare(call)
         self.check_room()
         self.enter(call)

@@ -56,7 +56,7 @@ class Environment:
 
     def __init__(self, world: World, path: str, timeout_s: float | None = None) -> None:
         self._world = world
-        self._ops = OpCalls(world.session, path, timeout_s, world.group_index)
+        self._ops = OpCalls(world.session, path, timeout_s, world.stamp)
         self.path = path
         self.timeout_s = timeout_s
 

@@ -13,6 +13,7 @@ from ecumene.client.actions import WriteOptions
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Json, Value
 from ecumene.client.rows import Rows, apply_conditions, encode_block
+from ecumene.client.stamps import PLAIN, Stamp
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -27,10 +28,10 @@ class FrameWriter:
     alone: see FrameResult.failures. A cancelled wait takes nothing back.
     """
 
-    def __init__(self, session: Session, group_index: int = 0) -> None:
+    def __init__(self, session: Session, stamp: Stamp = PLAIN) -> None:
         self._session = session
-        self.group_index: int = group_index
-        """Index + 1 of the group whose view its blocks take; 0 = none."""
+        self.stamp: Stamp = stamp
+        """What stands on the ops of its blocks; a Frame has a stamp of its own."""
 
     async def submit_block(
         self,
@@ -72,7 +73,7 @@ class FrameWriter:
                 causes=causes,
                 add=add,
                 join_lease_id=join_lease_id,
-                group_index=self.group_index,
+                stamp=self.stamp,
                 return_versions=return_versions,
                 deadline_ms=deadline_ms,
             )
@@ -104,9 +105,9 @@ class Frame:
     fails does not stop the next.
     """
 
-    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0, group_index: int = 0) -> None:
+    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0, stamp: Stamp = PLAIN) -> None:
         self._rows = Rows()
-        self._group_index = group_index
+        self._stamp = stamp
         self._return_versions = return_versions
         self._deadline_ms = deadline_ms
         self._is_taken = False
@@ -116,7 +117,7 @@ class Frame:
 
     def set(self, path: str, key: str, value: Value, **options: Unpack[WriteOptions]) -> int:
         """Replace an entry's value, creating it when it is absent."""
-        return self._rows.append_set(path, key, value, self._as_group(options))
+        return self._rows.append_set(path, key, value, self._stamp.put_on(options))
 
     def increment(self, path: str, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> int:
         """Add to a counter, created by its first increment."""
@@ -147,7 +148,7 @@ class Frame:
 
     def add(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
         """Add an op of any kind, as a wire message."""
-        options = self._as_group(options)
+        options = self._stamp.put_on(options)
         apply_conditions(op, options)
         return self._rows.append(path, op, options)
 
@@ -171,6 +172,3 @@ class Frame:
             return payload.encode(seq, return_versions=self._return_versions, deadline_ms=self._deadline_ms)
 
         return encode
-
-    def _as_group(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**options, "group": self._group_index} if self._group_index else options

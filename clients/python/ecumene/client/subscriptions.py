@@ -16,6 +16,7 @@ from ecumene.client.consumer_feed import ConsumerFeed, abandon
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.filters import fill_filter, read_filter
 from ecumene.client.model import EventFilter
+from ecumene.client.stamps import Stamp
 from ecumene.client.unary_calls import identify
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ class Subscription:
             await world.transaction().set("/sent", ...).acknowledge(delivery).commit()
     """
 
-    def __init__(self, session: Session, name: str, group: str, group_index: int) -> None:
+    def __init__(self, session: Session, name: str, group: str, stamp: Stamp) -> None:
         self._session = session
         self._group = group
-        self._group_index = group_index
+        self._stamp = stamp
         self._stub: Any = subscription_service_pb2_grpc.SubscriptionServiceStub(session.calls.channel)
         self.name = name
 
@@ -168,7 +169,7 @@ class Subscription:
         """
         acknowledge = actions.acknowledge(self.name, delivery.term, delivery.through_revision)
         op = session_pb2.Op(acknowledge=acknowledge)
-        await self._session.issue("/", op, {"group": self._group_index})
+        await self._session.issue("/", op, self._stamp.put_on({}))
 
     def consume(self, consumer: str = "", *, outstanding_max: int = 0) -> Deliveries:
         """Attach a consumer, by default under the session's client id, and read what is delivered.

@@ -10,6 +10,7 @@ from env_api.v1 import operations_pb2, session_pb2
 from ecumene.client import actions
 from ecumene.client.actions import Conditions, add_condition, is_condition
 from ecumene.client.model import EntryKind, Json, Transacted, Value
+from ecumene.client.stamps import PLAIN, Stamp
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -92,10 +93,10 @@ class Transaction(Writes):
     done = await tx.commit()
     """
 
-    def __init__(self, session: Session, group_index: int = 0) -> None:
+    def __init__(self, session: Session, stamp: Stamp = PLAIN) -> None:
         super().__init__()
         self._session = session
-        self._group_index = group_index
+        self._stamp = stamp
         self._conditions: list[operations_pb2.Precondition] = []
         self.otherwise: Writes = Writes()
         """Taken instead when a `require` fails; empty = the transaction is aborted."""
@@ -123,7 +124,7 @@ class Transaction(Writes):
         )
         # A transaction stands with the root: it names the place of each write itself.
         op = session_pb2.Op(transact=transact)
-        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause, "group": self._group_index}
-        outcome = await self._session.issue("/", op, options)
+        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause}
+        outcome = await self._session.issue("/", op, self._stamp.put_on(options))
         assert isinstance(outcome, Transacted)
         return outcome

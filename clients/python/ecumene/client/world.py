@@ -22,6 +22,7 @@ from ecumene.client.model import EventFilter, Value
 from ecumene.client.reasons import InvalidFieldError
 from ecumene.client.session import Session, SessionStatistics
 from ecumene.client.settings import ClientSettings
+from ecumene.client.stamps import Fence, Stamp
 from ecumene.client.subscriptions import Subscription, SubscriptionInfo, list_subscriptions
 from ecumene.client.transaction import Transaction, Writes
 from ecumene.client.watch_feed import Credit, WatchFeed
@@ -37,13 +38,13 @@ class World:
     ClientSettings.reconnect_timeout_s ends the world: everything that waits gets ConnectionFailedError.
     """
 
-    def __init__(self, session: Session, group: str = "") -> None:
+    def __init__(self, session: Session, group: str = "", fence: Fence | None = None) -> None:
         self.session = session
         self.group: str = group
         """Path of the group whose view every op and watch of this handle takes; "" = none."""
-        self.group_index: int = session.groups.index(group) + 1 if group else 0
-        """Its place among the groups of the session, from 1; 0 = none."""
-        self.frames: FrameWriter = FrameWriter(session, self.group_index)
+        self.stamp: Stamp = Stamp(session.groups.index(group) + 1 if group else 0, fence)
+        """What stands on every op of this handle."""
+        self.frames: FrameWriter = FrameWriter(session, self.stamp)
         """Whole frames with one future each, for speed."""
 
     def __repr__(self) -> str:
@@ -86,7 +87,15 @@ class World:
         if path not in self.session.groups:
             message = f"{path!r} is not among the groups of this connection: connect(..., groups=[{path!r}])"
             raise InvalidFieldError(ErrorDetails(message=message, reason="INVALID_FIELD", executed=Executed.NO))
-        return World(self.session, path)
+        return World(self.session, path, self.stamp.fence)
+
+    def fenced(self, path: str, key: str, token: int) -> World:
+        """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
+        created at revision `token`, as a lock's is while it is held; else FencedError.
+
+        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
+        """
+        return World(self.session, self.group, Fence(path, key, token))
 
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.
@@ -97,7 +106,7 @@ class World:
 
     def transaction(self) -> Transaction:
         """Writes that commit together."""
-        return Transaction(self.session, self.group_index)
+        return Transaction(self.session, self.stamp)
 
     def writes(self) -> Writes:
         """A list of writes, for the companions of an operation."""
@@ -105,7 +114,7 @@ class World:
 
     def frame(self, *, return_versions: bool = False, deadline_ms: int = 0) -> Frame:
         """A new frame of rows; send it with `world.frames.send` or `submit`."""
-        return Frame(return_versions=return_versions, deadline_ms=deadline_ms, group_index=self.group_index)
+        return Frame(return_versions=return_versions, deadline_ms=deadline_ms, stamp=self.stamp)
 
     def watch(
         self,
@@ -153,7 +162,7 @@ class World:
             initial_state=initial_state,
             slow_policy=policy,
             history=history,
-            group=self.group_index,
+            group=self.stamp.group_index,
         )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)
@@ -168,7 +177,7 @@ class World:
             LeaseQuotaError: the world has too many.
             ConnectionFailedError: no answer in time.
         """
-        return Leasing(self.session, self.group_index, ttl_s, holder, on_lost)
+        return Leasing(self.session, self.stamp, ttl_s, holder, on_lost)
 
     async def leases(self) -> list[LeaseInfo]:
         """The living leases by id."""
@@ -184,7 +193,7 @@ class World:
 
     def subscription(self, name: str) -> Subscription:
         """The handle of a subscription; asks the server nothing."""
-        return Subscription(self.session, name, self.group, self.group_index)
+        return Subscription(self.session, name, self.group, self.stamp)
 
     async def subscriptions(self) -> list[SubscriptionInfo]:
         """All subscriptions, by name."""

@@ -554,9 +554,6 @@ class FrameWriter:
     when the frame is queued, with a future for its result; `send*` also waits for the result. A failed op fails
     alone: see FrameResult.failures. A cancelled wait takes nothing back.
     """
-
-    group_index: int
-    """Index + 1 of the group whose view its blocks take; 0 = none."""
     def submit_block(
         self,
         path: str,
@@ -850,8 +847,6 @@ class World:
 
     group: str
     """Path of the group whose view every op and watch of this handle takes; "" = none."""
-    group_index: int
-    """Its place among the groups of the session, from 1; 0 = none."""
     frames: FrameWriter
     """Whole frames with one future each, for speed."""
     @property
@@ -876,6 +871,12 @@ class World:
 
         Raises:
             InvalidFieldError: the connection was not made with this group.
+        """
+    def fenced(self, path: str, key: str, token: int) -> World:
+        """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
+        created at revision `token`, as a lock's is while it is held; else FencedError.
+
+        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
         """
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.

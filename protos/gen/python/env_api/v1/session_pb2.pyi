@@ -379,6 +379,31 @@ class SetBlock(google.protobuf.message.Message):
 Global___SetBlock: typing_extensions.TypeAlias = SetBlock
 
 @typing.final
+class Fence(google.protobuf.message.Message):
+    """An entry that must be the one created at a revision, a lock's token, for ops to have an effect: whoever has lost the lock
+    is stopped by it. A session with groups need not see the entry.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    CREATED_REVISION_FIELD_NUMBER: builtins.int
+    path: builtins.str
+    key: builtins.str
+    created_revision: builtins.int
+    def __init__(
+        self,
+        *,
+        path: builtins.str = ...,
+        key: builtins.str = ...,
+        created_revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["created_revision", b"created_revision", "key", b"key", "path", b"path"]) -> None: ...
+
+Global___Fence: typing_extensions.TypeAlias = Fence
+
+@typing.final
 class OpFrame(google.protobuf.message.Message):
     """Ops sent together. They take effect one after the other, rows first, then the block; one that fails does not stop
     the next. The columns below describe all ops: empty = none, one element = the same for all, else one an op.
@@ -399,6 +424,8 @@ class OpFrame(google.protobuf.message.Message):
     GROUPS_FIELD_NUMBER: builtins.int
     RETURN_VERSIONS_FIELD_NUMBER: builtins.int
     DEADLINE_MS_FIELD_NUMBER: builtins.int
+    FENCES_FIELD_NUMBER: builtins.int
+    FENCE_FIELD_NUMBER: builtins.int
     seq: builtins.int
     """1, 2, 3, ... within the client id; the identity of every op that has no producer of its own."""
     return_versions: builtins.bool
@@ -439,6 +466,16 @@ class OpFrame(google.protobuf.message.Message):
     def groups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
         """Index + 1 into Hello.groups; 0 = none."""
 
+    @property
+    def fences(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fence]:
+        """What `fence` points to."""
+
+    @property
+    def fence(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Index + 1 into `fences`; 0 = none. An op whose fence does not hold when it would have its effect ends with ABORTED /
+        FENCED; a repetition of one that had its effect still gets its first outcome.
+        """
+
     def __init__(
         self,
         *,
@@ -455,9 +492,11 @@ class OpFrame(google.protobuf.message.Message):
         groups: collections.abc.Iterable[builtins.int] | None = ...,
         return_versions: builtins.bool = ...,
         deadline_ms: builtins.int = ...,
+        fences: collections.abc.Iterable[Global___Fence] | None = ...,
+        fence: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["block", b"block"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "block", b"block", "causes", b"causes", "deadline_ms", b"deadline_ms", "expect_versions", b"expect_versions", "gate_generations", b"gate_generations", "groups", b"groups", "ops", b"ops", "paths", b"paths", "producer_seqs", b"producer_seqs", "producers", b"producers", "return_versions", b"return_versions", "seq", b"seq"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "block", b"block", "causes", b"causes", "deadline_ms", b"deadline_ms", "expect_versions", b"expect_versions", "fence", b"fence", "fences", b"fences", "gate_generations", b"gate_generations", "groups", b"groups", "ops", b"ops", "paths", b"paths", "producer_seqs", b"producer_seqs", "producers", b"producers", "return_versions", b"return_versions", "seq", b"seq"]) -> None: ...
 
 Global___OpFrame: typing_extensions.TypeAlias = OpFrame
 
