@@ -16,6 +16,7 @@ from env_server.model.environments import Gate
 from env_server.model.ports import Clock, Handle
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.recovery import Recovered
 from env_server.state_tree.environment_writes import expire_gate
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -33,15 +34,13 @@ class _Begun(NamedTuple):
 class GateTimers:
     """One timer for each gate that collects until a deadline."""
 
-    def __init__(
-        self, tree: Tree, clock: Clock, own: OwnChanges, commits: Commits, history: str, facts: dict[str, bytes]
-    ) -> None:
-        """`facts` are those that a recovered world has kept, by key."""
+    def __init__(self, tree: Tree, clock: Clock, own: OwnChanges, commits: Commits, recovered: Recovered) -> None:
+        facts = recovered.facts[FactKind.GATE]
         self._tree = tree
         self._clock = clock
         self._own = own
         self._commits = commits
-        self._history = history
+        self._history = recovered.history
         self._timers: dict[int, Handle] = {}
         #: Generations that collect, with a deadline or without.
         self._begun: WeakKeyDictionary[Node, _Begun] = WeakKeyDictionary()

@@ -78,7 +78,7 @@ def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
         if type(old.value) is not type(amount):  # a sum of both kinds would be a double: not every integer is one
             kinds = {"kind": _name_counter(old.value), "wanted": _name_counter(amount)}
             raise KindMismatch(node.path, key, **kinds)
-        total = old.value + amount  # type: ignore[operator]
+        total = old.value + amount
     if type(total) is int and not INT_MIN <= total <= INT_MAX:
         raise _overflow(node, key, "64 bits")
     if total - total != 0:

@@ -21,7 +21,6 @@ from env_server.model.operations import Code, EnvironmentUpdate, RegisterEnviron
 from env_server.model.values import Json
 from env_server.model.watching import Filter, WatchSpec
 from env_server.rpc.encode.columns import encode_columns
-
 from tests.engine import Op, Stand, drop, put
 from tests.event_rows import rows_of
 from tests.unit.env_server.events.worlds import drain

@@ -227,7 +227,7 @@ class Event:
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """Top-level fields that a merge named; parts of an environment ("labels", "gates", …) that an update was about."""
+        """Top-level fields that a merge named, or parts of an environment, as "labels", that an update was about."""
         return self._batch.changed_fields.get(self._row, ())
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from env_server.model.changes import EventType, FactKind
+from env_server.model.changes import EventType
 from env_server.model.environments import Aggregate, Function, Gate, GateCause, GateState, Scope
 from env_server.model.operations import BeginGeneration, Code, EnvironmentUpdate, OpenGate, Query, ReadAggregates
 from tests.engine import Op, Stand, drop, new_environment, put
