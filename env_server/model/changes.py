@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from env_server.model.declaration_documents import document_of
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
 from env_server.model.values import Nothing, Value
@@ -62,6 +63,7 @@ class Extra:
     declaration: Declaration | None = None
     """Environment rows (registered, updated, gate begun or opened): the declaration after the change."""
     changed_fields: tuple[str, ...] = ()
+    """Parts of the document, or of the declaration, that the change was about."""
     stream_items_max: int = 0
     """The row that created a stream."""
     lease: int = 0
@@ -95,6 +97,7 @@ class FactKind(IntEnum):
     SUBSCRIPTION = 2
     LISTENER = 3
     REQUEST = 4
+    GATE = 5
 
 
 class Fact(NamedTuple):
@@ -124,6 +127,7 @@ class Changes:
     types: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     values: list[Value | Nothing] = field(default_factory=list)
+    """As stored; what is told of a row is `told_value`."""
     versions: list[int] = field(default_factory=list)
     producers: list[str] = field(default_factory=list)
     producer_seqs: list[int] = field(default_factory=list)
@@ -148,6 +152,17 @@ class Changes:
         """The version that the writer of this row was told: none after a deletion."""
         return 0 if self.types[row] in _DELETIONS else self.versions[row]
 
+    def told_value(self, row: int) -> Value | Nothing:
+        """The value that everybody is told who is told of this row.
+
+        Rows that declare an environment are stored without: their value follows from the declaration beside them.
+        """
+        if self.types[row] in _DECLARING:
+            extra = self.extras.get(row)
+            if extra is not None and extra.declaration is not None:
+                return document_of(extra.declaration)
+        return self.values[row]
+
 
 _DELETIONS: Final = (
     EventType.ENVIRONMENT_DELETED,
@@ -155,3 +170,4 @@ _DELETIONS: Final = (
     EventType.MEMBER_LEFT,
     EventType.MEMBER_EXPIRED,
 )
+_DECLARING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_UPDATED)

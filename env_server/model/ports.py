@@ -42,6 +42,9 @@ class Clock(Protocol):
     def monotonic_ns(self) -> int:
         """Never goes back; for deadlines, gates and leases."""
 
+    def origin(self) -> str:
+        """Names what `monotonic_ns` counts from: where it is the same, times can be compared. "" = it has no name."""
+
     def wall_ns(self) -> int:
         """For people; may jump. Recorded, never compared."""
 

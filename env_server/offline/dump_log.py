@@ -81,8 +81,9 @@ def _row(changes: Changes, row: int) -> Line:
     }
     if changes.keys[row]:
         line["key"] = changes.keys[row]
-    if changes.values[row] is not NOTHING:
-        line["value"] = _plain(changes.values[row])
+    value = changes.told_value(row)
+    if value is not NOTHING:
+        line["value"] = _plain(value)
     line["version"] = changes.versions[row]
     for name, column in (("actor", changes.actors), ("cause", changes.causes), ("principal", changes.principals)):
         if column[row]:

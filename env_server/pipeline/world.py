@@ -110,7 +110,7 @@ class World:
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._clearing = Clearing(tree.remains, clock)
-        self._gate_timers = GateTimers(tree, clock, self._own)
+        self._gate_timers = GateTimers(tree, clock, self._own, self._commits, recovered)
         holds = LogHolds(log)
         facts = recovered.facts[FactKind.SUBSCRIPTION]
         self.subscriptions = open_subscriptions(

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import replace
+from itertools import compress
 
 from env_server.model.changes import EventType
+from env_server.model.declaration_documents import FIELDS
 from env_server.model.environments import Declaration, Gate, GateCause, Scope
 from env_server.model.errors import (
     AlreadyExists,
@@ -72,8 +74,10 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
         tree.redeclare(node, changed)
-        tree.environment_row(node, EventType.ENVIRONMENT_UPDATED)
+        tree.environment_row(node, EventType.ENVIRONMENT_UPDATED, changed_fields=_name_asked(asked))
         tree.note_due(node)
+        if asked.set_gates or asked.remove_gates:
+            tree.timed.append(node)  # a deadline may be another one, or gone
     if asked.begin is not None:
         gate = _gate(node, asked.begin.gate)
         _check_bounds(asked.begin.count_target or 0, asked.begin.deadline_ms or 0)
@@ -228,18 +232,7 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
     for group in asked.remove_grants:
         grants.pop(group, None)
     grants.update((grant.group, grant) for grant in asked.set_grants)
-    asked_parts = (
-        asked.set_labels,
-        asked.remove_labels,
-        asked.merge_config is not None,
-        asked.set_aggregates,
-        asked.remove_aggregates,
-        asked.set_gates,
-        asked.remove_gates,
-        asked.set_grants,
-        asked.remove_grants,
-    )
-    if not any(asked_parts):
+    if not _name_asked(asked):
         return None
     return replace(
         before,
@@ -249,3 +242,15 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
         gates=tuple(gates.values()),
         grants=tuple(grants.values()),
     )
+
+
+def _name_asked(asked: EnvironmentUpdate) -> tuple[str, ...]:
+    """The parts of the declaration that the update is about."""
+    parts = (
+        asked.set_labels or asked.remove_labels,
+        asked.merge_config is not None,
+        asked.set_aggregates or asked.remove_aggregates,
+        asked.set_gates or asked.remove_gates,
+        asked.set_grants or asked.remove_grants,
+    )
+    return tuple(compress(FIELDS, parts))

@@ -28,6 +28,7 @@ class Node:
     """One environment. Only this folder writes to it."""
 
     __slots__ = (
+        "__weakref__",
         "attendance",
         "children",
         "created",

@@ -209,7 +209,11 @@ class Environment:
     async def increment(self, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> Written:
         """Add to a counter, created by its first increment; `Written.value` is the new sum.
 
-        The type of `amount` is the counter's: ints count exactly in 64 bits.
+        The type of `amount` is the counter's: ints count exactly in 64 bits. A counter of the other type is left as
+        it is.
+
+        Raises:
+            EntryKindMismatchError: the entry is no counter, or one of the other type.
         """
         return await self._ops.answer(self._ops.update(key, actions.increment(amount), options), Written)
 

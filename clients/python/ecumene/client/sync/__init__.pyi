@@ -429,7 +429,11 @@ class Environment:
     def increment(self, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> Written:
         """Add to a counter, created by its first increment; `Written.value` is the new sum.
 
-        The type of `amount` is the counter's: ints count exactly in 64 bits.
+        The type of `amount` is the counter's: ints count exactly in 64 bits. A counter of the other type is left as
+        it is.
+
+        Raises:
+            EntryKindMismatchError: the entry is no counter, or one of the other type.
         """
     def append(self, key: str, item: Value, **options: Unpack[WriteOptions]) -> Written:
         """Append one item to a stream, created by its first append; `Written.sequence` is its number."""
