@@ -19,6 +19,7 @@ from ecumene.client.errors import (
     UnavailableError,
     forget_frames,
 )
+from ecumene.client.stream import raise_if_cancelled
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -107,6 +108,7 @@ class ConsumerFeed:
         while True:
             term_before = self._term
             ended = await self._attach()
+            raise_if_cancelled()
             forget_frames(ended)
             if not isinstance(ended, UnavailableError):
                 return ended

@@ -36,7 +36,7 @@ from ecumene.client.lease_keeper import LeaseKeeper
 from ecumene.client.model import Outcome
 from ecumene.client.outbox import FrameLimits, Outbox, OutboxStatistics
 from ecumene.client.settings import ClientSettings
-from ecumene.client.stream import SessionStream, UnansweredError
+from ecumene.client.stream import SessionStream, UnansweredError, raise_if_cancelled
 from ecumene.client.unary_calls import UnaryCalls
 from ecumene.client.watch_table import WatchTable
 
@@ -185,6 +185,7 @@ class Session:
                 ended = await self._serve(stream)
             except EcumeneError as error:
                 ended = error
+            raise_if_cancelled()
             forget_frames(ended)
             if not _may_pass(ended):
                 return ended

@@ -9,6 +9,7 @@ import ecumene
 import grpc
 import pytest
 from ecumene import ClientSettings, World
+from ecumene.client.stream import SessionStream
 from env_api.v1 import session_pb2
 
 from tests.unit.ecumene.client.conftest import QUICK
@@ -223,3 +224,24 @@ async def test_an_op_larger_than_a_frame_is_refused_here_and_the_stream_goes_on(
     assert caught.value.actual > caught.value.max
     await room.set("a", 1.0)
     assert len(server.streams) == 1
+
+
+async def test_closing_ends_a_session_whose_transport_took_the_cancellation_for_its_own(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await ecumene.connect(server.address, settings=QUICK)
+    opening = asyncio.Event()
+
+    async def fail_instead_of_being_cancelled(*arguments: object) -> SessionStream:
+        opening.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+        raise ecumene.UnavailableError("the call has failed")
+
+    monkeypatch.setattr(SessionStream, "open", fail_instead_of_being_cancelled)
+    server.cut()
+    await opening.wait()
+    async with asyncio.timeout(10):
+        await world.close()
