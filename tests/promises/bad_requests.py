@@ -67,6 +67,7 @@ def limit(name: str, maximum: int) -> dict[str, str | None]:
 GET = ops.Query(get=ops.Get())
 DELETE = ops.Delete()
 ONE = put(int_value=1)
+VERSION_7 = ops.Precondition(version=7)
 DEEP = b"[" * 65 + b"]" * 65
 NFD = "e\u0301"
 BAD_SEGMENTS = {"control": "a\nb", "decomposed": NFD, "long": "x" * 129, "long in utf-8": "é" * 65}
@@ -86,6 +87,22 @@ PATHS = [
 ]
 KEYS = [
     *[Bad(f"key {name}", "/town", key, ONE, INVALID, "INVALID_KEY") for name, key in BAD_SEGMENTS.items()],
+    *[
+        Bad(f"key {name}", "/town", key, message, INVALID, "INVALID_KEY")
+        for message in (GET, DELETE, ops.Query(past=ops.ReadPast()), ops.Query(stream=ops.ReadStream()))
+        for name, key in BAD_SEGMENTS.items()
+    ],
+    Bad("key deleted if present", "/town", "a/b", ops.Delete(if_present=True), INVALID, "INVALID_KEY"),
+    Bad("path of a past", "/town//x", "v", ops.Query(past=ops.ReadPast()), INVALID, "INVALID_PATH"),
+    *[
+        Bad(f"{test} of a {name}", "/town", "v", ONE, INVALID, reason, {}, (ops.Precondition(**place, **{test: True}),))
+        for test in ("exists", "absent")
+        for name, reason, place in (
+            ("key that cannot be", "INVALID_KEY", {"path": "/town", "key": "a/b"}),
+            ("path that cannot be", "INVALID_PATH", {"path": "town"}),
+        )
+    ],
+    Bad("version of a key that cannot be", "/town", "a/b", DELETE, INVALID, "INVALID_KEY", {}, (VERSION_7,)),
     Bad("key with a slash", "/town", "a/b", update(add_int=1), INVALID, "INVALID_KEY"),
     Bad("no key for a value", "/town", "", ONE, INVALID, "INVALID_FIELD"),
     Bad("a key for labels", "/town", "v", environment(set_labels={"a": "b"}), INVALID, "INVALID_FIELD"),
@@ -395,7 +412,8 @@ UNSUPPORTED = [
         ONE,
         ABORTED,
         "FENCED",
-        preconditions=(ops.Precondition(lease_owner=1),),
+        {"path": "/town", "key": "v", "version": "1", "revision": None},
+        (ops.Precondition(lease_owner=1),),
     ),
     Bad(
         "else branch without a condition",
