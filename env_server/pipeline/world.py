@@ -83,9 +83,7 @@ class World:
         `recovery` is what the log has stored, if that was brought into memory elsewhere. `start_mark` differs from one
         start of the world to the next.
         """
-        self.name = name
-        self.limits = limits
-        self.clock = clock
+        self.name, self.limits, self.clock = name, limits, clock
         self._log = log
         tree, producers, sessions, recovered = recovery or load_world(log, limits)
         self._tree, self._producers, self._sessions = tree, producers, sessions

@@ -162,8 +162,9 @@ def decode_producers(pairs: Iterable[Pair]) -> Iterator[tuple[str, ProducerMark]
 def decode_facts(pairs: Iterable[Pair]) -> Iterator[Fact]:
     """Facts from their table."""
     for key, row in pairs:
+        body = _open_row(layout.FACTS, key, row)
         kind, name = layout.split_fact_key(key)
-        yield Fact(FactKind(kind), name, _open_row(layout.FACTS, key, row))
+        yield Fact(FactKind(kind), name, body)
 
 
 def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:

@@ -117,7 +117,7 @@ def test_a_record_with_facts_is_cut_as_well(tmp_path: Path) -> None:
     """Leases, members, and a cursor that moves by itself and in transactions, all in one commit group."""
     stand = Stand()
     stand.done(new_environment("/a"), subscribe("s", path_prefix="/a"))
-    taker = Taker(stand)
+    taker, created = Taker(stand), stand.world.revision
     stand.done(put("/a", "k1", 1), put("/a", "k2", 2), put("/a", "k3", 3))
     asyncio.run(taker.take())
     first = taker.events[0][0]
@@ -135,8 +135,8 @@ def test_a_record_with_facts_is_cut_as_well(tmp_path: Path) -> None:
     assert record.last_revision == base + 6, "one record"
     source = copy_log(stand, tmp_path / "source")
     for revision, leases, cursor, subscriptions in (
-        (base, {}, 2, ["s"]),
-        (base + 1, {base + 1: "lives"}, 2, ["s"]),
+        (base, {}, created, ["s"]),
+        (base + 1, {base + 1: "lives"}, created, ["s"]),
         (base + 2, {base + 1: "lives"}, first, ["s"]),
         (base + 3, {base + 1: "lives"}, first, ["s"]),
         (base + 4, {base + 1: "lives"}, first + 1, ["later", "s"]),
