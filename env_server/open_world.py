@@ -39,10 +39,12 @@ def open_world(
     limits: Limits,
     behaviours: Behaviours,
     on_fatal: Callable[[BaseException], None],
+    start_mark: str,
 ) -> OpenWorld:
     """Makes a world of what its log has stored, brought into memory already or not. Blocks while that is read.
 
-    `on_fatal` is called when the world can no longer commit. When this raises, the log is closed.
+    `on_fatal` is called when the world can no longer commit; `start_mark` is to differ from that of every other start.
+    When this raises, the log is closed.
     """
     loop = asyncio.get_running_loop()
     reader = ThreadPoolExecutor(1, thread_name_prefix=f"log-reader-{name}")
@@ -57,7 +59,7 @@ def open_world(
         reader.submit(log.read, from_revision, bytes_max).add_done_callback(finished)
 
     try:
-        world = World(name, log, LoopClock(loop), limits, behaviours, read_log, read_log_then, recovery)
+        world = World(name, log, LoopClock(loop), limits, behaviours, read_log, read_log_then, recovery, start_mark)
     except BaseException:
         log.close()
         raise

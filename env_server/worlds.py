@@ -11,6 +11,7 @@ from env_server.behaviours.registry import Behaviours
 from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, Unavailable, WrongState
 from env_server.model.limits import Limits
 from env_server.model.names import check_snapshot, check_world, is_world
+from env_server.model.ports import Origin
 from env_server.open_world import OpenWorld, open_world
 from env_server.pipeline import World
 from env_server.pipeline.recovery import Recovery
@@ -105,8 +106,8 @@ class Worlds:
         """All worlds by name."""
         return [self._open_worlds[name].world for name in sorted(self._open_worlds)]
 
-    async def delete(self, name: str, history: str) -> None:
-        """Deletes a world and its data, for ever. Its watches end with WORLD_NOT_FOUND.
+    async def delete(self, name: str, history: str) -> Origin:
+        """Deletes a world and its data, for ever; returns how far it came. Its watches end with WORLD_NOT_FOUND.
 
         Raises:
             NotFound.
@@ -128,6 +129,7 @@ class Worlds:
         finally:
             self._closing.discard(world.name)
         await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, doomed)
+        return Origin(world.name, world.history, world.durable_revision)
 
     async def snapshot(self, name: str, snapshot: str) -> Snapshot:
         """Copies a world as it stands at its durable revision, while it goes on.
@@ -234,7 +236,7 @@ class Worlds:
 
     def _serve(self, name: str, log: LmdbCommitLog, recovery: Recovery | None) -> World:
         """Makes a world of what its log has stored, and opens it to everybody."""
-        opened = open_world(name, log, recovery, self._limits, self._behaviours, self._on_fatal)
+        opened = open_world(name, log, recovery, self._limits, self._behaviours, self._on_fatal, self._new_history())
         self._open_worlds[name] = opened
         return opened.world
 

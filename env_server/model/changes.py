@@ -139,6 +139,8 @@ class Changes:
     outcomes: list[KeptOutcome] = field(default_factory=list)
     answers: list[KeptAnswer] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    fact_revisions: list[int] = field(default_factory=list)
+    """The revision with which each fact begins to count; empty when the record does not tell, as early ones do not."""
 
     size_bytes: int = 0
     """Bytes of the encoded record, set when it is sealed; the ring's measure."""

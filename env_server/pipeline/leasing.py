@@ -51,9 +51,9 @@ class Leasing:
         kept = self._leases.keep(ids)
         self._commits.when_seen(lambda: answer(kept))
 
-    def list_living(self) -> Iterator[LeaseState]:
-        """The living leases by id, each as it is when it is its turn."""
-        return self._leases.states(self._tree.holdings.count)
+    def list_living(self, after: int = 0) -> Iterator[LeaseState]:
+        """The living leases with ids above `after`, by id, each as it is when it is its turn."""
+        return self._leases.states(self._tree.holdings.count, after)
 
     def stop(self) -> None:
         """No lease ends by itself any more, and nothing goes with those that have ended."""

@@ -76,14 +76,14 @@ class World:
         read_log: ReadLog,
         read_log_then: ReadLogThen | None = None,
         recovery: Recovery | None = None,
+        start_mark: str = "",
     ) -> None:
         """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows.
 
-        `recovery` is what the log has stored, if that was brought into memory elsewhere.
+        `recovery` is what the log has stored, if that was brought into memory elsewhere. `start_mark` differs from one
+        start of the world to the next.
         """
-        self.name = name
-        self.limits = limits
-        self.clock = clock
+        self.name, self.limits, self.clock = name, limits, clock
         self._log = log
         tree, producers, sessions, recovered = recovery or load_world(log, limits)
         self._tree, self._producers, self._sessions = tree, producers, sessions
@@ -101,7 +101,7 @@ class World:
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
-        reader = Reader(tree, Pages(limits, clock.monotonic_ns, tree.remains.drop))
+        reader = Reader(tree, Pages(limits, clock.monotonic_ns, tree.remains.drop, start_mark))
         requests = RequestIds(producers, limits, clock.monotonic_ns)
         read_then = read_log_then or read_at_once(log, clock)
         slow = SlowReads(clock, limits)

@@ -22,7 +22,6 @@ from env_server.model.errors import (
     InvalidRequest,
     KindMismatch,
     LimitExceeded,
-    NotFound,
     OutOfRange,
     Reason,
 )
@@ -176,9 +175,10 @@ def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
     """Deletes an entry with its items."""
     old = node.entries.get(key)
     if old is None:
+        absent = tree.nodes.absent(node, key)
         if asked.if_present:
             return Written(tree.revision, 0, changed=False)
-        raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+        raise absent
     _remove(tree, node, key, old, MEMBER_LEFT if old.kind == MEMBER else ENTRY_DELETED)
     return Written(tree.revision + 1, 0)
 

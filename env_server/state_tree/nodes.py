@@ -7,7 +7,7 @@ from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration, EnvironmentState, Gate, GateState
 from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import ROOT, join_path, split_path
+from env_server.model.names import ROOT, check_segment, join_path, split_path
 from env_server.model.values import Json
 from env_server.state_tree.aggregates.tallies import Tally
 from env_server.state_tree.attendance import Attendance
@@ -169,6 +169,15 @@ class Nodes:
             split_path(path, self._limits)
             raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=path)
         return node
+
+    def absent(self, node: Node, key: str) -> NotFound:
+        """What to raise when an environment has no entry of that key.
+
+        Raises:
+            InvalidRequest: INVALID_KEY: no entry can have it.
+        """
+        check_segment(key, self._limits)
+        return NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
 
     def attach(self, number: int, parent: Node, name: str) -> Node:
         """A new child; the caller has checked that there is none of that name."""

@@ -5,6 +5,7 @@ from typing import Final
 from env_server.model.entries import Entry
 from env_server.model.errors import Fenced, GateClosed, NotFound, PreconditionFailed
 from env_server.model.frames import Frame
+from env_server.model.names import check_segment, split_path
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -21,6 +22,7 @@ def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Preconditi
         PreconditionFailed: the first that does not hold, with what it met.
         GateClosed: a generation that the gate does not collect.
         NotFound: the environment of a version, value or generation test is absent.
+        InvalidRequest: nothing can have that path or key.
     """
     for test in tests:
         _check(tree, test.path or path, test.key or ("" if test.path else key), test)
@@ -85,6 +87,7 @@ def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
 
     Raises:
         PreconditionFailed: it has another one, or is absent.
+        InvalidRequest: INVALID_KEY: no entry can have it.
     """
     entry = node.entries.get(key)
     if entry is None or entry[1] != expected:
@@ -92,6 +95,8 @@ def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
         version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
         if version == expected:
             return
+        if key and entry is None:
+            check_segment(key, tree.limits)
         raise PreconditionFailed("version", version=version, revision=revision, expected=str(expected))
 
 
@@ -121,6 +126,10 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     found: Entry | Node | None = node_or_none
     if key and node_or_none is not None:
         found = node_or_none.entries.get(key)
+    if node_or_none is None:
+        split_path(path, tree.limits)
+    if key and found is None:
+        check_segment(key, tree.limits)
     version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
     if kind is Test.EXISTS:
         holds = found is not None
@@ -139,7 +148,8 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     else:
         holds = isinstance(found, Entry) and _equal(found.value, test.operand)
     if not holds and kind in _FENCING:
-        raise Fenced(f"{key!r} of {path} is no longer yours", path=path, key=key, revision=str(revision))
+        met = {"version": str(version), "revision": str(revision)}
+        raise Fenced(f"{key!r} of {path} is no longer yours", path=path, key=key, **met)
     if not holds:
         expected = str(test.operand) if kind is Test.VERSION else ""
         raise PreconditionFailed(kind.name.lower(), version=version, revision=revision, expected=expected)

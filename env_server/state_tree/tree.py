@@ -242,9 +242,13 @@ class Tree:
         self.environment_row(node, EventType.GATE_BEGUN, begun.name, Json.of(told))
         self.timed.append(node)
 
-    def note_fact(self, kind: FactKind, key: str, value: bytes | None) -> None:
-        """Writes a fact of the running op, or of none; a transaction that fails takes it back."""
+    def note_fact(self, kind: FactKind, key: str, value: bytes | None, revision: int = 0) -> None:
+        """Writes a fact of the running op, or of none; a transaction that fails takes it back.
+
+        It counts from `revision` on; 0 = from the next one, that of the running op.
+        """
         self.changes.facts.append(Fact(kind, key, value))
+        self.changes.fact_revisions.append(revision or self.revision + 1)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -274,7 +278,7 @@ class Tree:
             node, _ = self.stirred.popitem()
             if node.tally is not None:
                 node.tally.changed = False
-        del self.timed[timed:], self.changes.facts[facts:]
+        del self.timed[timed:], self.changes.facts[facts:], self.changes.fact_revisions[facts:]
         changes = self.changes
         for column in (changes.path, changes.revisions, changes.types, changes.keys, changes.values, changes.versions):
             del column[row:]

@@ -76,6 +76,7 @@ def encode_record(changes: Changes) -> bytes:
         )
     if changes.facts:
         record.facts.extend([FactMessage(kind=int(kind), key=key, value=value) for kind, key, value in changes.facts])
+        record.fact_revisions.extend([revision - changes.base_revision for revision in changes.fact_revisions])
     return record.SerializeToString()
 
 
@@ -220,6 +221,7 @@ def _decode(record: Any, size_bytes: int) -> Changes:
     changes.facts = [
         Fact(FactKind(fact.kind), fact.key, fact.value if fact.HasField("value") else None) for fact in record.facts
     ]
+    changes.fact_revisions = [changes.base_revision + offset for offset in record.fact_revisions]
     changes.outcomes = [
         KeptOutcome(kept.producer, kept.producer_seq, decode_outcome(kept.outcome)) for kept in record.outcomes
     ]

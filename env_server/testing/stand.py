@@ -34,6 +34,7 @@ class Stand:
         self.clock = ManualClock(origin="machine 1")
         self.fatal: list[BaseException] = []
         self._histories = itertools.count(1)
+        self._starts = 0
         self.log: MemoryCommitLog
         self.world: World
         self.open()
@@ -51,7 +52,9 @@ class Stand:
         async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
             return log.read(from_revision, bytes_max)
 
-        self.world = World("main", log, self.clock, self.limits, self.behaviours, read_log)
+        self._starts += 1
+        start_mark = str(self._starts)
+        self.world = World("main", log, self.clock, self.limits, self.behaviours, read_log, start_mark=start_mark)
         log.start(call=lambda call, argument: call(argument), on_durable=self.world.durable, on_fatal=self.fatal.append)
 
     def kill(self, outage_s: float | None = None) -> None:

@@ -4,8 +4,9 @@ import contextlib
 
 from env_api.v1 import environment_service_pb2, subscription_service_pb2
 
-from env_server.model.errors import NotFound
+from env_server.model.errors import NotFound, Reason
 from env_server.model.frames import Frame, Written
+from env_server.model.names import check_segment
 from env_server.model.operations import Code
 from env_server.model.subscriptions import DeleteSubscription, SeekSubscription, SubscriptionState
 from env_server.model.watching import Delivery
@@ -15,6 +16,7 @@ from env_server.rpc.decode.watches import check_history
 from env_server.rpc.edge import Context, Handler, parse
 from env_server.rpc.encode.headers import encode_bounded, encode_header
 from env_server.rpc.encode.subscriptions import encode_consumed, encode_subscription
+from env_server.rpc.services.listings import ServicePage
 from env_server.rpc.services.live_calls import LiveCall
 from env_server.rpc.services.lone_ops import begin, finish, frame_of, see
 from env_server.rpc.streams import Streams
@@ -61,7 +63,7 @@ class SubscriptionService:
                         if mark is None:
                             continue
                         step = Delivery(None, None, mark)
-                    for part in encode_consumed(step, world.limits):
+                    for part in encode_consumed(step, world):
                         await context.write(part)
         finally:
             self._streams.discard(call)
@@ -95,10 +97,17 @@ class SubscriptionService:
     async def _list(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.ListSubscriptionsRequest, request)
         world = self._worlds.get(message.world)
-        found = world.subscriptions.list()
-        header = await see(world)
-        subscriptions = [encode_subscription(state) for state in found]
-        response = subscription_service_pb2.ListSubscriptionsResponse(header=header, subscriptions=subscriptions)
+        page = ServicePage(world.limits, message.page_size)
+        if message.page_token:
+            check_segment(message.page_token, world.limits, Reason.INVALID_FIELD, "page_token")
+        response = subscription_service_pb2.ListSubscriptionsResponse()
+        for state in world.subscriptions.list(after=message.page_token):
+            encoded = encode_subscription(state)
+            if not page.takes(encoded):
+                response.next_page_token = response.subscriptions[-1].name
+                break
+            response.subscriptions.append(encoded)
+        response.header.CopyFrom(await see(world))
         return encode_bounded(response, world.limits)
 
     async def _seek(self, request: bytes, context: Context) -> bytes:

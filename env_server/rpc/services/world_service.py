@@ -6,6 +6,7 @@ from env_server.model.names import check_world
 from env_server.model.ports import Origin
 from env_server.pipeline import World
 from env_server.rpc.edge import Context, Handler, parse
+from env_server.rpc.encode.headers import encode_header, encode_moment
 from env_server.rpc.streams import Streams
 from env_server.storage.snapshots import Snapshot
 from env_server.worlds import MAIN, Worlds
@@ -37,7 +38,9 @@ class WorldService:
         name = message.name or MAIN
         check_world(name)
         world = await self._worlds.create(name, message.if_absent)
-        return world_service_pb2.CreateWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.CreateWorldResponse(
+            world=encode_world(world), header=encode_header(world)
+        ).SerializeToString()
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         parse(world_service_pb2.ListWorldsRequest, request)
@@ -48,14 +51,16 @@ class WorldService:
         message = parse(world_service_pb2.DeleteWorldRequest, request)
         name = message.name or MAIN
         check_world(name)
-        await self._worlds.delete(name, message.history)
+        last = await self._worlds.delete(name, message.history)
         self._streams.end_world(name)
-        return world_service_pb2.DeleteWorldResponse().SerializeToString()
+        return world_service_pb2.DeleteWorldResponse(header=encode_moment(last)).SerializeToString()
 
     async def _snapshot(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.SnapshotWorldRequest, request)
         snapshot = await self._worlds.snapshot(message.world, message.name)
-        return world_service_pb2.SnapshotWorldResponse(snapshot=encode_snapshot(snapshot)).SerializeToString()
+        return world_service_pb2.SnapshotWorldResponse(
+            snapshot=encode_snapshot(snapshot), header=encode_moment(snapshot.origin)
+        ).SerializeToString()
 
     async def _list_snapshots(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.ListSnapshotsRequest, request)
@@ -73,17 +78,24 @@ class WorldService:
     async def _restore(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.RestoreWorldRequest, request)
         world = await self._worlds.restore(message.snapshot, message.name)
-        return world_service_pb2.RestoreWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.RestoreWorldResponse(
+            world=encode_world(world), header=encode_header(world)
+        ).SerializeToString()
 
     async def _fork(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.ForkWorldRequest, request)
         world = await self._worlds.fork(message.world, message.name)
-        return world_service_pb2.ForkWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.ForkWorldResponse(
+            world=encode_world(world), header=encode_header(world)
+        ).SerializeToString()
 
     async def _compact(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.CompactWorldRequest, request)
+        world = self._worlds.get(message.world)
         first_revision = await self._worlds.compact(message.world, message.revision)
-        return world_service_pb2.CompactWorldResponse(first_retained_revision=first_revision).SerializeToString()
+        return world_service_pb2.CompactWorldResponse(
+            first_retained_revision=first_revision, header=encode_header(world)
+        ).SerializeToString()
 
 
 def encode_world(world: World) -> world_service_pb2.World:

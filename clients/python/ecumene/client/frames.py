@@ -14,6 +14,7 @@ from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Json, Value
 from ecumene.client.rows import Rows, apply_conditions, encode_block
 from ecumene.client.stamps import PLAIN, Stamp
+from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -121,7 +122,7 @@ class Frame:
 
     def increment(self, path: str, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> int:
         """Add to a counter, created by its first increment."""
-        op = session_pb2.Op(key=key)
+        op = session_pb2.Op(key=check_key(key))
         if isinstance(amount, float):
             op.add_double = amount
         else:
@@ -130,21 +131,21 @@ class Frame:
 
     def append(self, path: str, key: str, item: Value, **options: Unpack[WriteOptions]) -> int:
         """Append one item to a stream, created by its first append."""
-        return self.add(path, session_pb2.Op(key=key, update=actions.append(item)), options)
+        return self.add(path, session_pb2.Op(key=check_key(key), update=actions.append(item)), options)
 
     def merge(self, path: str, key: str, patch: Mapping[str, Json], **options: Unpack[WriteOptions]) -> int:
         """RFC 7396 merge patch on a JSON value; an absent entry counts as {}."""
-        return self.add(path, session_pb2.Op(key=key, update=actions.merge(patch)), options)
+        return self.add(path, session_pb2.Op(key=check_key(key), update=actions.merge(patch)), options)
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> int:
         """Delete an entry."""
-        op = session_pb2.Op(key=key, delete=operations_pb2.Delete(if_present=if_present))
+        op = session_pb2.Op(key=check_key(key), delete=operations_pb2.Delete(if_present=if_present))
         return self.add(path, op, options)
 
     def get(self, path: str, key: str) -> int:
         """Read an entry; its outcome is an Entry."""
         query = operations_pb2.Query(get=operations_pb2.Get())
-        return self.add(path, session_pb2.Op(key=key, query=query), {})
+        return self.add(path, session_pb2.Op(key=check_key(key), query=query), {})
 
     def add(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
         """Add an op of any kind, as a wire message."""

@@ -201,11 +201,18 @@ class Leasing:
 
 
 async def list_leases(session: Session) -> list[LeaseInfo]:
-    """The living leases by id."""
+    """The living leases by id, each as it stood when its page was asked for."""
     stub: Any = lease_service_pb2_grpc.LeaseServiceStub(session.calls.channel)
     request = lease_service_pb2.ListLeasesRequest(world=session.world)
-    answer: lease_service_pb2.ListLeasesResponse = await session.calls.call(stub.ListLeases, request, repeatable=True)
-    return [
-        LeaseInfo(lease.lease_id, lease.ttl_ms / 1000, lease.holder, lease.remaining_ms / 1000, lease.entry_count)
-        for lease in answer.leases
-    ]
+    found: list[LeaseInfo] = []
+    while True:
+        answer: lease_service_pb2.ListLeasesResponse = await session.calls.call(
+            stub.ListLeases, request, repeatable=True
+        )
+        found += [
+            LeaseInfo(lease.lease_id, lease.ttl_ms / 1000, lease.holder, lease.remaining_ms / 1000, lease.entry_count)
+            for lease in answer.leases
+        ]
+        if not answer.next_page_token:
+            return found
+        request.page_token = answer.next_page_token

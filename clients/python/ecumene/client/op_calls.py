@@ -11,6 +11,7 @@ from env_api.v1 import operations_pb2, session_pb2
 from ecumene.client.errors import DeadlineExceededError, ErrorDetails, Executed
 from ecumene.client.model import Outcome
 from ecumene.client.stamps import Stamp
+from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -34,11 +35,11 @@ class OpCalls:
 
     def update(self, key: str, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
         """Issue an update of an entry, or without a key of the environment."""
-        return self.write(session_pb2.Op(key=key, update=update), options)
+        return self.write(session_pb2.Op(key=check_key(key), update=update), options)
 
     def read(self, key: str, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
         """Issue a read."""
-        return self.write(session_pb2.Op(key=key, query=query), {})
+        return self.write(session_pb2.Op(key=check_key(key), query=query), {})
 
     async def answer(self, issued: asyncio.Future[Outcome], kind: type[Kind]) -> Kind:
         """Wait for the outcome of an op that was issued.

@@ -10,7 +10,7 @@ from env_api.v1 import session_pb2
 from ecumene.client.actions import add_condition, is_condition
 from ecumene.client.model import Value
 from ecumene.client.stamps import PLAIN, Fence, Stamp
-from ecumene.client.values import OP_FIELDS, convert_value, encode_json, refuse_value
+from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_json, refuse_value
 
 # Options that have a column of their own in a frame, and what "none" is in it.
 _COLUMNS: dict[str, tuple[str, Any]] = {
@@ -54,13 +54,19 @@ class Rows:
             # The commonest row by far: a report of a number.
             ops = self._frame.ops
             index = len(ops)
-            ops.add(path=self._place(path), key=key, set_double=value)
+            place = self._place(path)
+            try:
+                ops.add(path=place, key=key, set_double=value)
+            except TypeError:
+                del ops[index:]  # half a row
+                check_key(key)
+                raise
             for name, option in options.items():
                 if option:
                     self._put(name, index, option)
             return index
         kind, wire = convert_value(value)
-        op = session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire})
+        op = session_pb2.Op(key=check_key(key), **{OP_FIELDS[kind]: wire})
         apply_conditions(op, options)
         return self.append(path, op, options)
 
@@ -111,7 +117,7 @@ class Rows:
     def _place(self, path: str) -> int:
         place = self._paths.get(path)
         if place is None:
-            place = self._paths[path] = len(self._paths)
+            place = self._paths[check_path(path)] = len(self._paths)
         return place
 
     def _put(self, name: str, index: int, value: Any) -> None:

@@ -206,6 +206,11 @@ class Deliveries:
         """Partitions that are this consumer's now."""
         return self._feed.partitions
 
+    @property
+    def history(self) -> str:
+        """The line of revisions that what is delivered belongs to; a kept revision means something only with it."""
+        return self._feed.history
+
     def __aiter__(self) -> Self:
         return self
 
@@ -235,11 +240,16 @@ class Deliveries:
 
 
 async def list_subscriptions(session: Session) -> list[SubscriptionInfo]:
-    """All subscriptions of the world, by name."""
+    """All subscriptions of the world, by name, each as it stood when its page was asked for."""
     stub: Any = subscription_service_pb2_grpc.SubscriptionServiceStub(session.calls.channel)
     request = subscription_service_pb2.ListSubscriptionsRequest(world=session.world)
-    answer = await session.calls.call(stub.ListSubscriptions, request, repeatable=True)
-    return [_read_subscription(message) for message in answer.subscriptions]
+    found: list[SubscriptionInfo] = []
+    while True:
+        answer = await session.calls.call(stub.ListSubscriptions, request, repeatable=True)
+        found += [_read_subscription(message) for message in answer.subscriptions]
+        if not answer.next_page_token:
+            return found
+        request.page_token = answer.next_page_token
 
 
 def _read_subscription(message: subscription_service_pb2.Subscription) -> SubscriptionInfo:

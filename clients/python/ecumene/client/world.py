@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from env_api.v1 import session_pb2
 
-from ecumene.client.addresses import check_address
+from ecumene.client.addresses import find_address
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ErrorDetails, Executed
 from ecumene.client.filters import fill_filter
@@ -260,7 +260,7 @@ class Connecting:
 
 
 def connect(
-    address: str,
+    address: str | None = None,
     world: str = "main",
     *,
     client_id: str | None = None,
@@ -272,10 +272,11 @@ def connect(
 ) -> Connecting:
     """Open a world: `world = await connect(...)`, or `async with connect(...) as world`.
 
-    `address` is host:port. `client_id` (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of
-    your own only if a program that starts again shall go on in the same session: a newer session with the id
-    ends the older. `groups`: paths of group environments, see World.as_group; with them, only what names one of them is
-    allowed. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
+    `address` is host:port; None = that in the environment variable ECUMENE_SERVER, else 127.0.0.1:7170. `client_id`
+    (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of your own only if a program that starts
+    again shall go on in the same session: a newer session with the id ends the older. `groups`: paths of group
+    environments, see World.as_group; with them, only what names one of them is allowed. `create` makes the world first
+    if it is absent. `chance` decides the waits between attempts.
 
     Raises:
         InvalidFieldError: `address` names no port.
@@ -287,6 +288,6 @@ def connect(
     """
     identity = client_id or f"py-{uuid.uuid4().hex}"
     session = Session(
-        check_address(address), world, identity, settings or ClientSettings(), chance or random.Random(), groups
+        find_address(address), world, identity, settings or ClientSettings(), chance or random.Random(), groups
     )
     return Connecting(session, timeout_s, create)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 
-from ecumene.client.addresses import check_address
+from ecumene.client.addresses import find_address
 from ecumene.client.model import WorldInfo
 from ecumene.client.readings import read_world
 from ecumene.client.settings import ClientSettings
@@ -21,7 +21,7 @@ COPY_TIMEOUT_S = 3600.0
 
 
 class Worlds:
-    """Asks a server about its worlds. Close it, or use it with `async with`.
+    """Asks a server about its worlds, by default the one that `connect` takes. Close it, or use it with `async with`.
 
     A call gets `timeout_s` in all, one that copies a world that long to reach the server and then as long as it
     takes. Calls that can be repeated without harm are, while the server is unavailable; `create` without `if_absent`,
@@ -30,13 +30,13 @@ class Worlds:
 
     def __init__(
         self,
-        address: str,
+        address: str | None = None,
         settings: ClientSettings | None = None,
         timeout_s: float = 10.0,
         chance: random.Random | None = None,
     ) -> None:
         settings, chance = settings or ClientSettings(), chance or random.Random()
-        self._calls = UnaryCalls(check_address(address), settings, timeout_s, chance)
+        self._calls = UnaryCalls(find_address(address), settings, timeout_s, chance)
         self._stub: Any = world_service_pb2_grpc.WorldServiceStub(self._calls.channel)
 
     async def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:

@@ -17,10 +17,12 @@ from env_server.model.errors import AlreadyExists, InvalidRequest, NotFound, Rea
 from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
+from env_server.model.ports import Origin
 from env_server.model.values import Json
 from env_server.model.watching import Delivery, WatchSpec
 from env_server.rpc.options import SERVER_OPTIONS
 from env_server.rpc.service import Service, build
+from env_server.storage.snapshots import Snapshot
 
 
 class FakeClock:
@@ -175,10 +177,24 @@ class FakeWorlds:
     def list(self) -> list[FakeWorld]:
         return [self.worlds[name] for name in sorted(self.worlds)]
 
-    async def delete(self, name: str, history: str) -> None:
+    async def delete(self, name: str, history: str) -> Origin:
         if history and self.get(name).history != history:
             raise InvalidRequest(Reason.INVALID_FIELD, "history", "is another one")
-        del self.worlds[name]
+        gone = self.worlds.pop(name)
+        return Origin(gone.name, gone.history, gone.revision)
+
+    async def fork(self, source: str, name: str) -> FakeWorld:
+        return self.worlds.setdefault(name, FakeWorld(name, "h2", revision=self.get(source).revision))
+
+    async def snapshot(self, name: str, snapshot: str) -> Snapshot:
+        world = self.get(name)
+        return Snapshot(snapshot, Origin(world.name, world.history, world.revision), 1, 3, 4096, 77, "")
+
+    async def restore(self, snapshot: str, name: str) -> FakeWorld:
+        return self.worlds.setdefault(name, FakeWorld(name, "h3", revision=5))
+
+    async def compact(self, name: str, revision: int) -> int:
+        return revision
 
 
 async def wait_until(condition: Callable[[], object]) -> None:

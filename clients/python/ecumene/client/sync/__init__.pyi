@@ -277,7 +277,7 @@ __all__ = [
 ]
 
 def connect(
-    address: str,
+    address: str | None = None,
     world: str = "main",
     *,
     client_id: str | None = None,
@@ -289,10 +289,11 @@ def connect(
 ) -> World:
     """Open a world: `world = await connect(...)`, or `async with connect(...) as world`.
 
-    `address` is host:port. `client_id` (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of
-    your own only if a program that starts again shall go on in the same session: a newer session with the id
-    ends the older. `groups`: paths of group environments, see World.as_group; with them, only what names one of them is
-    allowed. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
+    `address` is host:port; None = that in the environment variable ECUMENE_SERVER, else 127.0.0.1:7170. `client_id`
+    (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of your own only if a program that starts
+    again shall go on in the same session: a newer session with the id ends the older. `groups`: paths of group
+    environments, see World.as_group; with them, only what names one of them is allowed. `create` makes the world first
+    if it is absent. `chance` decides the waits between attempts.
 
     Raises:
         InvalidFieldError: `address` names no port.
@@ -317,6 +318,9 @@ class Deliveries:
     @property
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are this consumer's now."""
+    @property
+    def history(self) -> str:
+        """The line of revisions that what is delivered belongs to; a kept revision means something only with it."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Delivery: ...
     def acknowledge(self, delivery: Delivery) -> None:
@@ -962,7 +966,7 @@ class World:
     ) -> None: ...
 
 class Worlds:
-    """Asks a server about its worlds. Close it, or use it with `async with`.
+    """Asks a server about its worlds, by default the one that `connect` takes. Close it, or use it with `async with`.
 
     A call gets `timeout_s` in all, one that copies a world that long to reach the server and then as long as it
     takes. Calls that can be repeated without harm are, while the server is unavailable; `create` without `if_absent`,
@@ -970,7 +974,7 @@ class Worlds:
     """
     def __init__(
         self,
-        address: str,
+        address: str | None = None,
         settings: ClientSettings | None = None,
         timeout_s: float = 10.0,
         chance: Random | None = None,

@@ -64,7 +64,7 @@ Global___Caller: typing_extensions.TypeAlias = Caller
 
 @typing.final
 class Header(google.protobuf.message.Message):
-    """In every response."""
+    """In every response that rests on a world."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -513,6 +513,8 @@ Global___DescribeKindRequest: typing_extensions.TypeAlias = DescribeKindRequest
 
 @typing.final
 class DescribeKindResponse(google.protobuf.message.Message):
+    """Kinds are those of the server, the same in every world, so there is no header."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     KINDS_FIELD_NUMBER: builtins.int

@@ -56,10 +56,16 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_SUBSCRIPTION_EXISTS: _ErrorReason.ValueType  # 43
     ERROR_REASON_SNAPSHOT_EXISTS: _ErrorReason.ValueType  # 44
     ERROR_REASON_PRECONDITION_FAILED: _ErrorReason.ValueType  # 60
-    """ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
+    """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
     ERROR_REASON_KEYS_HELD: _ErrorReason.ValueType  # 61
+    """A recursive deletion, alone or in a transaction, does not wait for what operations hold. Metadata: path, version,
+    revision (of the environment to be deleted).
+    """
     ERROR_REASON_FENCED: _ErrorReason.ValueType  # 62
-    """Another one has taken over; do not retry under the same lease or term."""
+    """Another one has taken over; do not retry under the same lease or term. Metadata of a lock: path, key, version,
+    revision; of a consumer: subscription, term, and as version the newest term (0 = nobody consumes), as revision the
+    subscription's cursor.
+    """
     ERROR_REASON_HAS_CHILDREN: _ErrorReason.ValueType  # 80
     """FAILED_PRECONDITION: the state must change first."""
     ERROR_REASON_GATE_CLOSED: _ErrorReason.ValueType  # 81
@@ -149,10 +155,16 @@ ERROR_REASON_ENTRY_EXISTS: ErrorReason.ValueType  # 42
 ERROR_REASON_SUBSCRIPTION_EXISTS: ErrorReason.ValueType  # 43
 ERROR_REASON_SNAPSHOT_EXISTS: ErrorReason.ValueType  # 44
 ERROR_REASON_PRECONDITION_FAILED: ErrorReason.ValueType  # 60
-"""ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
+"""ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
 ERROR_REASON_KEYS_HELD: ErrorReason.ValueType  # 61
+"""A recursive deletion, alone or in a transaction, does not wait for what operations hold. Metadata: path, version,
+revision (of the environment to be deleted).
+"""
 ERROR_REASON_FENCED: ErrorReason.ValueType  # 62
-"""Another one has taken over; do not retry under the same lease or term."""
+"""Another one has taken over; do not retry under the same lease or term. Metadata of a lock: path, key, version,
+revision; of a consumer: subscription, term, and as version the newest term (0 = nobody consumes), as revision the
+subscription's cursor.
+"""
 ERROR_REASON_HAS_CHILDREN: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION: the state must change first."""
 ERROR_REASON_GATE_CLOSED: ErrorReason.ValueType  # 81

@@ -498,7 +498,7 @@ class ListEntries(google.protobuf.message.Message):
     page_size: builtins.int
     """0 = 1,000; at most 10,000."""
     page_token: builtins.str
-    """From the page before; empty = the first. Kept by the server for 30 s."""
+    """From the page before; empty = the first. Kept by the server for 30 s, and not over a restart; then PAGE_EXPIRED."""
     def __init__(
         self,
         *,

@@ -53,6 +53,7 @@ class Record(google.protobuf.message.Message):
     OUTCOMES_FIELD_NUMBER: builtins.int
     FRAMES_FIELD_NUMBER: builtins.int
     FACTS_FIELD_NUMBER: builtins.int
+    FACT_REVISIONS_FIELD_NUMBER: builtins.int
     format: builtins.int
     """Version of this format."""
     number: builtins.int
@@ -127,6 +128,10 @@ class Record(google.protobuf.message.Message):
     def facts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fact]:
         """State that is no entry; of several facts with one name the last counts."""
 
+    @property
+    def fact_revisions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """The revision with which each fact begins to count, less base_revision; empty in records of earlier versions."""
+
     def __init__(
         self,
         *,
@@ -159,8 +164,9 @@ class Record(google.protobuf.message.Message):
         outcomes: collections.abc.Iterable[Global___Outcome] | None = ...,
         frames: collections.abc.Iterable[Global___FrameOutcome] | None = ...,
         facts: collections.abc.Iterable[Global___Fact] | None = ...,
+        fact_revisions: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "fact_revisions", b"fact_revisions", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___Record: typing_extensions.TypeAlias = Record
 
