@@ -1,7 +1,7 @@
 """Filters of watches, compiled: which rows of a group a watch is told.
 
-A decision rests only on what the change recorded (place with its labels, type, key, actor, producer, sender), never on the
-state of now, so that a replay gives what the live watch got.
+A decision rests only on what the change recorded (place with its labels, type, key, actor, producer, sender), never on
+the state of now, so that a replay gives what the live watch got.
 """
 
 from bisect import bisect_left

@@ -275,7 +275,8 @@ class OutcomeNotKept(OutOfRange):
 
     def __init__(self) -> None:
         super().__init__(
-            Reason.OUTCOME_NOT_KEPT, "the op was done before and is not done again; what came of it is not kept any more"
+            Reason.OUTCOME_NOT_KEPT,
+            "the op was done before and is not done again; what came of it is not kept any more",
         )
 
 

@@ -69,8 +69,8 @@ class Limits:
 
     session_frames_kept_max: int = 64
     session_answers_bytes_max: int = 4 * MIB
-    """Of the outcomes that a client's kept answers list, roughly as encoded (in memory up to fifteen times as much); beyond
-    it those of the oldest frames are dropped."""
+    """Of the outcomes that a client's kept answers list, roughly as encoded (in memory up to fifteen times as much);
+    beyond it those of the oldest frames are dropped."""
     sessions_max: int = 10_000
     """Client ids whose answers are kept; beyond it the longest idle one without a stream is forgotten."""
     producers_max: int = 20_000_000

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from env_server.idempotency.kept_answers import strip_reads, weigh
 from env_server.idempotency.producers import Producers
-from env_server.idempotency.sessions import Sessions, strip_reads, weigh
+from env_server.idempotency.sessions import Sessions
 from env_server.model.changes import KeptAnswer
 from env_server.model.errors import DeadlineExceeded, Executed, WorldError
 from env_server.model.frames import Answer, Frame, Listed, Outcome

@@ -103,9 +103,7 @@ class Intake:
         limits = self._tree.limits
         maximum = limits.group_answers_bytes_max
         problem = f"the outcomes that answers under way list exceed group_answers_bytes_max = {maximum} bytes"
-        return Exhausted.of(
-            Reason.RATE_LIMITED, "group_answers_bytes_max", maximum, problem, limits.retry_delay_ms
-        )
+        return Exhausted.of(Reason.RATE_LIMITED, "group_answers_bytes_max", maximum, problem, limits.retry_delay_ms)
 
     def _refuse(self, frame: Frame, deliver: Deliver, error: WorldError) -> None:
         everything = range(len(frame.keys))

@@ -1,8 +1,8 @@
 """Origins: who caused which row. Written into the open group when a frame's pass, or a late op of it, has ended.
 
 The columns of a group that say who caused a change (producer and number, actor, cause, principal) may be shorter than
-the others while ops are applied; whoever seals the group fills up what nobody claims. Which session sent a row is told by
-its producer, or, where ops name producers of their own, once for all rows of a pass.
+the others while ops are applied; whoever seals the group fills up what nobody claims. Which session sent a row is told
+by its producer, or, where ops name producers of their own, once for all rows of a pass.
 """
 
 from env_server.model.changes import Changes, SentRows

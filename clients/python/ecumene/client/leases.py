@@ -192,7 +192,10 @@ class Leasing:
         calls = session.calls
         stub: Any = lease_service_pb2_grpc.LeaseServiceStub(calls.channel)
         request = lease_service_pb2.GrantLeaseRequest(
-            world=session.world, ttl_ms=round(self._ttl_s * 1000), holder=self._holder, caller=identify(session.client_id)
+            world=session.world,
+            ttl_ms=round(self._ttl_s * 1000),
+            holder=self._holder,
+            caller=identify(session.client_id),
         )
         asked_at = asyncio.get_running_loop().time()
         answer: lease_service_pb2.GrantLeaseResponse = await calls.call(stub.GrantLease, request, repeatable=True)

@@ -87,7 +87,7 @@ class Outbox:
 
     @property
     def unanswered_since(self) -> int:
-        """Position of the stream on which the oldest frame that will be sent again was sent first; 0 = there is none."""
+        """Position of the stream on which the oldest frame to be sent again was sent first; 0 = there is none."""
         oldest = min(chain(islice(self._in_flight.values(), 1), islice(self._waiting, 1)), key=_get_seq, default=None)
         return oldest.since if oldest is not None and oldest.seq <= self._sent_seq else 0
 

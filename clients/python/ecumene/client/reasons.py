@@ -171,9 +171,9 @@ class ClockPausedError(WrongStateError):
 
 
 class SessionExpiredError(WrongStateError):
-    """The connection was gone so long that the server may have forgotten this client: whether the op was executed is unknown.
+    """The connection was gone so long that the server may have forgotten this client.
 
-    It is not sent again; the session goes on.
+    Whether the op was executed is unknown; it is not sent again. The session goes on.
     """
 
 

@@ -5,8 +5,9 @@
                      answers → outbox, frames → watches
 
 What callers wait for survives the stream: frames are sent again under their numbers, watches go on where they
-stood. If the server may have forgotten the client meanwhile, frames that it may have executed fail; the rest goes on. The session ends for good when it is closed, when the server refuses it for a reason that waiting does not
-cure, or when it made no progress for `reconnect_timeout_s`.
+stood. If the server may have forgotten the client meanwhile, frames that it may have executed fail; the rest goes on.
+The session ends for good when it is closed, when the server refuses it for a reason that waiting does not cure, or when
+it made no progress for `reconnect_timeout_s`.
 """
 
 from __future__ import annotations

@@ -143,7 +143,10 @@ class Subscription:
             RevisionCompactedError: events from there on are not all kept.
         """
         request = subscription_service_pb2.SeekSubscriptionRequest(
-            world=self._session.world, name=self.name, from_revision=from_revision, caller=identify(self._session.client_id, self._group)
+            world=self._session.world,
+            name=self.name,
+            from_revision=from_revision,
+            caller=identify(self._session.client_id, self._group),
         )
         answer = await self._session.calls.call(self._stub.SeekSubscription, request, repeatable=True)
         return _read_subscription(answer.subscription)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from env_server.idempotency.sessions import FORGOTTEN, Sessions, strip_reads
+from env_server.idempotency.kept_answers import strip_reads
+from env_server.idempotency.sessions import FORGOTTEN, Sessions
 from env_server.model.errors import NotFound, OutOfRange, Reason, SessionExpired
 from env_server.model.frames import Answer, EntryPage, Listed, Written
 from env_server.model.limits import Limits

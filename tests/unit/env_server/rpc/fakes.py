@@ -13,7 +13,15 @@ import grpc
 
 from env_server.model.changes import Changes, Place
 from env_server.model.entries import VALUE, Entry
-from env_server.model.errors import AlreadyExists, InvalidRequest, NotFound, Reason, SessionExpired, Unavailable, WorldError
+from env_server.model.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    Reason,
+    SessionExpired,
+    Unavailable,
+    WorldError,
+)
 from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import Code

@@ -207,7 +207,9 @@ async def test_nothing_but_frames_waits_behind_frames_beyond_those_that_may_be_u
         assert [frame.seq for frame in served.world.frames] == [1, 2, 3, 4, 5, 6], "frames keep their order"
         served.world.release()
         last = [(await client.read()).answer for _ in range(8)]
-        assert sorted((answer.seq, answer.part) for answer in last if not answer.pending) == [(n, 1) for n in range(1, 7)]
+        assert sorted((answer.seq, answer.part) for answer in last if not answer.pending) == [
+            (n, 1) for n in range(1, 7)
+        ]
         await client.call.done_writing()
         assert await client.call.code() is grpc.StatusCode.OK
 
