@@ -48,6 +48,8 @@ class Worlds:
         self._copies = WorldCopies(directory, limits, new_history)
         #: Set when the server is about to stop: nothing new is accepted.
         self.draining = False
+        #: Calls that were refused since then.
+        self.refused = 0
 
     def open_all(self) -> None:
         """Opens every world found, and `main`, made when it is missing. Blocks while they are read.
@@ -206,6 +208,7 @@ class Worlds:
 
     def _check_accepting(self) -> None:
         if self.draining:
+            self.refused += 1
             raise Unavailable(Reason.DRAINING, "the server is about to stop", retry_delay_ms=1000)
 
     def _check_free(self, name: str) -> None:

@@ -74,6 +74,14 @@ class Extra:
     """Rows of a listener: length of the chain of listeners behind them."""
 
 
+class SentRows(NamedTuple):
+    """Rows that a session sent under other producers than its own client id."""
+
+    first_row: int
+    rows: int
+    client_id: str
+
+
 class KeptOutcome(NamedTuple):
     """The outcome of an op under its own identity, where the rows do not tell it."""
 
@@ -135,6 +143,8 @@ class Changes:
     causes: list[str] = field(default_factory=list)
     principals: list[str] = field(default_factory=list)
     extras: dict[int, Extra] = field(default_factory=dict)
+    sent: list[SentRows] = field(default_factory=list)
+    """Who sent rows, where their producer does not tell it; ascending, none twice."""
 
     outcomes: list[KeptOutcome] = field(default_factory=list)
     answers: list[KeptAnswer] = field(default_factory=list)

@@ -8,11 +8,13 @@
       PreconditionFailed     read again, then retry
       WrongState             the state must change first
         GateClosed           the report names a generation that no longer collects
+        SessionExpired       what came of frames may have been forgotten
         HistoryMismatch      the caller means another line of revisions
         KindMismatch         the entry is of another kind than the op is for
         OperationRefused     a behaviour said no, in its own words
       OutOfRange             outside what is retained or allowed
         RevisionCompacted    below what the log still holds
+        OutcomeNotKept       done before; what came of it is not kept
       Exhausted              retry after a delay
       Unavailable            retry after a delay, perhaps elsewhere
       DeadlineExceeded       too late
@@ -76,6 +78,7 @@ class Reason(IntEnum):
     SEQUENCE_PASSED = 103
     COUNTER_OVERFLOW = 104
     SUBSCRIPTION_LAPSED = 105
+    OUTCOME_NOT_KEPT = 106
     QUEUE_FULL = 120
     STORAGE_QUOTA = 121
     RATE_LIMITED = 122
@@ -219,6 +222,19 @@ class HistoryMismatch(WrongState):
         )
 
 
+class SessionExpired(WrongState):
+    """The client may have been forgotten, and with it the outcomes of frames that it sends again; nothing was done."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(
+            Reason.SESSION_EXPIRED,
+            f"client {client_id} may have been forgotten: what came of its unanswered frames is unknown",
+            metadata={"client_id": client_id},
+        )
+
+
 class KindMismatch(WrongState):
     """The entry is a `kind`, and the op is for a `wanted`."""
 
@@ -249,6 +265,18 @@ class RevisionCompacted(OutOfRange):
             Reason.REVISION_COMPACTED,
             f"revision {asked} is no longer retained, the oldest is {first}: read the state, then watch from there",
             metadata={"asked": str(asked), "compacted": str(first)},
+        )
+
+
+class OutcomeNotKept(OutOfRange):
+    """The op of a repeated frame was done before; what came of it was too large to be kept."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self) -> None:
+        super().__init__(
+            Reason.OUTCOME_NOT_KEPT,
+            "the op was done before and is not done again; what came of it is not kept any more",
         )
 
 

@@ -68,6 +68,10 @@ class SessionMark(NamedTuple):
     answers: tuple[Answer, ...]
     acknowledged: int = 0
     """Frames up to this one are forgotten."""
+    used: int = 0
+    """Number of the log record that holds the last answer kept for it."""
+    floor: int = 0
+    """It may lack answers that were kept up to this record."""
 
 
 class EnvironmentRow(NamedTuple):

@@ -90,6 +90,9 @@ def _row(changes: Changes, row: int) -> Line:
             line[name] = column[row]
     if changes.producers[row]:
         line["producer"], line["seq"] = changes.producers[row], changes.producer_seqs[row]
+    for sent in changes.sent:
+        if 0 <= row - sent.first_row < sent.rows:
+            line["sender"] = sent.client_id
     extra = changes.extras.get(row)
     if extra is not None and extra.declaration is not None:
         line["declaration"] = encode_declaration(extra.declaration).decode()

@@ -107,6 +107,7 @@ def _cut(changes: Changes, through: int, where: str) -> Changes:
         **kept,
         last_revision=through,
         extras={row: extra for row, extra in changes.extras.items() if row < rows},
+        sent=[one._replace(rows=min(one.rows, rows - one.first_row)) for one in changes.sent if one.first_row < rows],
         outcomes=[one for one in changes.outcomes if 0 < _revision_of(one.outcome) <= through],
         answers=[one for one in changes.answers if one.answer.revision <= through],
         facts=[fact for fact, _ in facts],

@@ -60,6 +60,15 @@ class WorldDescription(NamedTuple):
     restored_from: Origin | None = None
 
 
+class Welcomed(NamedTuple):
+    """Where a client and its world stand when a stream begins."""
+
+    last_seq: int
+    """The client's last frame of which the answer is kept; 0 = none."""
+    position: int
+    """No frame that is executed from now on is recorded below it; above 0."""
+
+
 class World:
     """One tree with its own history. All methods belong to the world's thread and return at once.
 
@@ -145,9 +154,20 @@ class World:
         """
         self._intake.take(frame, deliver)
 
-    def open_session(self, client_id: str) -> int:
-        """The last frame of this client whose outcome is kept; 0 = none."""
-        return self._sessions.use(client_id).last_seq
+    def open_session(self, client_id: str, since: int | None = None) -> Welcomed:
+        """A stream of this client begins; `close_session` follows. Until then the client is not forgotten.
+
+        `since` is the `position` of the stream on which the oldest of the frames that it will send again was sent
+        first, 0 = it will send none again; None = it does not say.
+
+        Raises:
+            SessionExpired: what came of those frames may have been forgotten.
+        """
+        return Welcomed(self._sessions.open(client_id, since), self._commits.durable_number + 1)
+
+    def close_session(self, client_id: str) -> None:
+        """A stream of this client has ended."""
+        self._sessions.close(client_id)
 
     def acknowledge(self, client_id: str, seq: int) -> None:
         """Forgets the kept answers of frames up to `seq`."""

@@ -57,12 +57,14 @@ class Tree:
         self.repeated_bytes = 0
         #: Entries and environments that ops of the open group had to look at; see `look`.
         self.looked = 0
+        #: Bytes of the outcomes that answers in the open group list.
+        self.answers_bytes = 0
         self.begin_group(self.changes)
 
     def begin_group(self, changes: Changes) -> None:
         """Directs rows into a new commit group."""
         self.changes = changes
-        self.repeated_bytes = self.looked = 0
+        self.repeated_bytes = self.looked = self.answers_bytes = 0
         self.row_appends = (
             changes.path.append,
             changes.revisions.append,

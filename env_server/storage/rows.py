@@ -172,7 +172,8 @@ def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
     for key, row in pairs:
         form = json.loads(_open_row(layout.SESSIONS, key, row))
         answers = tuple(answer_of(answer) for answer in form["answers"])
-        yield SessionMark(key.decode(), form["last_seq"], answers, form["acknowledged"])
+        places = form.get("used", 0), form.get("floor", 0)
+        yield SessionMark(key.decode(), form["last_seq"], answers, form["acknowledged"], *places)
 
 
 def _slice(rows: dict[_Name, _Row]) -> Iterator[list[tuple[_Name, _Row]]]:
@@ -262,7 +263,9 @@ def _mark_body(mark: ProducerMark) -> bytes:
 
 def _session_body(mark: SessionMark) -> bytes:
     answers = [answer_form(answer) for answer in mark.answers]
-    form = {"last_seq": mark.last_seq, "acknowledged": mark.acknowledged, "answers": answers}
+    form = {"last_seq": mark.last_seq, "acknowledged": mark.acknowledged, "answers": answers, "used": mark.used}
+    if mark.floor:
+        form["floor"] = mark.floor
     return _encode_json(form).encode()
 
 

@@ -75,6 +75,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SEQUENCE_PASSED,
         Reason.COUNTER_OVERFLOW,
         Reason.SUBSCRIPTION_LAPSED,
+        Reason.OUTCOME_NOT_KEPT,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,

@@ -62,6 +62,7 @@ REASONS: dict[str, Row] = {
     "PAGE_EXPIRED": (_Code.OUT_OF_RANGE, reasons.PageExpiredError),
     "SEQUENCE_PASSED": (_Code.OUT_OF_RANGE, reasons.SequencePassedError),
     "COUNTER_OVERFLOW": (_Code.OUT_OF_RANGE, reasons.CounterOverflowError),
+    "OUTCOME_NOT_KEPT": (_Code.OUT_OF_RANGE, reasons.OutcomeNotKeptError),
     "SUBSCRIPTION_LAPSED": (_Code.OUT_OF_RANGE, reasons.SubscriptionLapsedError),
     "QUEUE_FULL": (_Code.RESOURCE_EXHAUSTED, reasons.QueueFullError),
     "STORAGE_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StorageQuotaError),

@@ -20,7 +20,7 @@
     │   └── ProtectedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
-    │   └── CounterOverflowError · SubscriptionLapsedError
+    │   └── CounterOverflowError · SubscriptionLapsedError · OutcomeNotKeptError
     ├── ResourceExhaustedError        retry after the delay
     │   ├── QueueFullError · StorageQuotaError · RateLimitedError
     │   ├── WatchQuotaError · WorldQuotaError · ProducerQuotaError

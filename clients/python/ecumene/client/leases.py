@@ -125,7 +125,7 @@ class Lease:
             calls = self._session.calls
             stub: Any = lease_service_pb2_grpc.LeaseServiceStub(calls.channel)
             request = lease_service_pb2.RevokeLeaseRequest(
-                world=self._session.world, lease_id=self.id, caller=identify()
+                world=self._session.world, lease_id=self.id, caller=identify(self._session.client_id)
             )
             try:
                 await calls.call(stub.RevokeLease, request, repeatable=True)
@@ -193,7 +193,10 @@ class Leasing:
         calls = session.calls
         stub: Any = lease_service_pb2_grpc.LeaseServiceStub(calls.channel)
         request = lease_service_pb2.GrantLeaseRequest(
-            world=session.world, ttl_ms=round(self._ttl_s * 1000), holder=self._holder, caller=identify()
+            world=session.world,
+            ttl_ms=round(self._ttl_s * 1000),
+            holder=self._holder,
+            caller=identify(session.client_id),
         )
         asked_at = asyncio.get_running_loop().time()
         answer: lease_service_pb2.GrantLeaseResponse = await calls.call(stub.GrantLease, request, repeatable=True)

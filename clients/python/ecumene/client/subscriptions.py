@@ -119,7 +119,7 @@ class Subscription:
             ack_timeout_ms=ack_timeout_ms,
             max_lag=max_lag,
             if_absent=if_absent,
-            caller=identify(self._group),
+            caller=identify(self._session.client_id, self._group),
         )
         answer = await self._session.calls.call(self._stub.CreateSubscription, request, repeatable=True)
         return _read_subscription(answer.subscription)
@@ -144,7 +144,10 @@ class Subscription:
             RevisionCompactedError: events from there on are not all kept.
         """
         request = subscription_service_pb2.SeekSubscriptionRequest(
-            world=self._session.world, name=self.name, from_revision=from_revision, caller=identify(self._group)
+            world=self._session.world,
+            name=self.name,
+            from_revision=from_revision,
+            caller=identify(self._session.client_id, self._group),
         )
         answer = await self._session.calls.call(self._stub.SeekSubscription, request, repeatable=True)
         return _read_subscription(answer.subscription)
@@ -156,7 +159,7 @@ class Subscription:
             SubscriptionNotFoundError: there is none.
         """
         request = subscription_service_pb2.DeleteSubscriptionRequest(
-            world=self._session.world, name=self.name, caller=identify(self._group)
+            world=self._session.world, name=self.name, caller=identify(self._session.client_id, self._group)
         )
         await self._session.calls.call(self._stub.DeleteSubscription, request, repeatable=True)
 

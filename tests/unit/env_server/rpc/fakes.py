@@ -13,13 +13,22 @@ import grpc
 
 from env_server.model.changes import Changes, Place
 from env_server.model.entries import VALUE, Entry
-from env_server.model.errors import AlreadyExists, InvalidRequest, NotFound, Reason, Unavailable, WorldError
+from env_server.model.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    Reason,
+    SessionExpired,
+    Unavailable,
+    WorldError,
+)
 from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
 from env_server.model.ports import Origin
 from env_server.model.values import Json
 from env_server.model.watching import Delivery, WatchSpec
+from env_server.pipeline import Welcomed
 from env_server.rpc.options import SERVER_OPTIONS
 from env_server.rpc.service import Service, build
 from env_server.storage.snapshots import Snapshot
@@ -93,6 +102,8 @@ class FakeWorld:
     frames: list[Frame] = field(default_factory=list)
     acknowledged: list[tuple[str, int]] = field(default_factory=list)
     last_seqs: dict[str, int] = field(default_factory=dict)
+    position: int = 5
+    open_clients: list[str] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -146,8 +157,14 @@ class FakeWorld:
             call()
         self.waiting.clear()
 
-    def open_session(self, client_id: str) -> int:
-        return self.last_seqs.get(client_id, 0)
+    def open_session(self, client_id: str, since: int | None = None) -> Welcomed:
+        if since and since < self.position:
+            raise SessionExpired(client_id)
+        self.open_clients.append(client_id)
+        return Welcomed(self.last_seqs.get(client_id, 0), self.position)
+
+    def close_session(self, client_id: str) -> None:
+        self.open_clients.remove(client_id)
 
     def acknowledge(self, client_id: str, seq: int) -> None:
         self.acknowledged.append((client_id, seq))

@@ -83,6 +83,7 @@ from ecumene.client import OperationNotFoundError as OperationNotFoundError
 from ecumene.client import OperationRefusedError as OperationRefusedError
 from ecumene.client import Origin as Origin
 from ecumene.client import Outcome as Outcome
+from ecumene.client import OutcomeNotKeptError as OutcomeNotKeptError
 from ecumene.client import OutOfRangeError as OutOfRangeError
 from ecumene.client import PageExpiredError as PageExpiredError
 from ecumene.client import PastPage as PastPage
@@ -220,6 +221,7 @@ __all__ = [
     "Origin",
     "OutOfRangeError",
     "Outcome",
+    "OutcomeNotKeptError",
     "PageExpiredError",
     "PastPage",
     "PastValue",

@@ -33,6 +33,7 @@ class Caller(google.protobuf.message.Message):
     ACTOR_FIELD_NUMBER: builtins.int
     CAUSE_FIELD_NUMBER: builtins.int
     GROUP_FIELD_NUMBER: builtins.int
+    CLIENT_ID_FIELD_NUMBER: builtins.int
     producer: builtins.str
     """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]. Numbers of a producer
     rise; the last one's outcome is kept and returned to a repetition.
@@ -48,6 +49,10 @@ class Caller(google.protobuf.message.Message):
     """Id of the event that led to this."""
     group: builtins.str
     """Path of the group whose view the call takes, see Hello.groups; empty = none, it sees everything."""
+    client_id: builtins.str
+    """Optional: Hello.client_id of the session that this call belongs to, so that its changes count as that session's own
+    (EventFilter.exclude_own).
+    """
     def __init__(
         self,
         *,
@@ -57,8 +62,9 @@ class Caller(google.protobuf.message.Message):
         actor: builtins.str = ...,
         cause: builtins.str = ...,
         group: builtins.str = ...,
+        client_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "group", b"group", "producer", b"producer", "producer_seq", b"producer_seq", "request_id", b"request_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "client_id", b"client_id", "group", b"group", "producer", b"producer", "producer_seq", b"producer_seq", "request_id", b"request_id"]) -> None: ...
 
 Global___Caller: typing_extensions.TypeAlias = Caller
 

@@ -71,6 +71,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_GATE_CLOSED: _ErrorReason.ValueType  # 81
     ERROR_REASON_CLOCK_PAUSED: _ErrorReason.ValueType  # 82
     ERROR_REASON_SESSION_EXPIRED: _ErrorReason.ValueType  # 83
+    """The server may have forgotten what came of the frames to be sent again, see Hello.unanswered_since."""
     ERROR_REASON_LEASE_EXPIRED: _ErrorReason.ValueType  # 84
     ERROR_REASON_NESTED_INVOKE: _ErrorReason.ValueType  # 85
     ERROR_REASON_ENTRY_KIND_MISMATCH: _ErrorReason.ValueType  # 86
@@ -92,6 +93,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
     compacted. Seek to go on.
     """
+    ERROR_REASON_OUTCOME_NOT_KEPT: _ErrorReason.ValueType  # 106
+    """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
     """RESOURCE_EXHAUSTED: retry after the delay."""
     ERROR_REASON_STORAGE_QUOTA: _ErrorReason.ValueType  # 121
@@ -170,6 +173,7 @@ ERROR_REASON_HAS_CHILDREN: ErrorReason.ValueType  # 80
 ERROR_REASON_GATE_CLOSED: ErrorReason.ValueType  # 81
 ERROR_REASON_CLOCK_PAUSED: ErrorReason.ValueType  # 82
 ERROR_REASON_SESSION_EXPIRED: ErrorReason.ValueType  # 83
+"""The server may have forgotten what came of the frames to be sent again, see Hello.unanswered_since."""
 ERROR_REASON_LEASE_EXPIRED: ErrorReason.ValueType  # 84
 ERROR_REASON_NESTED_INVOKE: ErrorReason.ValueType  # 85
 ERROR_REASON_ENTRY_KIND_MISMATCH: ErrorReason.ValueType  # 86
@@ -191,6 +195,8 @@ ERROR_REASON_SUBSCRIPTION_LAPSED: ErrorReason.ValueType  # 105
 """The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
 compacted. Seek to go on.
 """
+ERROR_REASON_OUTCOME_NOT_KEPT: ErrorReason.ValueType  # 106
+"""The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120
 """RESOURCE_EXHAUSTED: retry after the delay."""
 ERROR_REASON_STORAGE_QUOTA: ErrorReason.ValueType  # 121

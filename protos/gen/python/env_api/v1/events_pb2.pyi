@@ -184,7 +184,10 @@ class EventFilter(google.protobuf.message.Message):
     key_glob: builtins.str
     actor: builtins.str
     exclude_own: builtins.bool
-    """Leave out events caused by this client's own session or producers."""
+    """Leave out what ops of this client's own session did, whatever producers they name, and calls that belong to it
+    (Caller.client_id, or its client_id as producer). Who sent an op is recorded with the change, so a replay leaves out
+    the same. What a behaviour did later, on its own account, is not left out.
+    """
     region: builtins.str
     @property
     def types(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___EventType.ValueType]: ...
