@@ -5,15 +5,15 @@ and their order is settled here, once; there is no task, future or lock per op. 
 the open commit group and one answer in the queue behind it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from env_server.behaviours.registry import Behaviours
 from env_server.events.history import ReadLog
 from env_server.idempotency.requests import RequestIds
 from env_server.key_queues.queues import KeyQueues
-from env_server.key_queues.slots import Slots
+from env_server.key_queues.slots import Pool, Slots
 from env_server.model.changes import Changes, EventType, FactKind
 from env_server.model.errors import NotFound, Reason, Unavailable
 from env_server.model.frames import Frame
@@ -44,6 +44,9 @@ from env_server.pipeline.subscribing import open_subscriptions
 from env_server.state_tree.reads.pages import Pages
 from env_server.state_tree.reads.reads import Reader
 
+_SLICE_ITEMS: Final = 2048
+"""Of a world that is dismantled, let go in one step."""
+
 
 class WorldDescription(NamedTuple):
     """A world for people and listings."""
@@ -58,6 +61,7 @@ class WorldDescription(NamedTuple):
     storage_bytes_max: int
     storage_low: bool = False
     restored_from: Origin | None = None
+    is_open: bool = True
 
 
 class World:
@@ -76,11 +80,15 @@ class World:
         read_log: ReadLog,
         read_log_then: ReadLogThen | None = None,
         recovery: Recovery | None = None,
+        pool: Pool | None = None,
     ) -> None:
         """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows.
 
-        `recovery` is what the log has stored, if that was brought into memory elsewhere.
+        `recovery` is what the log has stored, if that was brought into memory elsewhere. `pool` holds the slots that
+        the worlds of a server share; None: the world has its own.
         """
+        #: Streams and copies that need the world open.
+        self.users = 0
         self.name = name
         self.limits = limits
         self.clock = clock
@@ -97,14 +105,21 @@ class World:
         self.watches = open_watches(tree, log, limits, read_log)
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
-        slots = Slots(limits.concurrency_max, ready.add)
+        pool = pool or Pool(limits.concurrency_max)
+
+        def concurrency_of(number: int) -> int:
+            node = tree.nodes.by_number.get(number)
+            return node.concurrency_max or behaviours.concurrency_max(node.declaration.kind) if node is not None else 0
+
+        self._slots = slots = Slots(pool, ready.add, concurrency_of)
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
-        reader = Reader(tree, Pages(limits, clock.monotonic_ns, tree.remains.drop))
+        self._pages = pages = Pages(limits, clock.monotonic_ns, tree.remains.drop)
+        reader = Reader(tree, pages)
         requests = RequestIds(producers, limits, clock.monotonic_ns)
         read_then = read_log_then or read_at_once(log, clock)
-        slow = SlowReads(clock, limits)
+        self._slow = slow = SlowReads(clock, limits)
         past = PastReads(tree, log, self._commits, read_then, slow, limits)
         execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
@@ -136,6 +151,22 @@ class World:
     def durable_revision(self) -> int:
         """Up to which everything is on the disk."""
         return self._commits.durable_revision
+
+    @property
+    def must_stay(self) -> bool:
+        """Whether somebody uses the world, or something in it goes on, or ends, without being asked."""
+        return (
+            self.users > 0
+            or self.leasing.any_living
+            or self._gate_timers.any_due
+            or self._listening.is_behind
+            or self._pages.any_open
+        )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is under way: no op waits or runs, all is durable and answered."""
+        return self._commits.is_idle and self._queues.is_empty and not self._slow.under_way and not self._tree.remains
 
     def execute(self, frame: Frame, deliver: Deliver) -> None:
         """Executes a frame. `deliver` gets each part of its answer, in order, once that is durable.
@@ -171,12 +202,12 @@ class World:
         self._listening.settle(lambda: self.subscriptions.settle(begin))
 
     def describe(self) -> WorldDescription:
-        """The world in numbers."""
+        """The world in numbers, as applied: tell them only when all of it is durable."""
         nodes = self._tree.nodes.by_number.values()
         return WorldDescription(
             self.name,
             self.history,
-            self.durable_revision,
+            self.revision,
             self._log.first_revision,
             len(nodes),
             sum(len(node.entries) for node in nodes),
@@ -215,7 +246,24 @@ class World:
         self.leasing.stop()
         self.watches.close_all(gone)
         self.subscriptions.end_all(gone)
+        self._slots.end()
         self._intake.abandon(gone)
+
+    def dismantle(self) -> Iterator[None]:
+        """Lets go, in slices, of all that a world holds that was stopped and that nobody has.
+
+        Its parts refer to one another, and the collector does not look at what has become old.
+        """
+        nodes, remains = self._tree.nodes, self._tree.remains
+        remains.add(list(nodes.by_number.values()))
+        for container in (nodes.by_path, nodes.by_number, self._producers.marks):
+            remains.drop(container)  # type: ignore[arg-type]
+        while remains:
+            remains.let_go(_SLICE_ITEMS)
+            yield
+        for name, part in list(vars(self).items()):
+            if hasattr(part, "__dict__") and name not in ("clock", "limits"):
+                vars(part).clear()
 
     def _create_root(self) -> None:
         """Revision 1 of every world is its root; so revision 0 always means "none"."""

@@ -113,9 +113,8 @@ class Calls:
         if call.outer is not None:
             self._run(call)
             return
-        maximum = self._behaviours.concurrency_max(node.declaration.kind)
         assert call.use_slot is not None
-        if self._slots.take(node.number, maximum, call.use_slot):
+        if self._slots.take(node.number, call.use_slot):
             self._run(call)
 
     def _run(self, call: Call) -> None:

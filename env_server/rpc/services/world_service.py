@@ -4,11 +4,12 @@ from env_api.v1 import world_service_pb2
 
 from env_server.model.names import check_world
 from env_server.model.ports import Origin
-from env_server.pipeline import World
+from env_server.pipeline import WorldDescription
 from env_server.rpc.edge import Context, Handler, parse
 from env_server.rpc.streams import Streams
 from env_server.storage.snapshots import Snapshot
-from env_server.worlds import MAIN, Worlds
+from env_server.world_opening import MAIN
+from env_server.worlds import Worlds
 
 
 class WorldService:
@@ -41,7 +42,7 @@ class WorldService:
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         parse(world_service_pb2.ListWorldsRequest, request)
-        worlds = [encode_world(world) for world in self._worlds.list()]
+        worlds = [encode_world(world) for world in await self._worlds.list()]
         return world_service_pb2.ListWorldsResponse(worlds=worlds).SerializeToString()
 
     async def _delete(self, request: bytes, _context: Context) -> bytes:
@@ -86,9 +87,8 @@ class WorldService:
         return world_service_pb2.CompactWorldResponse(first_retained_revision=first_revision).SerializeToString()
 
 
-def encode_world(world: World) -> world_service_pb2.World:
+def encode_world(described: WorldDescription) -> world_service_pb2.World:
     """A world as it stands."""
-    described = world.describe()
     return world_service_pb2.World(
         name=described.name,
         history=described.history,
@@ -100,6 +100,7 @@ def encode_world(world: World) -> world_service_pb2.World:
         storage_bytes_max=described.storage_bytes_max,
         storage_low=described.storage_low,
         restored_from=described.restored_from and encode_origin(described.restored_from),
+        open=described.is_open,
     )
 
 

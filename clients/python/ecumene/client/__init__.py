@@ -134,6 +134,7 @@ from ecumene.client.reasons import (
     SnapshotNotFoundError,
     SnapshotQuotaError,
     StorageQuotaError,
+    StreamQuotaError,
     SubscriptionExistsError,
     SubscriptionLapsedError,
     SubscriptionNotFoundError,
@@ -143,7 +144,11 @@ from ecumene.client.reasons import (
     WorldExistsError,
     WorldNotFoundError,
     WorldQuotaError,
+    WorldUnreadableError,
     WrongOwnerError,
+)
+from ecumene.client.server_info import (
+    ServerInfo,
 )
 from ecumene.client.session import (
     SessionStatistics,
@@ -288,6 +293,7 @@ __all__ = [
     "RevisionInFutureError",
     "SchemaMismatchError",
     "SequencePassedError",
+    "ServerInfo",
     "SessionExpiredError",
     "SessionStatistics",
     "SnapshotDamagedError",
@@ -298,6 +304,7 @@ __all__ = [
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "StreamQuotaError",
     "Subscription",
     "SubscriptionExistsError",
     "SubscriptionInfo",
@@ -319,6 +326,7 @@ __all__ = [
     "WorldInfo",
     "WorldNotFoundError",
     "WorldQuotaError",
+    "WorldUnreadableError",
     "Worlds",
     "WriteOptions",
     "Writes",

@@ -75,6 +75,7 @@ class Described(NamedTuple):
     storage_bytes_max: int = 1 << 30
     storage_low: bool = False
     restored_from: None = None
+    is_open: bool = True
 
 
 @dataclass
@@ -92,6 +93,7 @@ class FakeWorld:
     acknowledged: list[tuple[str, int]] = field(default_factory=list)
     last_seqs: dict[str, int] = field(default_factory=dict)
     waiting: list[Callable[[], None]] = field(default_factory=list)
+    users: int = 0
 
     @property
     def durable_revision(self) -> int:
@@ -159,6 +161,15 @@ class FakeWorlds:
         self.worlds = {world.name: world for world in worlds}
         self.draining = False
 
+    limits = Limits()
+    worlds_open_max = 64
+
+    def count(self) -> tuple[int, int]:
+        return len(self.worlds), len(self.worlds)
+
+    async def reach(self, name: str) -> FakeWorld:
+        return self.get(name)
+
     def get(self, name: str) -> FakeWorld:
         if self.draining:
             raise Unavailable(Reason.DRAINING, "the server is stopping", retry_delay_ms=500)
@@ -167,13 +178,13 @@ class FakeWorlds:
             raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
         return world
 
-    async def create(self, name: str, if_absent: bool) -> FakeWorld:
+    async def create(self, name: str, if_absent: bool) -> Described:
         if name in self.worlds and not if_absent:
             raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
-        return self.worlds.setdefault(name, FakeWorld(name))
+        return self.worlds.setdefault(name, FakeWorld(name)).describe()
 
-    def list(self) -> list[FakeWorld]:
-        return [self.worlds[name] for name in sorted(self.worlds)]
+    async def list(self) -> list[Described]:
+        return [self.worlds[name].describe() for name in sorted(self.worlds)]
 
     async def delete(self, name: str, history: str) -> None:
         if history and self.get(name).history != history:
