@@ -2,8 +2,8 @@
 
 A world is closed while the server runs only when nothing in it goes on by itself. It then leaves a note of how it
 stood beside its data, so that a start need not open it, and that it can be listed. The note goes before anything is
-written to the world again: a world without one may hold a lease, a deadline, a listener that is behind, and is opened at
-the start.
+written to the world again: a world without one may hold a lease, a deadline, a listener that is behind, and is opened
+at the start.
 """
 
 import json

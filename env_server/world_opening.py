@@ -151,7 +151,7 @@ class WorldOpening:
         raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
 
     def take_out(self, name: str) -> OpenWorld | None:
-        """Takes out a world at rest that is to be deleted: nobody finds it any more. An open one is the caller's to close."""
+        """Takes out a world at rest that is to be deleted: nobody finds it any more. The caller closes an open one."""
         self._closed.discard(name)
         return self._open.remove(name) if name in self._open else None
 
