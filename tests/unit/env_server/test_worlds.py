@@ -9,12 +9,15 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from env_server import world_opening
+from env_server.behaviours.behaviour import Behaviour, operation
+from env_server.behaviours.context import Context
 from env_server.behaviours.registry import Behaviours
 from env_server.closed_worlds import NOTE_FILE
 from env_server.model.entries import Entry
@@ -25,18 +28,33 @@ from env_server.pipeline import World
 from env_server.storage.layout import DATA_FILE
 from env_server.storage.lmdb_log import LmdbCommitLog
 from env_server.worlds import Worlds
-from tests.engine import Op, Sent, add, get, make_frame, new_environment, put
+from tests.engine import Op, Sent, add, get, invoke, make_frame, new_environment, put
 from tests.leased import begin, grant, revoke, set_gate
 
 LIMITS = Limits(map_bytes=16 * MIB, log_bytes_max=8 * MIB, page_idle_s=2.0)
 OPEN_MAX = 4
 
 
+class Waiting(Behaviour):
+    """Counts how many of its operations run, in all worlds."""
+
+    kind: ClassVar[str] = "waiting"
+    running = 0
+    peak = 0
+
+    @operation(writes=lambda path: [])
+    async def wait(self, ctx: Context) -> None:
+        Waiting.running += 1
+        Waiting.peak = max(Waiting.peak, Waiting.running)
+        await ctx.sleep(0.01)
+        Waiting.running -= 1
+
+
 def make_worlds(directory: Path, open_max: int = OPEN_MAX, limits: Limits = LIMITS) -> Worlds:
     def fail(error: BaseException) -> None:
         raise AssertionError(f"a commit failed: {error}")
 
-    return Worlds(directory, limits, Behaviours([]), fail, lambda: uuid.uuid4().hex, open_max)
+    return Worlds(directory, limits, Behaviours([Waiting()]), fail, lambda: uuid.uuid4().hex, open_max)
 
 
 def execute(world: World, ops: Sequence[Op]) -> asyncio.Future[Sent]:
@@ -44,9 +62,10 @@ def execute(world: World, ops: Sequence[Op]) -> asyncio.Future[Sent]:
     done: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
 
     def deliver(part: Any) -> None:
-        sent.parts.append(part)
-        if sent.done:
-            done.set_result(sent)
+        if not done.done():  # done: the world was deleted, and what ran in it has returned later
+            sent.parts.append(part)
+            if sent.done:
+                done.set_result(sent)
 
     world.execute(sent.frame, deliver)
     return done
@@ -423,4 +442,46 @@ async def test_a_world_that_was_closed_leaves_no_memory_behind(tmp_path: Path) -
         assert [tree() for tree in trees[:4]] == [None] * 4
     finally:
         gc.enable()
+    await worlds.stop()
+
+
+async def test_concurrency_max_bounds_all_worlds_of_a_server_together(tmp_path: Path) -> None:
+    limits = replace(LIMITS, concurrency_max=3)
+    worlds = make_worlds(tmp_path, limits=limits)
+    await worlds.start()
+    await make_many_small(worlds, 3)
+    names = [f"w{number:03}" for number in range(3)]
+    Waiting.running = Waiting.peak = 0
+    for name in names:
+        await do(worlds, name, new_environment("/d", kind="waiting"))
+    asked = [do(worlds, name, invoke("/d", "wait")) for _ in range(8) for name in names]
+    async with asyncio.timeout(20):
+        for sent in await asyncio.gather(*asked):
+            assert sent.invoked is not None
+    assert Waiting.peak == 3
+    deleted = [asyncio.create_task(do(worlds, names[0], invoke("/d", "wait"))) for _ in range(6)]
+    await asyncio.sleep(0)
+    await worlds.delete(names[0], "")
+    assert {sent.error.reason for sent in await asyncio.gather(*deleted)} == {Reason.WORLD_NOT_FOUND}
+    Waiting.peak = 0
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(do(worlds, name, invoke("/d", "wait")) for _ in range(8) for name in names[1:]))
+    assert Waiting.peak == 3, "the world that is gone has given its slots back"
+    await worlds.stop()
+
+
+async def test_what_is_listed_is_durable(tmp_path: Path) -> None:
+    worlds = make_worlds(tmp_path)
+    await worlds.start()
+    world = await worlds.reach("main")
+    for number in range(20):
+        writing = execute(world, [put("/", f"k{number}", 1), new_environment(f"/e{number}")])
+        assert not writing.done()
+        (listed,) = await worlds.list()
+        assert writing.done(), "what was counted is on the disk"
+        assert (listed.entries, listed.environments, listed.revision) == (
+            number + 1,
+            number + 2,
+            world.durable_revision,
+        )
     await worlds.stop()

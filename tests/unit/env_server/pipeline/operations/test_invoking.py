@@ -316,6 +316,71 @@ def test_concurrency_max_of_a_kind_counts_for_each_environment(stand: Stand) -> 
     assert all(sent.done for sent in calls)
 
 
+def narrowed(maximum: object) -> dict[str, Any]:
+    return {"kind": "desk", "config": Json.of({"max_concurrency": maximum, "other": 1})}
+
+
+def merge_config(path: str, **config: Any) -> Op:
+    return Op(path, "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(merge_config=Json.of(config)))
+
+
+def call_many(stand: Stand, path: str, count: int) -> list[Sent]:
+    return [stand.do(invoke(path, "hold", key=f"k{number}", seconds=1)) for number in range(count)]
+
+
+def count_done(calls: list[Sent]) -> int:
+    return sum(sent.done for sent in calls)
+
+
+def test_max_concurrency_of_an_environments_config_counts_for_it_alone_and_over_a_restart(stand: Stand) -> None:
+    class Narrow(Desk):
+        kind: ClassVar[str] = "narrow"
+        concurrency_max: ClassVar[int] = 1
+
+    few = Stand(Desk(), Narrow())
+    few.done(
+        new_environment("/two", **narrowed(2)),
+        new_environment("/many", kind="desk"),
+        new_environment("/wide", **(narrowed(3) | {"kind": "narrow"})),
+        new_environment("/basic", config=Json.of({"max_concurrency": "what it likes"})),
+    )
+    for _ in range(2):
+        calls = {path: call_many(few, path, 4) for path in ("/two", "/many", "/wide")}
+        few.clock.advance(1)
+        assert {path: count_done(sent) for path, sent in calls.items()} == {"/two": 2, "/many": 4, "/wide": 3}
+        few.clock.advance(1)
+        assert all(count_done(sent) == 4 for sent in calls.values())
+        few.reopen()
+
+
+def test_max_concurrency_follows_an_update_also_for_those_that_wait(stand: Stand) -> None:
+    few = Stand(Desk())
+    few.done(new_environment("/d", **narrowed(1)))
+    calls = call_many(few, "/d", 5)
+    assert few.do(merge_config("/d", max_concurrency=3)).done
+    few.clock.advance(1)
+    assert count_done(calls) == 1
+    few.clock.advance(1)
+    assert count_done(calls) == 2, "one slot was given back, and one taken"
+    more = call_many(few, "/d", 1)
+    assert few.do(merge_config("/d", max_concurrency=None)).done
+    few.clock.advance(4)
+    assert count_done(calls + more) == 6
+
+
+@pytest.mark.parametrize("said", [0, -1, 1.5, True, "3", [], {}])
+def test_a_max_concurrency_that_cannot_be_meant_is_refused(stand: Stand, said: object) -> None:
+    few = Stand(Desk())
+    error = few.do(new_environment("/d", **narrowed(said))).error
+    assert (error.reason, error.violations[0][0]) == (Reason.INVALID_VALUE, "config.max_concurrency")
+    few.done(new_environment("/d", **narrowed(2)))
+    assert few.do(merge_config("/d", max_concurrency=said)).error.reason is Reason.INVALID_VALUE
+    assert few.do(merge_config("/d", other=said)).done
+    calls = call_many(few, "/d", 3)
+    few.clock.advance(1)
+    assert count_done(calls) == 2
+
+
 def test_a_session_reads_its_own_write_also_when_that_waits(stand: Stand) -> None:
     stand.do(invoke("/d", "hold", key="k", seconds=5))
     write = stand.do(put("/t", "x", 1), add("/d", "k", 10), client_id="c", seq=1)
