@@ -33,7 +33,7 @@ from env_server.pipeline.gate_timers import GateTimers
 from env_server.pipeline.initial_state import open_watches
 from env_server.pipeline.leasing import Leasing
 from env_server.pipeline.listeners.listening import Listening
-from env_server.pipeline.operations.calls import Calls
+from env_server.pipeline.operations.calls import Calls, find_concurrency_max
 from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.reads.log_reads import ReadLogThen, Retained, read_at_once
@@ -67,8 +67,13 @@ class WorldDescription(NamedTuple):
 class World:
     """One tree with its own history. All methods belong to the world's thread and return at once.
 
-    Made from what the log has stored; afterwards the log's `on_durable` must call `durable`.
+    Made from what the log has stored; afterwards the log's `on_durable` must call `durable`. `read_log_then` serves
+    listeners that are behind; without it they read in a loop step, as a memory log allows. Worlds that are given the same
+    `pool` share its slots.
     """
+
+    #: Streams and copies that need the world open.
+    users = 0
 
     def __init__(
         self,
@@ -82,13 +87,7 @@ class World:
         recovery: Recovery | None = None,
         pool: Pool | None = None,
     ) -> None:
-        """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows.
-
-        `recovery` is what the log has stored, if that was brought into memory elsewhere. `pool` holds the slots that
-        the worlds of a server share; None: the world has its own.
-        """
-        #: Streams and copies that need the world open.
-        self.users = 0
+        """`recovery` is what the log has stored, if that was brought into memory elsewhere."""
         self.name = name
         self.limits = limits
         self.clock = clock
@@ -106,12 +105,7 @@ class World:
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
         pool = pool or Pool(limits.concurrency_max)
-
-        def concurrency_of(number: int) -> int:
-            node = tree.nodes.by_number.get(number)
-            return node.concurrency_max or behaviours.concurrency_max(node.declaration.kind) if node is not None else 0
-
-        self._slots = slots = Slots(pool, ready.add, concurrency_of)
+        self._slots = slots = Slots(pool, ready.add, partial(find_concurrency_max, tree, behaviours))
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
