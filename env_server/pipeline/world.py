@@ -68,8 +68,8 @@ class World:
     """One tree with its own history. All methods belong to the world's thread and return at once.
 
     Made from what the log has stored; afterwards the log's `on_durable` must call `durable`. `read_log_then` serves
-    listeners that are behind; without it they read in a loop step, as a memory log allows. Worlds that are given the same
-    `pool` share its slots.
+    listeners that are behind; without it they read in a loop step, as a memory log allows. Worlds that are given the
+    same `pool` share its slots.
     """
 
     #: Streams and copies that need the world open.
@@ -160,6 +160,7 @@ class World:
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing is under way: no op waits or runs, all is durable and answered."""
+        self._clearing.look()  # listings that nobody reads on expire without an op
         return self._commits.is_idle and self._queues.is_empty and not self._slow.under_way and not self._tree.remains
 
     def execute(self, frame: Frame, deliver: Deliver) -> None:
@@ -214,10 +215,6 @@ class World:
     def when_seen(self, call: Callable[[], None]) -> None:
         """Calls once everything applied by now is on the disk, in the order of answers; at once when it is."""
         self._commits.when_seen(call)
-
-    def when_durable(self, call: Callable[[], None]) -> None:
-        """Calls once everything applied by now is on the disk and answered; at once when it is."""
-        self._commits.when_idle(call)
 
     def stop(self, stopped: Callable[[], None]) -> None:
         """Once everything applied is durable and answered: completes the state tables, then calls `stopped`."""

@@ -18,7 +18,7 @@ from env_server.behaviours.context import Context
 from env_server.behaviours.registry import Behaviours
 from env_server.closed_worlds import NOTE_FILE
 from env_server.model.entries import Entry
-from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason
+from env_server.model.errors import AlreadyExists, Exhausted, HistoryMismatch, NotFound, Reason, WorldError
 from env_server.model.limits import MIB, Limits
 from env_server.model.operations import Code, ListEntries, Query
 from env_server.pipeline import World
@@ -199,6 +199,23 @@ async def test_a_world_in_which_something_lives_is_never_closed(tmp_path: Path, 
     for number in range(1, 6):
         await worlds.reach(f"w{number:03}")
     assert "w000" not in open_names(worlds), "nothing lives in it any more"
+    await worlds.stop()
+
+
+async def test_a_long_listing_that_nobody_reads_on_holds_its_world_no_longer_than_its_time(tmp_path: Path) -> None:
+    worlds = make_worlds(tmp_path, 2, replace(LIMITS, page_idle_s=0.5))
+    await worlds.start()
+    await make_many_small(worlds, 2)
+    for first in range(0, 36_000, 4_000):
+        await do(worlds, "w000", *(put("/", f"k{number}", number) for number in range(first, first + 4_000)))
+    world = await worlds.reach("w000")
+    listed = await do(worlds, "w000", Op("/", "", Code.QUERY, Query(ListEntries(page_size=2))))
+    assert not isinstance(listed.outcome(), WorldError)
+    with pytest.raises(Exhausted):
+        await worlds.reach("w001")
+    await wait_until_free(world)
+    assert not world.is_at_rest, "what the listing held goes in slices"
+    assert (await worlds.reach("w001")).name == "w001"
     await worlds.stop()
 
 
