@@ -78,7 +78,7 @@ async def serve(settings: ServerSettings) -> None:
     )
     gc.disable()  # a large world would be looked through again and again while it is loaded
     try:
-        worlds.open_all()
+        await worlds.start()
     except OSError as error:
         raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
     server = grpc.aio.server(options=SERVER_OPTIONS)
@@ -156,6 +156,8 @@ def _limits(settings: ServerSettings) -> Limits:
         ahead_ms_max=AHEAD_MS_MAX if settings.durability == "relaxed" else 0,
         map_bytes=settings.map_mib * MIB,
         log_bytes_max=min(settings.log_mib, settings.map_mib // 2) * MIB,
+        log_age_s=settings.log_age_s,
+        streams_max=settings.streams_max,
     )
 
 

@@ -22,13 +22,17 @@
       DeniedView             outside what the group may see or do
       Fenced                 another one has taken over
       SnapshotDamaged        a copy that is not what was written
+      WorldUnreadable        a stored world that cannot be opened
       InternalError          a defect of ours
 
 Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), a line for people and metadata.
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import Final, Self
+
+QUOTA_RETRY_DELAY_MS: Final = 1000
+"""Advice to callers who met a bound that falls only when somebody lets go of something."""
 
 
 class Reason(IntEnum):
@@ -88,6 +92,7 @@ class Reason(IntEnum):
     LEASE_QUOTA = 126
     SUBSCRIPTION_QUOTA = 127
     SNAPSHOT_QUOTA = 128
+    STREAM_QUOTA = 129
     DRAINING = 140
     RECOVERING = 141
     WRONG_OWNER = 142
@@ -97,6 +102,7 @@ class Reason(IntEnum):
     NOT_SUPPORTED = 200
     INTERNAL = 220
     SNAPSHOT_DAMAGED = 240
+    WORLD_UNREADABLE = 241
 
 
 class Executed(IntEnum):
@@ -281,11 +287,27 @@ class OutcomeNotKept(OutOfRange):
 
 
 class Exhausted(WorldError):
-    """A bound was reached; nothing happened; retry after the delay."""
+    """A bound was reached; nothing happened; retry after the delay, which every one of them advises."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        metadata: dict[str, str] | None = None,
+        retry_delay_ms: int = QUOTA_RETRY_DELAY_MS,
+    ) -> None:
+        super().__init__(reason, message, metadata=metadata, retry_delay_ms=retry_delay_ms)
 
     @classmethod
     def of(
-        cls, reason: Reason, limit: str, maximum: int, message: str, retry_delay_ms: int = 0, **metadata: str
+        cls,
+        reason: Reason,
+        limit: str,
+        maximum: int,
+        message: str,
+        retry_delay_ms: int = QUOTA_RETRY_DELAY_MS,
+        **metadata: str,
     ) -> Self:
         """The limit `limit`, which is `maximum`, is reached; metadata tells both."""
         told = {"limit": limit, "max": str(maximum), **metadata}
@@ -316,6 +338,14 @@ class SnapshotDamaged(WorldError):
 
     def __init__(self, snapshot: str, problem: str) -> None:
         super().__init__(Reason.SNAPSHOT_DAMAGED, f"snapshot {snapshot}: {problem}", metadata={"snapshot": snapshot})
+
+
+class WorldUnreadable(WorldError):
+    """What is stored of a world cannot be opened; it is left as it is, and the server's log says why."""
+
+    def __init__(self, world: str) -> None:
+        message = f"world {world} cannot be opened: the server's log says why"
+        super().__init__(Reason.WORLD_UNREADABLE, message, metadata={"world": world})
 
 
 class InternalError(WorldError):

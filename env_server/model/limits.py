@@ -54,7 +54,7 @@ class Limits:
     queue_ops_max: int = 10_000
     """Ops of the whole world that may wait behind held keys or for a free slot."""
     concurrency_max: int = 1024
-    """Behaviour operations between start and return, in the whole world."""
+    """Behaviour operations between start and return, in all worlds of a server."""
     operation_timeout_s: float = 30.0
     call_depth_max: int = 8
     """Operations that call one another, beyond the first."""
@@ -109,6 +109,10 @@ class Limits:
     """Events that a consumer holds without acknowledging them when it does not say; a larger revision goes alone."""
     outstanding_events_max: int = 100_000
 
+    streams_max: int = 10_000
+    """Sessions, monitors and consumers of a world that live at a time."""
+    server_streams_max: int = 40_000
+    """Those of all worlds, and the ones that have not said yet what they want."""
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB

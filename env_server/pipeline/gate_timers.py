@@ -57,6 +57,14 @@ class GateTimers:
         for node in timed:
             self._set(node)
 
+    @property
+    def any_due(self) -> bool:
+        """Whether a gate collects until a deadline that is still to come."""
+        by_number = self._tree.nodes.by_number
+        nodes = (by_number.get(number) for number in self._timers)
+        gates = (node.gate for node in nodes if node is not None)
+        return any(gate is not None and gate.collecting and gate.deadline_ms for gate in gates)
+
     def stop(self) -> None:
         """Cancels all."""
         for timer in self._timers.values():

@@ -55,6 +55,11 @@ class Leasing:
         """The living leases with ids above `after`, by id, each as it is when it is its turn."""
         return self._leases.states(self._tree.holdings.count, after)
 
+    @property
+    def any_living(self) -> bool:
+        """Whether a lease lives, or something of an ended one is still to go."""
+        return len(self._leases) > 0 or self._sweep.is_under_way
+
     def stop(self) -> None:
         """No lease ends by itself any more, and nothing goes with those that have ended."""
         self._leases.stop()

@@ -20,6 +20,7 @@ from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
+from env_server.state_tree.concurrency import check_concurrency
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -124,6 +125,7 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
     """
     limits = tree.limits
     check_document(declaration.config, limits, "config")
+    check_concurrency(declaration)
     check_count(len(declaration.labels), "labels_max", limits)
     for name, value in declaration.labels.items():
         check_segment(name, limits, Reason.INVALID_FIELD, "labels")

@@ -11,6 +11,7 @@ from env_server.model.names import ROOT, check_segment, join_path, split_path
 from env_server.model.values import Json
 from env_server.state_tree.aggregates.tallies import Tally
 from env_server.state_tree.attendance import Attendance
+from env_server.state_tree.concurrency import find_concurrency
 
 
 class Stream:
@@ -31,6 +32,7 @@ class Node:
         "__weakref__",
         "attendance",
         "children",
+        "concurrency_max",
         "created",
         "declaration",
         "entries",
@@ -61,6 +63,8 @@ class Node:
         self.declaration = Declaration()
         #: That values of entries must meet. Denormalised from the declaration, as `open_generation` is.
         self.schema: Json | None = None
+        #: Operations that may run in it at a time, as its config says; 0 = that says nothing. Denormalised too.
+        self.concurrency_max = 0
         self.version = 1
         self.created = 0
         self.modified = 0
@@ -89,6 +93,8 @@ class Node:
         old, tally = self.declaration, self.tally
         self.declaration = declaration
         self.schema = declaration.schema
+        if declaration.config is not old.config:
+            self.concurrency_max = find_concurrency(declaration)
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:
@@ -111,6 +117,7 @@ class Node:
     def restore(self, declaration: Declaration, tally: Tally | None) -> None:
         """Goes back to an earlier declaration and the tally that belonged to it."""
         self.declaration, self.tally = declaration, tally
+        self.concurrency_max = find_concurrency(declaration)
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if tally is not None and gate is not None:

@@ -37,7 +37,7 @@ class LeaseService:
 
     async def _grant(self, request: bytes, context: Context) -> bytes:
         message = parse(lease_service_pb2.GrantLeaseRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         asked = GrantLease(message.ttl_ms, message.holder)
         frame = frame_of(world, message, Code.GRANT_LEASE, asked, context)
         header, written, duplicate = await finish(world, begin(world, frame), context)
@@ -47,14 +47,14 @@ class LeaseService:
 
     async def _revoke(self, request: bytes, context: Context) -> bytes:
         message = parse(lease_service_pb2.RevokeLeaseRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         frame = frame_of(world, message, Code.REVOKE_LEASE, RevokeLease(message.lease_id), context)
         header, _, duplicate = await finish(world, begin(world, frame), context)
         return lease_service_pb2.RevokeLeaseResponse(header=header, duplicate=duplicate).SerializeToString()
 
     async def _keep(self, request: bytes, _context: Context) -> bytes:
         message = parse(lease_service_pb2.KeepLeasesAliveRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         kept = await called(partial(world.leasing.keep, message.lease_ids))
         return lease_service_pb2.KeepLeasesAliveResponse(
             header=encode_header(world), lease_ids=kept.kept, ended=kept.ended
@@ -62,7 +62,7 @@ class LeaseService:
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         message = parse(lease_service_pb2.ListLeasesRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         page = ServicePage(world.limits, message.page_size)
         response = lease_service_pb2.ListLeasesResponse()
         for index, state in enumerate(world.leasing.list_living(_decode_token(message.page_token)), 1):

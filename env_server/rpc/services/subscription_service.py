@@ -20,6 +20,7 @@ from env_server.rpc.services.listings import ServicePage
 from env_server.rpc.services.live_calls import LiveCall
 from env_server.rpc.services.lone_ops import begin, finish, frame_of, see
 from env_server.rpc.streams import Streams
+from env_server.subscriptions.consumer import Consumer
 from env_server.worlds import Worlds
 
 
@@ -48,30 +49,33 @@ class SubscriptionService:
             WorldError: what the stream ends with; it never ends without one.
         """
         message = parse(subscription_service_pb2.ConsumeRequest, request)
-        world = self._worlds.get(message.world)
-        check_history(message.history, world.name, world.history)
-        outstanding_max = decode_consume(message, world.limits)
-        call = LiveCall(world)
-        consumer = world.subscriptions.attach(message.name, message.consumer, outstanding_max)
-        self._streams.add(call)
-        try:
-            name = f"consumer {message.consumer} of {message.name}"
-            async with contextlib.aclosing(call.steps(consumer.next, name)) as steps:
-                async for step in steps:
-                    if step is None:
-                        mark = consumer.mark()
-                        if mark is None:
-                            continue
-                        step = Delivery(None, None, mark)
-                    for part in encode_consumed(step, world):
-                        await context.write(part)
-        finally:
-            self._streams.discard(call)
-            world.subscriptions.detach(message.name, consumer)
+        with self._streams.call():
+            world = await self._worlds.reach(message.world)
+            check_history(message.history, world.name, world.history)
+            outstanding_max = decode_consume(message, world.limits)
+            call = LiveCall(world)
+            with self._streams.living(call):
+                consumer = world.subscriptions.attach(message.name, message.consumer, outstanding_max)
+                try:
+                    await self._write(call, consumer, f"consumer {message.consumer} of {message.name}", context)
+                finally:
+                    world.subscriptions.detach(message.name, consumer)
+
+    async def _write(self, call: LiveCall, consumer: Consumer, name: str, context: Context) -> None:
+        """Writes every step of the consumer, and a mark when none came for heartbeat_ms."""
+        async with contextlib.aclosing(call.steps(consumer.next, name)) as steps:
+            async for step in steps:
+                if step is None:
+                    mark = consumer.mark()
+                    if mark is None:
+                        continue
+                    step = Delivery(None, None, mark)
+                for part in encode_consumed(step, call.world):
+                    await context.write(part)
 
     async def _create(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.CreateSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         asked = decode_create(message, world.limits)
         frame = frame_of(world, message, Code.CREATE_SUBSCRIPTION, asked, context)
         header, written, state = await _finish(world, frame, message.name, context)
@@ -81,7 +85,7 @@ class SubscriptionService:
 
     async def _get(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.GetSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         try:
             found: SubscriptionState | NotFound = world.subscriptions.find(message.name)
@@ -96,7 +100,7 @@ class SubscriptionService:
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.ListSubscriptionsRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         page = ServicePage(world.limits, message.page_size)
         if message.page_token:
             check_segment(message.page_token, world.limits, Reason.INVALID_FIELD, "page_token")
@@ -112,7 +116,7 @@ class SubscriptionService:
 
     async def _seek(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.SeekSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         asked = SeekSubscription(message.name, message.from_revision)
         frame = frame_of(world, message, Code.SEEK_SUBSCRIPTION, asked, context)
@@ -123,7 +127,7 @@ class SubscriptionService:
 
     async def _delete(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.DeleteSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         frame = frame_of(world, message, Code.DELETE_SUBSCRIPTION, DeleteSubscription(message.name), context)
         header, _, _ = await _finish(world, frame, message.name, context)
@@ -131,7 +135,7 @@ class SubscriptionService:
 
     async def _extend(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.ExtendDeadlineRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         world.subscriptions.extend(message.name, message.term)
         return subscription_service_pb2.ExtendDeadlineResponse(header=encode_header(world)).SerializeToString()

@@ -49,31 +49,30 @@ class SessionService:
         Raises:
             WorldError: what the stream ends with.
         """
-        hello = await _read_hello(context)
-        world = self._worlds.get(hello.world)
-        check_identity(hello.client_id, "hello.client_id")
-        check_history(hello.history, world.name, world.history)
-        check_count(len(hello.groups), "session_groups_max", world.limits)
-        for group in hello.groups:
-            check_group(group, world.limits, "hello.groups")
-        since = hello.unanswered_since if hello.HasField("unanswered_since") else None
-        welcomed = world.open_session(hello.client_id, since)
-        stream = SessionStream(world, hello.client_id, self._new_incident, tuple(hello.groups))
-        self._streams.add(stream)
-        try:
-            await stream.run(context, welcomed)
-        finally:
-            self._streams.discard(stream)
-            world.close_session(hello.client_id)
+        with self._streams.call():
+            hello = await _read_hello(context)
+            check_identity(hello.client_id, "hello.client_id")
+            world = await self._worlds.reach(hello.world)
+            check_history(hello.history, world.name, world.history)
+            check_count(len(hello.groups), "session_groups_max", world.limits)
+            for group in hello.groups:
+                check_group(group, world.limits, "hello.groups")
+            since = hello.unanswered_since if hello.HasField("unanswered_since") else None
+            stream = SessionStream(world, hello.client_id, self._new_incident, tuple(hello.groups))
+            with self._streams.living(stream):
+                welcomed = world.open_session(hello.client_id, since)
+                try:
+                    await stream.run(context, welcomed)
+                finally:
+                    world.close_session(hello.client_id)
 
 
 class SessionStream:
     """One living stream of a client."""
 
     def __init__(self, world: World, client_id: str, new_incident: NewIncident, groups: tuple[str, ...] = ()) -> None:
-        self.world_name = world.name
+        self.world = self._world = world
         self.client_id = client_id
-        self._world = world
         self._new_incident = new_incident
         self._outbox = Outbox()
         self._groups = groups

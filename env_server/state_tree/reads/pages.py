@@ -81,6 +81,12 @@ class Pages:
         self._cursors: dict[str, _Cursor] = {}
         self._opened = 0
 
+    @property
+    def any_open(self) -> bool:
+        """Whether somebody may still ask for the next page of a listing."""
+        self._expire()
+        return bool(self._cursors)
+
     def begin(
         self,
         rows: Iterator[Any],

@@ -135,6 +135,7 @@ from ecumene.client.reasons import (
     SnapshotNotFoundError,
     SnapshotQuotaError,
     StorageQuotaError,
+    StreamQuotaError,
     SubscriptionExistsError,
     SubscriptionLapsedError,
     SubscriptionNotFoundError,
@@ -144,7 +145,11 @@ from ecumene.client.reasons import (
     WorldExistsError,
     WorldNotFoundError,
     WorldQuotaError,
+    WorldUnreadableError,
     WrongOwnerError,
+)
+from ecumene.client.server_info import (
+    ServerInfo,
 )
 from ecumene.client.session import (
     SessionStatistics,
@@ -290,6 +295,7 @@ __all__ = [
     "RevisionInFutureError",
     "SchemaMismatchError",
     "SequencePassedError",
+    "ServerInfo",
     "SessionExpiredError",
     "SessionStatistics",
     "SnapshotDamagedError",
@@ -300,6 +306,7 @@ __all__ = [
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "StreamQuotaError",
     "Subscription",
     "SubscriptionExistsError",
     "SubscriptionInfo",
@@ -321,6 +328,7 @@ __all__ = [
     "WorldInfo",
     "WorldNotFoundError",
     "WorldQuotaError",
+    "WorldUnreadableError",
     "Worlds",
     "WriteOptions",
     "Writes",

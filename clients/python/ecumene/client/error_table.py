@@ -73,6 +73,7 @@ REASONS: dict[str, Row] = {
     "LEASE_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.LeaseQuotaError),
     "SUBSCRIPTION_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SubscriptionQuotaError),
     "SNAPSHOT_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SnapshotQuotaError),
+    "STREAM_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StreamQuotaError),
     "DRAINING": (_Code.UNAVAILABLE, reasons.DrainingError),
     "RECOVERING": (_Code.UNAVAILABLE, reasons.RecoveringError),
     "WRONG_OWNER": (_Code.UNAVAILABLE, reasons.WrongOwnerError),
@@ -82,6 +83,7 @@ REASONS: dict[str, Row] = {
     "NOT_SUPPORTED": (_Code.UNIMPLEMENTED, errors.NotSupportedError),
     "INTERNAL": (_Code.INTERNAL, errors.InternalError),
     "SNAPSHOT_DAMAGED": (_Code.DATA_LOSS, reasons.SnapshotDamagedError),
+    "WORLD_UNREADABLE": (_Code.DATA_LOSS, reasons.WorldUnreadableError),
 }
 
 # For statuses without a reason of ours (a proxy's, the transport's), and for reasons newer than this client.

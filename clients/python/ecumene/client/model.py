@@ -345,6 +345,8 @@ class WorldInfo:
     """Four fifths of what it may take are in use; at nine tenths writes are refused."""
     restored_from: Origin | None = None
     """What it was copied from, if it began as a copy."""
+    open: bool = True
+    """Whether it is in the server's memory; one that is not is opened when somebody asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

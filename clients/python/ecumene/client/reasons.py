@@ -322,5 +322,13 @@ class SnapshotQuotaError(ResourceExhaustedError):
     """The server holds as many snapshots as it may."""
 
 
+class StreamQuotaError(ResourceExhaustedError):
+    """As many sessions, monitors and consumers live as may."""
+
+
+class WorldUnreadableError(InternalError):
+    """What is stored of the world cannot be opened; it is left as it is, and the server's log says why."""
+
+
 class SnapshotDamagedError(InternalError):
     """What is stored of the snapshot is not what was written; nothing was restored or changed."""

@@ -20,6 +20,7 @@ from ecumene.client.leases import Lease, LeaseInfo, Leasing, OnLost, list_leases
 from ecumene.client.locks import Lock
 from ecumene.client.model import EventFilter, Value
 from ecumene.client.reasons import InvalidFieldError
+from ecumene.client.server_info import ServerInfo, ask_server_info
 from ecumene.client.session import Session, SessionStatistics
 from ecumene.client.settings import ClientSettings
 from ecumene.client.stamps import Fence, Stamp
@@ -211,6 +212,14 @@ class World:
     async def kinds(self) -> list[KindInfo]:
         """All kinds of environments that the server offers, by name."""
         return await describe_kinds(self.session, "")
+
+    async def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no answer in time.
+        """
+        return await ask_server_info(self.session.calls)
 
     async def close(self) -> None:
         """Wait for what is unanswered, at most ClientSettings.flush_timeout_s, then end the session.

@@ -12,6 +12,7 @@ from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 from ecumene.client.addresses import find_address
 from ecumene.client.model import WorldInfo
 from ecumene.client.readings import read_world
+from ecumene.client.server_info import ServerInfo, ask_server_info
 from ecumene.client.settings import ClientSettings
 from ecumene.client.snapshots import SnapshotInfo, read_snapshot
 from ecumene.client.unary_calls import UnaryCalls
@@ -39,6 +40,14 @@ class Worlds:
         self._calls = UnaryCalls(find_address(address), settings, timeout_s, chance)
         self._stub: Any = world_service_pb2_grpc.WorldServiceStub(self._calls.channel)
 
+    async def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no server answered in time.
+        """
+        return await ask_server_info(self._calls)
+
     async def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:
         """Create an empty world, durably; with `if_absent`, return the one that exists.
 
@@ -53,7 +62,7 @@ class Worlds:
         return read_world(answer.world)
 
     async def list(self) -> list[WorldInfo]:
-        """All worlds, by name.
+        """All worlds, by name, open or not.
 
         Raises:
             ConnectionFailedError: no server answered in time.

@@ -86,6 +86,11 @@ class Described(NamedTuple):
     storage_bytes_max: int = 1 << 30
     storage_low: bool = False
     restored_from: None = None
+    is_open: bool = True
+
+    @property
+    def moment(self) -> Origin:
+        return Origin(self.name, self.history, self.revision)
 
 
 @dataclass
@@ -105,6 +110,7 @@ class FakeWorld:
     position: int = 5
     open_clients: list[str] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
+    users: int = 0
 
     @property
     def durable_revision(self) -> int:
@@ -178,6 +184,15 @@ class FakeWorlds:
         self.worlds = {world.name: world for world in worlds}
         self.draining = False
 
+    limits = Limits()
+    worlds_open_max = 64
+
+    def count(self) -> tuple[int, int]:
+        return len(self.worlds), len(self.worlds)
+
+    async def reach(self, name: str) -> FakeWorld:
+        return self.get(name)
+
     def get(self, name: str) -> FakeWorld:
         if self.draining:
             raise Unavailable(Reason.DRAINING, "the server is stopping", retry_delay_ms=500)
@@ -186,13 +201,13 @@ class FakeWorlds:
             raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
         return world
 
-    async def create(self, name: str, if_absent: bool) -> FakeWorld:
+    async def create(self, name: str, if_absent: bool) -> Described:
         if name in self.worlds and not if_absent:
             raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
-        return self.worlds.setdefault(name, FakeWorld(name))
+        return self.worlds.setdefault(name, FakeWorld(name)).describe()
 
-    def list(self) -> list[FakeWorld]:
-        return [self.worlds[name] for name in sorted(self.worlds)]
+    async def list(self) -> list[Described]:
+        return [self.worlds[name].describe() for name in sorted(self.worlds)]
 
     async def delete(self, name: str, history: str) -> Origin:
         if history and self.get(name).history != history:
@@ -200,15 +215,15 @@ class FakeWorlds:
         gone = self.worlds.pop(name)
         return Origin(gone.name, gone.history, gone.revision)
 
-    async def fork(self, source: str, name: str) -> FakeWorld:
-        return self.worlds.setdefault(name, FakeWorld(name, "h2", revision=self.get(source).revision))
+    async def fork(self, source: str, name: str) -> Described:
+        return self.worlds.setdefault(name, FakeWorld(name, "h2", revision=self.get(source).revision)).describe()
 
     async def snapshot(self, name: str, snapshot: str) -> Snapshot:
         world = self.get(name)
         return Snapshot(snapshot, Origin(world.name, world.history, world.revision), 1, 3, 4096, 77, "")
 
-    async def restore(self, snapshot: str, name: str) -> FakeWorld:
-        return self.worlds.setdefault(name, FakeWorld(name, "h3", revision=5))
+    async def restore(self, snapshot: str, name: str) -> Described:
+        return self.worlds.setdefault(name, FakeWorld(name, "h3", revision=5)).describe()
 
     async def compact(self, name: str, revision: int) -> int:
         return revision

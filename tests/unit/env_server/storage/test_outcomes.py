@@ -33,6 +33,7 @@ ERRORS = [
     errors.Fenced("another one consumes it", subscription="s"),
     errors.DeniedView("/a", "/b", "read"),
     errors.SnapshotDamaged("s-1", "the checksum does not match"),
+    errors.WorldUnreadable("main"),
     errors.InternalError("4711"),
 ]
 

@@ -101,6 +101,7 @@ from ecumene.client import RevisionCompactedError as RevisionCompactedError
 from ecumene.client import RevisionInFutureError as RevisionInFutureError
 from ecumene.client import SchemaMismatchError as SchemaMismatchError
 from ecumene.client import SequencePassedError as SequencePassedError
+from ecumene.client import ServerInfo as ServerInfo
 from ecumene.client import SessionExpiredError as SessionExpiredError
 from ecumene.client import SessionStatistics as SessionStatistics
 from ecumene.client import SnapshotDamagedError as SnapshotDamagedError
@@ -111,6 +112,7 @@ from ecumene.client import SnapshotQuotaError as SnapshotQuotaError
 from ecumene.client import StorageQuotaError as StorageQuotaError
 from ecumene.client import StreamItem as StreamItem
 from ecumene.client import StreamPage as StreamPage
+from ecumene.client import StreamQuotaError as StreamQuotaError
 from ecumene.client import SubscriptionExistsError as SubscriptionExistsError
 from ecumene.client import SubscriptionInfo as SubscriptionInfo
 from ecumene.client import SubscriptionLapsedError as SubscriptionLapsedError
@@ -128,6 +130,7 @@ from ecumene.client import WorldExistsError as WorldExistsError
 from ecumene.client import WorldInfo as WorldInfo
 from ecumene.client import WorldNotFoundError as WorldNotFoundError
 from ecumene.client import WorldQuotaError as WorldQuotaError
+from ecumene.client import WorldUnreadableError as WorldUnreadableError
 from ecumene.client import WriteOptions as WriteOptions
 from ecumene.client import Writes as Writes
 from ecumene.client import Written as Written
@@ -238,6 +241,7 @@ __all__ = [
     "RevisionInFutureError",
     "SchemaMismatchError",
     "SequencePassedError",
+    "ServerInfo",
     "SessionExpiredError",
     "SessionStatistics",
     "SnapshotDamagedError",
@@ -248,6 +252,7 @@ __all__ = [
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "StreamQuotaError",
     "Subscription",
     "SubscriptionExistsError",
     "SubscriptionInfo",
@@ -269,6 +274,7 @@ __all__ = [
     "WorldInfo",
     "WorldNotFoundError",
     "WorldQuotaError",
+    "WorldUnreadableError",
     "Worlds",
     "WriteOptions",
     "Writes",
@@ -957,6 +963,12 @@ class World:
         """
     def kinds(self) -> list[KindInfo]:
         """All kinds of environments that the server offers, by name."""
+    def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no answer in time.
+        """
     def close(self) -> None:
         """Wait for what is unanswered, at most ClientSettings.flush_timeout_s, then end the session.
 
@@ -981,6 +993,12 @@ class Worlds:
         timeout_s: float = 10.0,
         chance: Random | None = None,
     ) -> None: ...
+    def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no server answered in time.
+        """
     def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:
         """Create an empty world, durably; with `if_absent`, return the one that exists.
 
@@ -989,7 +1007,7 @@ class Worlds:
             ConnectionFailedError: no server answered in time.
         """
     def list(self) -> list[WorldInfo]:
-        """All worlds, by name.
+        """All worlds, by name, open or not.
 
         Raises:
             ConnectionFailedError: no server answered in time.

@@ -550,7 +550,9 @@ class KindDescription(google.protobuf.message.Message):
     description: builtins.str
     """One paragraph for people."""
     concurrency_max: builtins.int
-    """Operations of one environment that may run at a time; 0 = only the server's bound counts."""
+    """Operations of one environment that may run at a time, where its config says no other number as max_concurrency; 0 =
+    only the server's bound counts.
+    """
     @property
     def operations(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___OperationDescription]: ...
     @property

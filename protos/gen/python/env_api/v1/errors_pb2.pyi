@@ -96,7 +96,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_OUTCOME_NOT_KEPT: _ErrorReason.ValueType  # 106
     """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
-    """RESOURCE_EXHAUSTED: retry after the delay."""
+    """RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
     ERROR_REASON_STORAGE_QUOTA: _ErrorReason.ValueType  # 121
     ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 122
     ERROR_REASON_WATCH_QUOTA: _ErrorReason.ValueType  # 123
@@ -105,6 +105,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_LEASE_QUOTA: _ErrorReason.ValueType  # 126
     ERROR_REASON_SUBSCRIPTION_QUOTA: _ErrorReason.ValueType  # 127
     ERROR_REASON_SNAPSHOT_QUOTA: _ErrorReason.ValueType  # 128
+    ERROR_REASON_STREAM_QUOTA: _ErrorReason.ValueType  # 129
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 140
     """UNAVAILABLE: retry after the delay, here or at the owner."""
     ERROR_REASON_RECOVERING: _ErrorReason.ValueType  # 141
@@ -120,6 +121,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """INTERNAL: a defect of the server. The incident id is in its log."""
     ERROR_REASON_SNAPSHOT_DAMAGED: _ErrorReason.ValueType  # 240
     """DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
+    ERROR_REASON_WORLD_UNREADABLE: _ErrorReason.ValueType  # 241
+    """A world on the server's disk that cannot be opened. Other worlds go on. Metadata: world."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why an op failed. In a unary call the trailer is a google.rpc.Status with one google.rpc.ErrorInfo whose
@@ -198,7 +201,7 @@ compacted. Seek to go on.
 ERROR_REASON_OUTCOME_NOT_KEPT: ErrorReason.ValueType  # 106
 """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120
-"""RESOURCE_EXHAUSTED: retry after the delay."""
+"""RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
 ERROR_REASON_STORAGE_QUOTA: ErrorReason.ValueType  # 121
 ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 122
 ERROR_REASON_WATCH_QUOTA: ErrorReason.ValueType  # 123
@@ -207,6 +210,7 @@ ERROR_REASON_PRODUCER_QUOTA: ErrorReason.ValueType  # 125
 ERROR_REASON_LEASE_QUOTA: ErrorReason.ValueType  # 126
 ERROR_REASON_SUBSCRIPTION_QUOTA: ErrorReason.ValueType  # 127
 ERROR_REASON_SNAPSHOT_QUOTA: ErrorReason.ValueType  # 128
+ERROR_REASON_STREAM_QUOTA: ErrorReason.ValueType  # 129
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 140
 """UNAVAILABLE: retry after the delay, here or at the owner."""
 ERROR_REASON_RECOVERING: ErrorReason.ValueType  # 141
@@ -222,6 +226,8 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 220
 """INTERNAL: a defect of the server. The incident id is in its log."""
 ERROR_REASON_SNAPSHOT_DAMAGED: ErrorReason.ValueType  # 240
 """DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
+ERROR_REASON_WORLD_UNREADABLE: ErrorReason.ValueType  # 241
+"""A world on the server's disk that cannot be opened. Other worlds go on. Metadata: world."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason
 
 class _Executed:

@@ -33,6 +33,7 @@ class World(google.protobuf.message.Message):
     STORAGE_BYTES_MAX_FIELD_NUMBER: builtins.int
     STORAGE_LOW_FIELD_NUMBER: builtins.int
     RESTORED_FROM_FIELD_NUMBER: builtins.int
+    OPEN_FIELD_NUMBER: builtins.int
     name: builtins.str
     """[a-z0-9-]{1,40}"""
     history: builtins.str
@@ -45,6 +46,11 @@ class World(google.protobuf.message.Message):
     storage_bytes_max: builtins.int
     storage_low: builtins.bool
     """Four fifths of what the map or the disk allows are in use; at nine tenths writes are refused."""
+    open: builtins.bool
+    """Whether it is in the server's memory. A server holds 64 worlds open; one that is not is opened when somebody asks for
+    it, for which the one idle longest is closed. Of a world that is not open everything else tells how it stood when it
+    was closed; of one that was never opened since a server of an earlier version, environments and entries are 0.
+    """
     @property
     def restored_from(self) -> Global___Origin:
         """Of a world that was restored, forked or rebuilt: what it came from."""
@@ -62,9 +68,10 @@ class World(google.protobuf.message.Message):
         storage_bytes_max: builtins.int = ...,
         storage_low: builtins.bool = ...,
         restored_from: Global___Origin | None = ...,
+        open: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["restored_from", b"restored_from"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "restored_from", b"restored_from", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max", "storage_low", b"storage_low"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "open", b"open", "restored_from", b"restored_from", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max", "storage_low", b"storage_low"]) -> None: ...
 
 Global___World: typing_extensions.TypeAlias = World
 
