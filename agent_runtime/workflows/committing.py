@@ -14,6 +14,7 @@ from ecumene.client import (
     AlreadyExistsError,
     EcumeneError,
     EntryNotFoundError,
+    EnvironmentNotFoundError,
     NotFoundError,
     OutOfRangeError,
     PreconditionFailedError,
@@ -38,12 +39,18 @@ class Committing:
     """Writes outcomes on behalf of one host. `inbox_revision`: at which its inbox was made; it fences transactions."""
 
     def __init__(
-        self, world: World, host: str, inbox_revision: int, on_durable: Callable[[Message, str], None]
+        self,
+        world: World,
+        host: str,
+        inbox_revision: int,
+        on_durable: Callable[[Message, str], None],
+        on_gone: Callable[[Message], None],
     ) -> None:
         self._world = world
         self._inbox = inbox_path(host)
         self._inbox_revision = inbox_revision
         self._on_durable = on_durable
+        self._on_gone = on_gone
         self._places: dict[str, OpCalls] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -85,8 +92,10 @@ class Committing:
     def _tell(self, message: Message, text: str, then: Then, error: BaseException | None) -> None:
         if error is None:
             self._on_durable(message, text)
-        elif not isinstance(error, PreconditionFailedError | NotFoundError):
-            # Another outcome counts, or nobody is there to read one; anything else is worth a word.
+        elif isinstance(error, EnvironmentNotFoundError):
+            self._on_gone(message)
+        elif not isinstance(error, PreconditionFailedError | AlreadyExistsError):
+            # Another outcome counts, as after a retry; anything else is worth a word.
             logger.warning("the outcome of %s, call %d, was not taken: %s", message, message.number, error)
         then(None)
 
@@ -134,11 +143,12 @@ class Committing:
 
 def name_producer(message: Message) -> str:
     """Under which name the effects of a call are sent: one for each actor and lane, so that its numbers rise."""
-    name = f"{message.actor}/wf"
+    # Identities have no slashes.
+    name = f"{message.actor}.wf"
     if message.lane:
         digest = hashlib.blake2b(message.lane.encode(), digest_size=8).hexdigest()
-        whole = f"{name}/{message.lane}"
-        name = whole if len(whole) <= PRODUCER_CHARS_MAX else f"{name}/{digest}"
+        whole = f"{name}.{message.lane}"
+        name = whole if len(whole) <= PRODUCER_CHARS_MAX else f"{name}.{digest}"
     return name
 
 

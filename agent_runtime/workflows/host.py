@@ -61,7 +61,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--world", default="main", help="world whose flows it serves (default: main)")
     parser.add_argument("--name", default=f"host-{os.getpid()}", help="name of this host in the world")
     parser.add_argument("--path", action="append", default=[], type=Path, help="folder with classes of actors")
-    parser.add_argument("--module", action="append", default=[], help="module to import at the start")
+    parser.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        help="module with actors; with any, flows may name no other",
+    )
     parser.add_argument("--actors-max", type=int, default=StageLimits().actors_max, help="actors that it takes")
     parser.add_argument("--lease-ttl-s", type=float, default=5.0, help="a host that is silent so long is lost")
     parser.add_argument("--stop-timeout-s", type=float, default=30.0, help="a stop gives calls so long to end")
@@ -83,7 +88,9 @@ async def host(arguments: argparse.Namespace, lines: JsonLines, recorder: Record
         async with connect(arguments.server, arguments.world, settings=settings) as world:
             limits = StageLimits(actors_max=arguments.actors_max)
             recorders = Recorders(counts, recorder) if recorder is not None else counts
-            hosting = Hosting(world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s)
+            hosting = Hosting(
+                world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s, arguments.module
+            )
             try:
                 await hosting.start({"modules": arguments.module})
                 lines.write({"state": "ready", "host": arguments.name, "pid": os.getpid(), "revision": world.revision})

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ecumene.client import (
@@ -58,6 +58,7 @@ class Hosting:
         limits: StageLimits,
         chance: random.Random,
         lease_ttl_s: float,
+        modules: Collection[str] = (),
     ) -> None:
         self.world: World | None = world
         self._world = world
@@ -66,6 +67,7 @@ class Hosting:
         self._limits = limits
         self._chance = chance
         self._lease_ttl_s = lease_ttl_s
+        self._modules = modules
         self._lease: Lease | None = None
         self._callers: dict[str, Caller] = {}
         self._links: dict[str, WorldLink] = {}
@@ -100,9 +102,9 @@ class Hosting:
         await self._take_name()
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.committing = Committing(world, self.name, made.revision, self._keep_outcome)
+        self.committing = Committing(world, self.name, made.revision, self._keep_outcome, self._note_gone)
         self.circles = Circles(world)
-        self.stage = Stage(self.name, self, self._limits, self._chance, self.circles)
+        self.stage = Stage(self.name, self, self._limits, self._chance, self.circles, self._modules)
         self.hosts = HostsWatch(world, self._fail)
         await self.hosts.start()
         calls = EventFilter(path_prefix=inbox.path, types=(EventType.ENTRY_APPENDED,))
@@ -202,6 +204,7 @@ class Hosting:
             except ValueError as error:
                 logger.warning("host %s was sent what it cannot read: %s", self.name, error)
                 continue
+            self._find_outcomes(message.flow, message.caller)
             self.stage.take(message)
 
     def _take_ends(self, batch: EventBatch) -> None:
@@ -226,6 +229,11 @@ class Hosting:
             if link is not None:
                 self._begin(link.close(), f"end of {flow}")
 
+    def _note_gone(self, message: Message) -> None:
+        """Nobody is there to read the outcome of a call: it was on its way when its caller ended."""
+        if (message.flow, message.caller) in self._outcomes:
+            self._drop(message.flow, message.caller)
+
     def _find_outcomes(self, flow: str, caller: str) -> CallerOutcomes:
         outcomes = self._outcomes.get((flow, caller))
         if outcomes is None:
@@ -233,7 +241,9 @@ class Hosting:
         return outcomes
 
     def _keep_outcome(self, message: Message, text: str) -> None:
-        self._find_outcomes(message.flow, message.caller).keep(message.number, text)
+        outcomes = self._outcomes.get((message.flow, message.caller))
+        if outcomes is not None:
+            outcomes.keep(message.number, text)
 
     def _read(self, watch: FrameWatch, take: Callable[[EventBatch], None], what: str) -> None:
         async def read() -> None:

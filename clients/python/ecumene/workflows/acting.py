@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ecumene.workflows.actors import find_actor_class, find_method, is_coroutine_method
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ecumene.client import World, Writes
     from ecumene.workflows.callers import Caller
     from ecumene.workflows.placeholders import Placeholder
-    from ecumene.workflows.stage import Job, Seat
+    from ecumene.workflows.seats import Job, Seat
 
 
 class Acted:
@@ -73,8 +73,9 @@ class Acted:
 class Acting:
     """Runs methods of actors of one stage."""
 
-    def __init__(self, host: str, threads: Threads, waits: Waits) -> None:
+    def __init__(self, host: str, threads: Threads, waits: Waits, modules: Collection[str] = ()) -> None:
         self._host = host
+        self._modules = modules
         self._threads = threads
         self._waits = waits
 
@@ -87,8 +88,7 @@ class Acting:
         try:
             function, args, kwargs, is_coroutine = self._prepare(seat, job, caller)
             if is_coroutine:
-                async with asyncio.timeout(message.timeout_s):
-                    value = await function(*args, **kwargs)
+                value = await _run_in_time(function(*args, **kwargs), message.timeout_s)
             else:
                 run.is_blocking = True
                 value = await self._run_in_thread(run, lambda: function(*args, **kwargs), acted)
@@ -100,8 +100,6 @@ class Acting:
             acted.placeholders = packing.placeholders
             if not acted.placeholders:
                 acted.succeed(acted.tree)
-        except TimeoutError as error:
-            acted.fail(error if message.timeout_s is None else _tell_timeout(error, message.timeout_s))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a call fails alone, whatever it raised
             acted.fail(error)
         finally:
@@ -117,7 +115,7 @@ class Acting:
         message = job.message
         args, kwargs = _unpack(Unpacking(caller.find_proxy, job.refs).unpack(message.inner))
         if message.do == MAKE:
-            return find_actor_class(message.class_name), args, kwargs, False
+            return find_actor_class(message.class_name, self._modules), args, kwargs, False
         cls = type(seat.instance)
         try:
             find_method(cls, message.method)
@@ -132,7 +130,7 @@ class Acting:
             done, _ = await asyncio.wait({future}, timeout=timeout_s)
             if not done:
                 acted.late = future
-                raise TimeoutError
+                raise _tell_late(timeout_s)
         return await future
 
 
@@ -140,6 +138,15 @@ def _unpack(inner: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     return inner[0], inner[1] if len(inner) > 1 else {}
 
 
-def _tell_timeout(error: TimeoutError, timeout_s: float) -> Exception:
-    # A TimeoutError of the method's own has a text; that of the bound has none.
-    return error if str(error) else CallTimeoutError(f"it took longer than its {timeout_s} s")
+async def _run_in_time(method: Awaitable[Any], timeout_s: float | None) -> Any:
+    try:
+        async with asyncio.timeout(timeout_s) as bound:
+            return await method
+    except TimeoutError as error:
+        if bound.expired() and timeout_s is not None:
+            raise _tell_late(timeout_s) from error
+        raise
+
+
+def _tell_late(timeout_s: float) -> CallTimeoutError:
+    return CallTimeoutError(f"it took longer than its timeout_s, {timeout_s}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Self
 
 from ecumene.workflows.errors import CallRefusedError, ValueRefusedError
@@ -112,12 +112,16 @@ def is_coroutine_method(cls: type, name: str) -> bool:
     return inspect.iscoroutinefunction(getattr(method, "__wrapped__", method))
 
 
-def find_actor_class(name: str) -> type[Actor]:
+def find_actor_class(name: str, modules: Collection[str] = ()) -> type[Actor]:
     """The class of `module:Class`, or of an installed package's entry point; its module is imported.
 
+    `modules`: only these may be named; none = any that is installed.
+
     Raises:
-        CallRefusedError: there is none of the name, or it is no class of actors.
+        CallRefusedError: there is none of the name, it is no class of actors, or its module may not be named.
     """
+    if modules and ":" in name and name.partition(":")[0] not in modules:
+        raise CallRefusedError(f"class {name!r} may not be named here: its module is not among {', '.join(modules)}")
     try:
         found = _load(name) if ":" in name else _load_declared(name)
     except (ImportError, AttributeError, ValueError) as error:

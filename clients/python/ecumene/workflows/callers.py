@@ -127,7 +127,13 @@ class Caller:
 
     def stop(self, proxy: Proxy) -> None:
         """Let an actor go when the calls sent so far are done. From any thread."""
+        proxy._target.maker = None
         self._submit(proxy._target, STOP, "", [[]], [])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its flow has."""
+        return self._end is not None
 
     def add_waiter(self, call: Call, then: Callable[[], None]) -> bool:
         """Have something called in this loop when a call has ended; False = it has. From any thread."""
@@ -141,19 +147,22 @@ class Caller:
         with self._lock:
             return self._ledger.statistics(len(self.placing.hosts))
 
-    def describe_proxy(self, proxy: Proxy) -> list[str]:
+    def describe_proxy(self, proxy: Proxy) -> list[Any]:
         """What a proxy is in a message."""
         target = proxy._target
         if target.cls is None or proxy._caller.flow == self.flow:
-            return [target.actor, target.host, target.class_name]
+            return [target.actor, target.host, target.class_name, target.made]
         raise ValueRefusedError(f"{proxy!r} belongs to another flow")
 
-    def find_proxy(self, described: Sequence[str]) -> Proxy:
+    def find_proxy(self, described: Sequence[Any]) -> Proxy:
         """The proxy of what `describe_proxy` gave, here or elsewhere."""
-        actor, host, class_name = described
+        actor, host, class_name, made = described
         target = self._targets.get(actor)
         if target is None:
             target = self._targets[actor] = Target(actor, host, class_name, None)
+        if made > target.made:
+            # It was made again, since we heard of it last.
+            target.host, target.made, target.failure = host, made, None
         return Proxy(self, target, target.retry, target.timeout_s)
 
     def when_used(self, then: Callable[[], None]) -> None:

@@ -86,6 +86,7 @@ class Placing:
     def _make_again(self, target: Target, lost: str) -> None:
         calls = self._caller.list_pending(target)
         target.host = self.choose()
+        target.made += 1
         making = next((call for call in calls if call.is_making), None)
         if making is None:
             self._caller.make_again(target)

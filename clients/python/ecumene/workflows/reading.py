@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ecumene.workflows.calls import UNREAD, Call
-from ecumene.workflows.errors import to_error
+from ecumene.workflows.errors import ResultLostError, to_error
 from ecumene.workflows.messages import read_outcome
 from ecumene.workflows.runs import running
 from ecumene.workflows.values import Unpacking
@@ -27,6 +27,7 @@ def read_blocking(call: Call, timeout_s: float | None) -> Any:
             raise TypeError(f"{call} is not there yet, and a loop runs in this thread: await its placeholder")
         _wait_blocking(call, timeout_s)
     if _is_elsewhere(call):
+        _check_open(call)
         fetching = asyncio.run_coroutine_threadsafe(_fetch(call), call.caller.loop)
         fetching.result(timeout_s)
     return _value_of(call)
@@ -49,6 +50,7 @@ async def wait(call: Call) -> Any:
             if run is not None:
                 run.waits.end(run, token)
     if _is_elsewhere(call):
+        _check_open(call)
         await await_in(call.caller.loop, _fetch(call))
     return _value_of(call)
 
@@ -118,6 +120,11 @@ async def _fetch(call: Call) -> None:
     text = await call.caller.fetch(call)
     if _is_elsewhere(call):
         call.text = text
+
+
+def _check_open(call: Call) -> None:
+    if call.caller.has_ended:
+        raise ResultLostError(f"the result of {call} was not fetched before its flow ended")
 
 
 def _is_elsewhere(call: Call) -> bool:

@@ -9,9 +9,8 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
 from ecumene.workflows.acting import Acted, Acting
@@ -19,110 +18,17 @@ from ecumene.workflows.calls import MAKE, STOP
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, Origin
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
+from ecumene.workflows.seats import FinishedCall, Job, Seat, StagePort
 from ecumene.workflows.threads import Threads
-from ecumene.workflows.values import Tree
 from ecumene.workflows.waits import Elsewhere, WaitTable
 
 if TYPE_CHECKING:
-    from ecumene.client import World, Writes
-    from ecumene.workflows.callers import Caller
+    from ecumene.client import Writes
 
 logger = logging.getLogger("ecumene.workflows")
 
 CONFLICT_WAIT_MS_MAX = 20.0
 _YIELD_EVERY = 16
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedCall:
-    """A call that has ended, for records."""
-
-    flow: str
-    caller: str
-    number: int
-    lane: str
-    actor: str
-    class_name: str
-    method: str
-    failure: Failure | None
-    attempts: int
-    arrived_s: float
-    started_s: float
-    ended_s: float
-    result_bytes: int
-    effects: int
-    """Writes that took effect with it."""
-
-
-class StagePort(Protocol):
-    """What a stage needs of where it stands."""
-
-    world: World | None
-
-    def need(self, message: Message, deliver: Callable[[int, str], None]) -> None:
-        """Bring the outcomes that a message refers to: `deliver(place, text)` for each, now or later, in the loop."""
-
-    def find_caller(self, message: Message) -> Caller:
-        """Through which calls of the message's actor go."""
-
-    def commit(
-        self, message: Message, text: str, effects: Writes | None, then: Callable[[Exception | None], None]
-    ) -> None:
-        """Write an outcome with its effects; `then(None)` when that is durable or another one counts.
-
-        `then(error)`: the effects could not be taken, and nothing happened.
-        """
-
-    def record(self, call: FinishedCall) -> None:
-        """A call has ended. Once a call."""
-
-
-class Job:
-    """A call on the stage."""
-
-    __slots__ = ("arrived_s", "attempts", "failures", "is_told", "message", "missing", "refs", "started_s")
-
-    def __init__(self, message: Message, arrived_s: float) -> None:
-        self.message = message
-        self.arrived_s = arrived_s
-        self.started_s = 0.0
-        self.attempts = 0
-        self.is_told = False
-        """Its outcome is on its way."""
-        self.refs: list[Tree] = [None] * len(message.refs)
-        self.missing = len(message.refs)
-        self.failures: dict[int, Failure] = {}
-
-
-class Seat:
-    """An actor on the stage."""
-
-    __slots__ = (
-        "actor",
-        "class_name",
-        "failure",
-        "instance",
-        "is_gone",
-        "lanes",
-        "made_for",
-        "ready",
-        "running",
-        "task",
-    )
-
-    def __init__(self, actor: str, class_name: str, made_for: tuple[str, str]) -> None:
-        self.actor = actor
-        self.class_name = class_name
-        self.made_for = made_for
-        """Flow and caller."""
-        self.instance: Any = None
-        self.failure: Failure | None = None
-        """Why it could not be made."""
-        self.lanes: dict[str, deque[Job]] = {}
-        self.ready: deque[Job] = deque()
-        self.running: Job | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.is_gone = False
 
 
 class Stage:
@@ -135,6 +41,7 @@ class Stage:
         limits: StageLimits,
         chance: random.Random,
         elsewhere: Elsewhere | None = None,
+        modules: Collection[str] = (),
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._host = host
@@ -143,7 +50,7 @@ class Stage:
         self._chance = chance
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
-        self._acting = Acting(host, self._threads, self.waits)
+        self._acting = Acting(host, self._threads, self.waits, modules)
         self._seats: dict[str, Seat] = {}
         self._waiting = 0
         self._waiting_bytes = 0
@@ -223,7 +130,18 @@ class Stage:
         return "" if is_known else f"actor {message.actor} does not live on host {self._host}"
 
     def _take_ref(self, seat: Seat, job: Job, place: int, text: str) -> None:
-        if is_failure(text):
+        if job.is_told:
+            return  # its actor is gone
+        limits = self._limits
+        if self._waiting_bytes + len(text) > limits.calls_bytes_max:
+            problem = f"arguments of calls that wait on host {self._host} take more than calls_bytes_max"
+            job.failures[place] = Failure(CallRefusedError.code, f"{problem}, {limits.calls_bytes_max} bytes")
+            text = ""
+        self._waiting_bytes += len(text)
+        job.message.size += len(text)
+        if not text:
+            pass
+        elif is_failure(text):
             failure = read_outcome(text).failure
             assert failure is not None
             job.failures[place] = failure

@@ -32,6 +32,8 @@ class Target:
     timeout_s: float | None = None
     maker: Maker | None = None
     """Known to the caller that made it with `retry`."""
+    made: int = 0
+    """How often it was made again."""
     failure: Failure | None = None
     """Why it can no longer be called."""
 

@@ -9,7 +9,7 @@ null, true, 1, 1.5, "text", [...]     the same; int of any size
 {"$float": "nan"}                     NaN and the infinities
 {"$data": [name, {...}]}              a dataclass that was registered under the name
 {"$model": [name, {...}]}             a pydantic model that was registered under the name
-{"$actor": [id, host, class]}         a proxy
+{"$actor": [id, host, class, made]}   a proxy
 {"$ref": index}                       a placeholder: the result of a call, by its place in the message's `refs`
 """
 
@@ -73,7 +73,7 @@ def name_class(cls: type) -> str:
 class Packing:
     """Makes a tree of a value, and gathers the placeholders in it."""
 
-    def __init__(self, describe_handle: Callable[[Any], list[str]]) -> None:
+    def __init__(self, describe_handle: Callable[[Any], list[Any]]) -> None:
         self.placeholders: list[Any] = []
         """In the order of their `$ref`."""
         self._describe_handle = describe_handle
@@ -135,8 +135,15 @@ class Packing:
 
 
 def dump(tree: Tree) -> str:
-    """The text of a tree, in ASCII: one byte a character."""
-    return json.dumps(tree, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    """The text of a tree, in ASCII: one byte a character.
+
+    Raises:
+        ValueRefusedError: it is nested too deeply, or holds an integer of more digits than Python reads.
+    """
+    try:
+        return json.dumps(tree, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        raise ValueRefusedError(f"a value has no form in JSON: {error}") from error
 
 
 def fill_refs(tree: Tree, refs: Sequence[Tree]) -> Tree:
@@ -151,7 +158,7 @@ def fill_refs(tree: Tree, refs: Sequence[Tree]) -> Tree:
 class Unpacking:
     """Makes values of trees; each has objects of its own."""
 
-    def __init__(self, make_proxy: Callable[[list[str]], Any], refs: Sequence[Tree] = ()) -> None:
+    def __init__(self, make_proxy: Callable[[list[Any]], Any], refs: Sequence[Tree] = ()) -> None:
         self._make_proxy = make_proxy
         self._refs = refs
 
@@ -192,7 +199,7 @@ class Unpacking:
             object.__setattr__(made, field.name, self.unpack(fields[field.name]))
         return made
 
-    def _read_actor(self, inner: list[str]) -> Any:
+    def _read_actor(self, inner: list[Any]) -> Any:
         return self._make_proxy(inner)
 
 

@@ -15,7 +15,6 @@ from ecumene.client import (
     EventFilter,
     EventType,
     FrameWatch,
-    NotFoundError,
     PreconditionFailedError,
     World,
     actions,
@@ -94,11 +93,12 @@ class WorldLink:
     async def fetch(self, call: Call) -> str:
         try:
             value = (await self._environment.get(f"v{call.number}")).value
-        except NotFoundError:
-            value = None
+            problem = "it is not in the world any more"
+        except EcumeneError as error:
+            value, problem = None, str(error)
         if isinstance(value, str):
             return value
-        return write_failure(Failure(ResultLostError.code, f"the result of {call} is gone"))
+        return write_failure(Failure(ResultLostError.code, f"the result of {call} cannot be had: {problem}"))
 
     def _note_sent(self, call: Call, host: str, sent: asyncio.Future[Any]) -> None:
         error = None if sent.cancelled() else sent.exception()
