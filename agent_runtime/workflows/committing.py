@@ -115,7 +115,10 @@ class Committing:
         try:
             done = await transaction.commit(**identity)
         except EcumeneError as error:
-            if effects is None or await self._is_decided(path, key, error):
+            if await self._is_decided(path, key, error):
+                logger.info("another outcome of %s, call %d, counts: %s", message, message.number, error)
+                then(None)
+            elif effects is None:
                 self._tell(message, text, then, error)
             else:
                 then(error)
