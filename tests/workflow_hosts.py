@@ -8,12 +8,12 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agent_runtime.workflows.hosting import Hosting
-from agent_runtime.workflows.recording import CallCounts
 from ecumene import connect
 from ecumene.workflows import StageLimits
 from ecumene.workflows.seats import FinishedCall
 
+from agent_runtime.workflows.hosting import Hosting
+from agent_runtime.workflows.recording import CallCounts
 from tests.services import ROOT
 
 LEASE_TTL_S = 2.0

@@ -25,6 +25,7 @@ from ecumene.client import (
     World,
     Writes,
 )
+from ecumene.workflows.actors import find_actor_class
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.errors import Failure, FlowLostError
 from ecumene.workflows.hosts import HostsWatch
@@ -104,7 +105,7 @@ class Hosting:
         made = await inbox.create_stream(CALLS, items_max=1)
         self.committing = Committing(world, self.name, made.revision, self._keep_outcome, self._note_gone)
         self.circles = Circles(world)
-        self.stage = Stage(self.name, self, self._limits, self._chance, self.circles, self._modules)
+        self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
         self.hosts = HostsWatch(world, self._fail)
         await self.hosts.start()
         calls = EventFilter(path_prefix=inbox.path, types=(EventType.ENTRY_APPENDED,))
@@ -174,6 +175,9 @@ class Hosting:
 
     def record(self, call: FinishedCall) -> None:
         self._recorder.record(call)
+
+    def _find_class(self, name: str) -> type:
+        return find_actor_class(name, self._modules)
 
     async def _link(self, flow: str) -> None:
         """Connect the caller that actors of a flow have here, when the first of them makes a call."""

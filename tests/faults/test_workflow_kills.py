@@ -16,10 +16,10 @@ from typing import Any
 
 import psutil
 import pytest
-from agent_runtime.workflows.host_process import HostEndedError, HostProcess
 from ecumene import World, connect, workflows
 from ecumene.workflows.messages import HOSTS, ROOT
 
+from agent_runtime.workflows.host_process import HostEndedError, HostProcess
 from tests.services import ROOT as FOLDER
 from tests.services import ServerProcess
 from tests.workflow_actors import Counter, Teller
@@ -184,18 +184,19 @@ async def test_retry_waits_for_a_host_when_none_is_left(server: ServerProcess) -
 async def test_a_killed_script_leaves_no_actor_no_result_and_no_lease(server: ServerProcess, world: World) -> None:
     async with host_here(server.address, "here") as hosting:
         command = [sys.executable, "-m", "tests.faults.workflow_script", server.address]
-        script = subprocess.Popen(command, cwd=FOLDER, stdout=subprocess.PIPE)
+        script = await asyncio.create_subprocess_exec(*command, cwd=FOLDER, stdout=subprocess.PIPE)
         try:
             assert script.stdout is not None
-            line = (await asyncio.to_thread(script.stdout.readline)).decode().split()
-            async with asyncio.timeout(10):
-                while hosting.stage.waiting < 10:
-                    await asyncio.sleep(0.02)
+            line = (await script.stdout.readline()).decode().split()
+            deadline = time.monotonic() + 10
+            while hosting.stage.waiting < 10:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.02)
             assert hosting.actors == 10
             assert f"{ROOT}/{line[0]}" in await list_paths(world, ROOT)
         finally:
             script.kill()
-            script.communicate()
+            await script.communicate()
         begun = time.monotonic()
         while hosting.actors or hosting.stage.waiting or len(await list_paths(world, ROOT)) > 1:
             assert time.monotonic() - begun < IN_TIME_S + 1

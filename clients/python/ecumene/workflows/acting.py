@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from ecumene.workflows.actors import find_actor_class, find_method, is_coroutine_method
+from ecumene.workflows.actors import find_method, is_coroutine_method
 from ecumene.workflows.calls import MAKE
 from ecumene.workflows.errors import CallRefusedError, CallTimeoutError, Failure, Origin, describe_exception
 from ecumene.workflows.limits import VALUE_BYTES_MAX
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ecumene.workflows.callers import Caller
     from ecumene.workflows.placeholders import Placeholder
     from ecumene.workflows.seats import Job, Seat
+
+FindClass = Callable[[str], type]
+"""The class of a name; raises CallRefusedError."""
 
 
 class Acted:
@@ -73,9 +76,9 @@ class Acted:
 class Acting:
     """Runs methods of actors of one stage."""
 
-    def __init__(self, host: str, threads: Threads, waits: Waits, modules: Collection[str] = ()) -> None:
+    def __init__(self, host: str, threads: Threads, waits: Waits, find_class: FindClass) -> None:
         self._host = host
-        self._modules = modules
+        self._find_class = find_class
         self._threads = threads
         self._waits = waits
 
@@ -115,7 +118,8 @@ class Acting:
         message = job.message
         args, kwargs = _unpack(Unpacking(caller.find_proxy, job.refs).unpack(message.inner))
         if message.do == MAKE:
-            return find_actor_class(message.class_name, self._modules), args, kwargs, False
+            # In a thread, with the constructor: importing a module may take long.
+            return lambda *args, **kwargs: self._find_class(message.class_name)(*args, **kwargs), args, kwargs, False
         cls = type(seat.instance)
         try:
             find_method(cls, message.method)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ecumene.workflows.errors import CallRefusedError, ValueRefusedError
 from ecumene.workflows.runs import running, the_run
-from ecumene.workflows.values import name_class
+from ecumene.workflows.values import name_class, name_program
 
 if TYPE_CHECKING:
     from ecumene.client import World, Writes
@@ -145,7 +145,8 @@ def name_actor_class(cls: type) -> str:
 
 def _load(name: str) -> object:
     module_name, _, path = name.partition(":")
-    found: object = importlib.import_module(module_name)
+    # The program's own file is not to be imported a second time.
+    found: object = importlib.import_module("__main__" if module_name == name_program() else module_name)
     for part in path.split("."):
         found = getattr(found, part)
     return found

@@ -74,6 +74,7 @@ class Caller:
         self._first_use: Callable[[], None] | None = None
         self._end: Failure | None = None
         self._targets: weakref.WeakValueDictionary[str, Target] = weakref.WeakValueDictionary()
+        self._classes: dict[str, type] = {}
         self._actors = 0
         self._idle: list[asyncio.Future[None]] = []
 
@@ -102,6 +103,7 @@ class Caller:
         maker = Maker(inner, packing.placeholders) if retry else None
         target = Target(actor, self.placing.choose(host), name, cls, retry, timeout_s, maker)
         self._targets[actor] = target
+        self._classes[name] = cls
         self._submit(target, MAKE, "", inner, packing.placeholders)
         return Proxy(self, target, retry, timeout_s)
 
@@ -211,6 +213,10 @@ class Caller:
         """Calls on an actor that have no outcome yet, in their order."""
         with self._lock:
             return [call for call in self._ledger.list_pending() if call.target is target]
+
+    def find_class(self, name: str) -> type:
+        """A class of which an actor was made through this caller."""
+        return self._classes[name]
 
     def lose_host(self, name: str) -> None:
         """A host has ended: its actors with it."""

@@ -9,11 +9,10 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
-from ecumene.workflows.acting import Acted, Acting
+from ecumene.workflows.acting import Acted, Acting, FindClass
 from ecumene.workflows.calls import MAKE, STOP
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, Origin
 from ecumene.workflows.limits import StageLimits
@@ -40,8 +39,8 @@ class Stage:
         port: StagePort,
         limits: StageLimits,
         chance: random.Random,
+        find_class: FindClass,
         elsewhere: Elsewhere | None = None,
-        modules: Collection[str] = (),
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._host = host
@@ -50,7 +49,7 @@ class Stage:
         self._chance = chance
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
-        self._acting = Acting(host, self._threads, self.waits, modules)
+        self._acting = Acting(host, self._threads, self.waits, find_class)
         self._seats: dict[str, Seat] = {}
         self._waiting = 0
         self._waiting_bytes = 0

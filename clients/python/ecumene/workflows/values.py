@@ -61,13 +61,17 @@ def message(cls: Class) -> Class:
 
 def name_class(cls: type) -> str:
     """`module:Class`; of a class in a program, the module that the program's file would be."""
-    module = cls.__module__
-    if module == "__main__":
-        main = sys.modules["__main__"]
-        spec = getattr(main, "__spec__", None)
-        file = getattr(main, "__file__", None) or "__main__"
-        module = spec.name if spec is not None else file.rpartition("/")[2].removesuffix(".py")
+    module = name_program() if cls.__module__ == "__main__" else cls.__module__
     return f"{module}:{cls.__qualname__}"
+
+
+def name_program() -> str:
+    """The module that this program's file would be if it were imported."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    file = getattr(main, "__file__", None) or "__main__"
+    name: str = spec.name if spec is not None else file.rpartition("/")[2].removesuffix(".py")
+    return name
 
 
 class Packing:

@@ -296,8 +296,7 @@ def test_the_number_of_results_is_bounded_and_that_is_told() -> None:
         teller = Teller().to_dist()
         kept = []
         with pytest.raises(workflows.FlowFullError, match="results_max is 20"):
-            for number in range(100):
-                kept.append(teller.tell(number))
+            kept.extend(teller.tell(number) for number in range(100))
         assert workflows.resolve(kept) == list(range(len(kept)))
         kept.clear()
         gc.collect()
@@ -337,7 +336,7 @@ def test_calls_beyond_the_stages_bounds_are_refused() -> None:
                 assert "calls_waiting_max is 3" in str(error)
                 refused += 1
         assert 0 < refused < 10
-        with pytest.raises(workflows.CallRefusedError, match="actors_max is 2|calls_waiting_max is 3"):
+        with pytest.raises(workflows.CallRefusedError, match=r"actors_max is 2|calls_waiting_max is 3"):
             third.tell(1).get()
 
 
@@ -350,9 +349,7 @@ def test_arguments_that_take_too_much_room_are_refused() -> None:
         assert two.tell("room again").get() == "room again"
 
 
-def test_a_failed_call_that_nobody_waits_for_is_logged(
-    flow: workflows.Flow, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_call_that_nobody_waits_for_is_logged(flow: workflows.Flow, caplog: pytest.LogCaptureFixture) -> None:
     teller = Teller().to_dist()
     with caplog.at_level(logging.WARNING, "ecumene.workflows"):
         teller.fail("unheard")

@@ -58,7 +58,7 @@ def test_registered_classes_travel_with_what_is_in_them() -> None:
 
 
 def test_what_is_not_registered_is_refused_by_name() -> None:
-    with pytest.raises(ValueRefusedError, match=r"Unregistered is not registered: decorate it with @workflows\.message"):
+    with pytest.raises(ValueRefusedError, match=r"Unregistered is not registered: decorate it with @"):
         travel([Unregistered("x")])
     for value in (object(), {1, 2}, lambda: None, open):
         with pytest.raises(ValueRefusedError, match="cannot be sent"):
