@@ -41,13 +41,13 @@ class Committing:
     def __init__(
         self,
         world: World,
-        host: str,
+        place: str,
         inbox_revision: int,
         on_durable: Callable[[Message, str], None],
         on_gone: Callable[[Message], None],
     ) -> None:
         self._world = world
-        self._inbox = inbox_path(host)
+        self._inbox = inbox_path(place)
         self._inbox_revision = inbox_revision
         self._on_durable = on_durable
         self._on_gone = on_gone

@@ -16,7 +16,7 @@ from typing import Any
 
 from ecumene.client import (
     EcumeneError,
-    EnvironmentExistsError,
+    EntryExistsError,
     EventBatch,
     EventFilter,
     EventType,
@@ -30,7 +30,7 @@ from ecumene.workflows.callers import Caller
 from ecumene.workflows.errors import Failure, FlowLostError
 from ecumene.workflows.hosts import HostsWatch
 from ecumene.workflows.limits import FlowLimits, StageLimits
-from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, read_message
+from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, name_place, read_message
 from ecumene.workflows.stage import FinishedCall, Stage
 from ecumene.workflows.world_link import WorldLink, make_places
 
@@ -70,6 +70,7 @@ class Hosting:
         self._lease_ttl_s = lease_ttl_s
         self._modules = modules
         self._lease: Lease | None = None
+        self._place = ""
         self._callers: dict[str, Caller] = {}
         self._links: dict[str, WorldLink] = {}
         self._outcomes: dict[tuple[str, str], CallerOutcomes] = {}
@@ -85,6 +86,11 @@ class Hosting:
         return self._lease.id
 
     @property
+    def inbox(self) -> str:
+        """Path of its inbox."""
+        return inbox_path(self._place)
+
+    @property
     def actors(self) -> int:
         """Actors that live here."""
         return self.stage.actors
@@ -93,17 +99,18 @@ class Hosting:
         """Take the name, and calls. A host of the name that was killed is waited for until its lease has ended.
 
         Raises:
-            EnvironmentExistsError: a living host has the name.
+            EntryExistsError: a living host has the name.
             EcumeneError: the world refused.
         """
         world = self._world
         await make_places(world)
         self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self._fail)
-        inbox = world.environment(inbox_path(self.name))
-        await self._take_name()
+        self._place = name_place(self.name, self.lease_id)
+        inbox = world.environment(inbox_path(self._place))
+        await inbox.register(lease_id=self.lease_id)
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.committing = Committing(world, self.name, made.revision, self._keep_outcome, self._note_gone)
+        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone)
         self.circles = Circles(world)
         self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
         self.hosts = HostsWatch(world, self._fail)
@@ -112,8 +119,8 @@ class Hosting:
         ends = EventFilter(path_prefix=ROOT, types=(EventType.ENVIRONMENT_DELETED,))
         self._read(world.watch_frames(calls), self._take_calls, "inbox")
         self._read(world.watch_frames(ends), self._take_ends, "ends")
-        members = {self.name: {"pid": os.getpid(), "actors_max": self._limits.actors_max, **details}}
-        await self._lease.join(HOSTS, members)
+        described = {"place": self._place, "pid": os.getpid(), "actors_max": self._limits.actors_max, **details}
+        await self._take_name(self._lease, described)
 
     async def stop(self, timeout_s: float) -> bool:
         """Take no more actors, give calls so long to end, then go; whether all have ended."""
@@ -188,15 +195,14 @@ class Hosting:
         except EcumeneError as error:
             caller.end(Failure(FlowLostError.code, f"calls of this host have no place in the flow: {error}"))
 
-    async def _take_name(self) -> None:
-        inbox = self._world.environment(inbox_path(self.name))
+    async def _take_name(self, lease: Lease, described: Mapping[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._lease_ttl_s + 2.0
         while True:
             try:
-                await inbox.register(lease_id=self.lease_id)
+                await lease.join(HOSTS, {self.name: dict(described)})
                 return
-            except EnvironmentExistsError:
+            except EntryExistsError:
                 if loop.time() > deadline:
                     raise
             await asyncio.sleep(NAME_RETRY_S)
@@ -214,7 +220,7 @@ class Hosting:
     def _take_ends(self, batch: EventBatch) -> None:
         for path in batch.paths:
             parts = path.removeprefix(f"{ROOT}/").split("/")
-            if path == inbox_path(self.name):
+            if path == inbox_path(self._place):
                 self._fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
             elif parts[0] != HOSTS.rpartition("/")[2] and len(parts) <= 2:
                 self._drop(parts[0], parts[1] if len(parts) == 2 else "")

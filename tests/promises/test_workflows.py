@@ -344,10 +344,8 @@ async def test_a_host_imports_only_the_modules_that_it_was_given(server: ServerP
         async with workflows.connect(server.address) as flow:
             (teller,) = flow.spawn(Teller, 1, host="strict")
             assert await teller.tell(1) == 1
-            teller._target.class_name = "antigravity:Teller"
             caller = teller._caller
-            caller._submit(teller._target, "make", "", [[]], [])
-            foreign = workflows.proxies.Target(f"{flow.name}.x.9", "strict", "this:Zen", None)
+            foreign = workflows.proxies.Target(f"{flow.name}.x.9", teller._target.host, "this:Zen", None)
             made = caller._submit(foreign, "make", "", [[]], [])
             with pytest.raises(workflows.CallRefusedError, match="may not be named here"):
                 await made

@@ -29,7 +29,7 @@ from ecumene.workflows.errors import (
 )
 from ecumene.workflows.ledger import FlowStatistics, Ledger
 from ecumene.workflows.limits import VALUE_BYTES_MAX, FlowLimits
-from ecumene.workflows.messages import is_failure, large_bytes, mark_resent, read_outcome, write_failure
+from ecumene.workflows.messages import host_of, is_failure, large_bytes, mark_resent, read_outcome, write_failure
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
 from ecumene.workflows.proxies import Proxy
@@ -218,13 +218,13 @@ class Caller:
         """A class of which an actor was made through this caller."""
         return self._classes[name]
 
-    def lose_host(self, name: str) -> None:
-        """A host has ended: its actors with it."""
+    def lose_host(self, place: str) -> None:
+        """The host at a place has ended: its actors with it."""
         with self._lock:
             pending = self._ledger.list_pending()
         targets = {call.target for call in pending} | {found for ref in self._targets.valuerefs() if (found := ref())}
         for target in sorted(targets, key=lambda target: target.actor):
-            self.placing.lose(target, name)
+            self.placing.lose(target, place)
 
     def make_again(self, target: Target) -> None:
         """Have an actor made where its target says."""
@@ -374,5 +374,5 @@ def _place(failure: Failure, call: Call) -> Failure:
     """A failure as this call has it: with the call as its origin, unless it has another one."""
     if failure.origin.actor:
         return failure.passed_through(str(call))
-    origin = Origin(call.target.actor, call.target.class_name, call.method, call.sent_to or call.target.host)
+    origin = Origin(call.target.actor, call.target.class_name, call.method, host_of(call.sent_to or call.target.host))
     return Failure(failure.code, failure.text, failure.kind, origin, failure.causes, failure.through)

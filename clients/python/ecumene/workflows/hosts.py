@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ecumene.client import EcumeneError, EventBatch, EventFilter, EventType, FrameWatch, Value, World
 from ecumene.workflows.callers import Caller
-from ecumene.workflows.messages import HOSTS
+from ecumene.workflows.messages import HOSTS, host_of
 from ecumene.workflows.targets import HostInfo
 
 _EVENTS = (
@@ -67,7 +67,8 @@ class HostsWatch:
 
     def _take(self, batch: EventBatch) -> None:
         for event in batch:
-            name = event.key or event.path.rpartition("/")[2]
+            place = event.path.rpartition("/")[2]
+            name = event.key or host_of(place)
             if event.type == EventType.MEMBER_JOINED:
                 self._add(name, event.revision, event.value)
                 continue
@@ -77,12 +78,13 @@ class HostsWatch:
             for caller in list(self._callers):
                 caller.placing.remove_host(name, event.revision)
                 if event.type == EventType.ENVIRONMENT_DELETED:
-                    caller.lose_host(name)
+                    caller.lose_host(place)
 
     def _add(self, name: str, revision: int, value: Value) -> None:
         known = self._hosts.get(name)
         if known is not None and known.created_revision >= revision:
             return
-        info = self._hosts[name] = HostInfo(name, revision, value if isinstance(value, dict) else {})
+        details = value if isinstance(value, dict) else {}
+        info = self._hosts[name] = HostInfo(name, str(details.get("place", name)), revision, details)
         for caller in list(self._callers):
             caller.placing.add_host(info)

@@ -1,13 +1,14 @@
 """What callers and hosts tell each other, and at which places of the world.
 
     /runtime/workflows/hosts                 members: one a host, under its lease
-    /runtime/workflows/hosts/<host>          its inbox, an environment under its lease: the stream `calls`
+    /runtime/workflows/hosts/<place>         its inbox, an environment under its lease: the stream `calls`
     /runtime/workflows/<flow>                a flow, under its script's lease; `waits`: methods that wait for long
     /runtime/workflows/<flow>/<caller>       outcomes of one caller's calls, under its lease: `r<number>`, and
                                              `v<number>` for the value of a large one
 
-A caller is named by the id of its lease. An outcome is written once: by the host that ran the call, in the transaction
-of its effects, or by the caller that gave it up. Whoever comes second has no effect.
+A caller is named by the id of its lease, the place of a host by its name and that id: what was meant for a host that
+was killed never reaches the next one of the name. An outcome is written once: by the host that ran the call, in the
+transaction of its effects, or by the caller that gave it up. Whoever comes second has no effect.
 """
 
 from __future__ import annotations
@@ -26,9 +27,19 @@ CALLS = "calls"
 WAITS = "waits"
 
 
-def inbox_path(host: str) -> str:
-    """Where a host is told of calls."""
-    return f"{HOSTS}/{host}"
+def name_place(host: str, lease_id: int) -> str:
+    """The place of a host."""
+    return f"{host}-{lease_id}"
+
+
+def host_of(place: str) -> str:
+    """The name of the host at a place."""
+    return place.rpartition("-")[0] or place
+
+
+def inbox_path(place: str) -> str:
+    """Where the host at a place is told of calls."""
+    return f"{HOSTS}/{place}"
 
 
 def flow_path(flow: str) -> str:

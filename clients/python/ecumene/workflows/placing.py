@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ecumene.workflows.errors import Failure, HostLostError, NoHostError
 from ecumene.workflows.limits import FlowLimits
+from ecumene.workflows.messages import host_of
 from ecumene.workflows.targets import HostInfo, Target
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Placing:
             self.hosts = {other: kept for other, kept in self.hosts.items() if other != name}
 
     def choose(self, wanted: str = "") -> str:
-        """The host for an actor: that with the fewest of this caller.
+        """The place of the host for an actor: that with the fewest of this caller.
 
         Raises:
             NoHostError: there is none, or not that one.
@@ -56,7 +57,7 @@ class Placing:
             raise NoHostError("there is no host: start one with `python -m agent_runtime.workflows.host --server ...`")
         chosen = wanted or min(hosts, key=lambda name: (self._placed[name], name))
         self._placed[chosen] += 1
-        return chosen
+        return hosts[chosen].place
 
     async def wait_for_host(self, timeout_s: float) -> bool:
         """Wait until there is a host, at most so long; whether there is."""
@@ -76,7 +77,7 @@ class Placing:
         if target.host != host or target in self._homeless or target.failure is not None:
             return
         if target.maker is None:
-            self._fail(target, f"host {host} ended with actor {target.actor}")
+            self._fail(target, f"host {host_of(host)} ended with actor {target.actor}")
         elif self.hosts:
             self._make_again(target, host)
         else:
@@ -101,12 +102,16 @@ class Placing:
                 call.resent += 1
                 self._caller.send(call)
             else:
-                self._caller.give_up(call, Failure(HostLostError.code, f"host {lost} ended with actor {target.actor}"))
+                self._caller.give_up(
+                    call, Failure(HostLostError.code, f"host {host_of(lost)} ended with actor {target.actor}")
+                )
 
     def _give_up_waiting(self, target: Target) -> None:
         lost = self._homeless.pop(target, None)
         if lost is not None:
-            self._fail(target, f"host {lost} ended with actor {target.actor}, and no other came in {self._wait_s} s")
+            self._fail(
+                target, f"host {host_of(lost)} ended with actor {target.actor}, and no other came in {self._wait_s} s"
+            )
 
     def _fail(self, target: Target, text: str) -> None:
         target.failure = Failure(HostLostError.code, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ecumene.workflows.actors import find_method
+from ecumene.workflows.messages import host_of
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.targets import Target
 from ecumene.workflows.values import Handle
@@ -62,7 +63,7 @@ class Proxy(Handle):
         return ProxyMethod(self, "__call__")(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<Proxy of {self._target.class_name} {self._target.actor} on {self._target.host}>"
+        return f"<Proxy of {self._target.class_name} {self._target.actor} on {host_of(self._target.host)}>"
 
 
 class ProxyMethod:

@@ -21,10 +21,11 @@ class Maker:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Target:
-    """One actor. `host` changes when it is made anew elsewhere."""
+    """One actor."""
 
     actor: str
     host: str
+    """The place of its host; another one when it was made again."""
     class_name: str
     cls: type | None
     """None where the class is not installed."""
@@ -43,6 +44,7 @@ class HostInfo:
     """A host that is there."""
 
     name: str
+    place: str
     created_revision: int
     details: Mapping[str, Any] = field(default_factory=dict)
 

@@ -23,7 +23,7 @@ from ecumene.client.op_calls import OpCalls
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.calls import Call
 from ecumene.workflows.errors import CallRefusedError, Failure, FlowLostError, ResultExpiredError, ResultLostError
-from ecumene.workflows.messages import CALLS, HOSTS, ROOT, inbox_path, outcomes_path, write_failure
+from ecumene.workflows.messages import CALLS, HOSTS, ROOT, host_of, inbox_path, outcomes_path, write_failure
 
 RELEASES_A_FRAME = 1000
 RELEASED = write_failure(Failure(ResultExpiredError.code, "the result was released"))
@@ -110,7 +110,7 @@ class WorldLink:
             return  # it has been dealt with
         caller = self._caller
         if isinstance(error, EnvironmentNotFoundError):
-            caller.placing.remove_host(host, self._world.revision)
+            caller.placing.remove_host(host_of(host), self._world.revision)
             if call.target.host == host and call.target.failure is None:
                 caller.placing.lose(call.target, host)
             else:
