@@ -378,8 +378,7 @@ def test_deep_chains_and_wide_fan_ins_finish_with_flat_memory(
         before = [measure_rss(pid) for pid in pids]
         begun = time.monotonic()
         work()
-        work()
-        took_s = (time.monotonic() - begun) / 2
+        took_s = time.monotonic() - begun
         gc.collect()
         server_grown, *grown = (measure_rss(pid) - rss for pid, rss in zip(pids, before, strict=True))
         assert tellers[0].add(1).get() == 1

@@ -143,11 +143,13 @@ def _unpack(inner: list[Any]) -> tuple[list[Any], dict[str, Any]]:
 
 
 async def _run_in_time(method: Awaitable[Any], timeout_s: float | None) -> Any:
+    if timeout_s is None:
+        return await method
     try:
         async with asyncio.timeout(timeout_s) as bound:
             return await method
     except TimeoutError as error:
-        if bound.expired() and timeout_s is not None:
+        if bound.expired():
             raise _tell_late(timeout_s) from error
         raise
 

@@ -18,24 +18,23 @@ from typing import Any, Protocol
 
 from ecumene.workflows.actors import name_actor_class
 from ecumene.workflows.calls import CALL, MAKE, STOP, Call
+from ecumene.workflows.composing import compose, fill_number
 from ecumene.workflows.errors import (
     Failure,
     Origin,
-    ResultExpiredError,
     ResultLostError,
     ValueRefusedError,
-    ValueTooLargeError,
     to_error,
 )
 from ecumene.workflows.ledger import FlowStatistics, Ledger
-from ecumene.workflows.limits import VALUE_BYTES_MAX, FlowLimits
+from ecumene.workflows.limits import FlowLimits
 from ecumene.workflows.messages import host_of, is_failure, large_bytes, mark_resent, read_outcome, write_failure
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
 from ecumene.workflows.proxies import Proxy
 from ecumene.workflows.runs import running
 from ecumene.workflows.targets import Maker, Target
-from ecumene.workflows.values import Packing, Tree, dump
+from ecumene.workflows.values import Packing, Tree
 
 logger = logging.getLogger("ecumene.workflows")
 
@@ -285,26 +284,15 @@ class Caller:
         is_first: bool = False,
     ) -> Placeholder:
         """Number a call and have it sent after those before it; with `is_first`, at once."""
-        document: dict[str, Any] = {"call": 0, "do": do, "flow": self.flow, "caller": self.name}
         run = running.get()
-        document |= {"lane": run.actor if run is not None and not is_first else "", "actor": target.actor}
-        document |= {"class": target.class_name, "method": method, "in": inner}
-        if placeholders:
-            document["refs"] = self._list_refs(placeholders)
-        if retry:
-            document["retry"] = retry
-        if timeout_s is not None:
-            document["timeout_s"] = timeout_s
-        head = dump(document)
-        if len(head) > VALUE_BYTES_MAX:
-            what = f"a call of {target.class_name.rpartition(':')[2]}.{method or '__init__'}"
-            raise ValueTooLargeError.of(what, "VALUE_BYTES_MAX", VALUE_BYTES_MAX, len(head))
+        lane = run.actor if run is not None and not is_first else ""
+        head = compose(self, target, do, method, inner, placeholders, lane, retry, timeout_s)
         with self._lock:
             if self._end is not None:
                 raise to_error(self._end)
             # The number is taken last, so that calls leave in its order whatever thread they come from.
             number = self._ledger.next_number()
-            text = f'{{"call":{number}{head[9:]}'
+            text = fill_number(head, number)
             call = Call(self, number, target, do, method, text, placeholders, retry)
             self._ledger.add(call)
             if not is_first:
@@ -315,19 +303,6 @@ class Caller:
         placeholder = Placeholder(call)
         weakref.finalize(placeholder, self._drop, number).atexit = False
         return placeholder
-
-    def _list_refs(self, placeholders: list[Placeholder]) -> list[int]:
-        refs = []
-        for placeholder in placeholders:
-            call = placeholder._call
-            if call.caller is not self:
-                raise ValueRefusedError(f"{placeholder!r} belongs to another flow: read it, and pass its value")
-            if call.is_done and not call.size:
-                assert call.text is not None
-                failure = read_outcome(call.text).failure
-                raise ResultExpiredError(failure if failure is not None else f"the result of {call} is gone")
-            refs.append(call.number)
-        return refs
 
     def _drop(self, number: int) -> None:
         """A placeholder is gone. From any thread, and from the garbage collector: no lock."""
