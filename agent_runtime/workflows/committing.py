@@ -1,0 +1,160 @@
+"""Outcomes into the world: each written once, with the effects of its call, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ecumene.client import (
+    AbortedError,
+    AlreadyExistsError,
+    EcumeneError,
+    EntryNotFoundError,
+    EnvironmentNotFoundError,
+    NotFoundError,
+    OutOfRangeError,
+    PreconditionFailedError,
+    World,
+    Writes,
+    WrongStateError,
+    actions,
+)
+from ecumene.client.op_calls import OpCalls
+from ecumene.workflows.limits import INLINE_BYTES_MAX
+from ecumene.workflows.messages import CALLS, Message, inbox_path, outcomes_path, write_large
+
+logger = logging.getLogger("ecumene.workflows")
+
+Then = Callable[[Exception | None], None]
+RESENT_SHIFT, NUMBER_SHIFT = 14, 20
+"""A call's number for idempotency: its own, then how often it was sent again, then how often it was run there."""
+PRODUCER_CHARS_MAX = 64
+
+
+class Committing:
+    """Writes outcomes on behalf of one host. `inbox_revision`: at which its inbox was made; it fences transactions."""
+
+    def __init__(
+        self,
+        world: World,
+        place: str,
+        inbox_revision: int,
+        on_durable: Callable[[Message, str], None],
+        on_gone: Callable[[Message], None],
+    ) -> None:
+        self._world = world
+        self._inbox = inbox_path(place)
+        self._inbox_revision = inbox_revision
+        self._on_durable = on_durable
+        self._on_gone = on_gone
+        self._places: dict[str, OpCalls] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def commit(self, message: Message, text: str, effects: Writes | None, then: Then) -> None:
+        """See StagePort.commit."""
+        if effects is not None or len(text) > INLINE_BYTES_MAX:
+            work = self._commit_transaction(message, text, effects, then)
+            task = asyncio.get_running_loop().create_task(work, name=f"commit of call {message.number}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        path = outcomes_path(message.flow, message.caller)
+        place = self._places.get(path)
+        if place is None:
+            place = self._places[path] = OpCalls(self._world.session, path, None, self._world.group_index)
+        try:
+            sent = place.update(f"r{message.number}", actions.set_value(text), {"expect_version": 0})
+        except EcumeneError as error:
+            self._tell(message, text, then, error)
+            return
+        sent.add_done_callback(functools.partial(self._note_sent, message, text, then))
+
+    def forget(self, flow: str, caller: str) -> None:
+        """A caller has ended."""
+        self._places.pop(outcomes_path(flow, caller), None)
+
+    async def close(self) -> None:
+        """Transactions under way are left to their end by the session's own close."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _note_sent(self, message: Message, text: str, then: Then, sent: asyncio.Future[Any]) -> None:
+        self._tell(message, text, then, None if sent.cancelled() else sent.exception())
+
+    def _tell(self, message: Message, text: str, then: Then, error: BaseException | None) -> None:
+        if error is None:
+            self._on_durable(message, text)
+        elif isinstance(error, EnvironmentNotFoundError):
+            self._on_gone(message)
+        elif not isinstance(error, PreconditionFailedError | AlreadyExistsError):
+            # Another outcome counts, as after a retry; anything else is worth a word.
+            logger.warning("the outcome of %s, call %d, was not taken: %s", message, message.number, error)
+        then(None)
+
+    async def _commit_transaction(self, message: Message, text: str, effects: Writes | None, then: Then) -> None:
+        path, key = outcomes_path(message.flow, message.caller), f"r{message.number}"
+        transaction = self._world.transaction()
+        transaction.require(self._inbox, CALLS, created_revision=self._inbox_revision)
+        inline = text
+        if len(text) > INLINE_BYTES_MAX:
+            inline = write_large(len(text))
+            transaction.create(path, f"v{message.number}", text)
+        transaction.create(path, key, inline)
+        identity: dict[str, Any] = {"actor": message.actor}
+        if effects is not None:
+            transaction.messages.extend(effects.messages)
+            identity |= {"producer": name_producer(message), "seq": number_attempt(message)}
+        try:
+            done = await transaction.commit(**identity)
+        except EcumeneError as error:
+            if await self._is_decided(path, key, error):
+                logger.info("another outcome of %s, call %d, counts: %s", message, message.number, error)
+                then(None)
+            elif effects is None:
+                self._tell(message, text, then, error)
+            else:
+                then(error)
+            return
+        if done.duplicate:
+            then(None)  # what it came to the first time is there already
+        else:
+            self._tell(message, inline, then, None)
+
+    async def _is_decided(self, path: str, key: str, error: EcumeneError) -> bool:
+        """Whether a transaction failed because there is an outcome already, nobody to take one, or no such host."""
+        if not isinstance(error, AbortedError | AlreadyExistsError | NotFoundError | OutOfRangeError | WrongStateError):
+            return False
+        outcome, inbox = self._world.environment(path), self._world.environment(self._inbox)
+        try:
+            if (await inbox.get(CALLS)).create_revision != self._inbox_revision:
+                return True
+            await outcome.get(key)
+        except EntryNotFoundError:
+            return False
+        except EcumeneError:
+            return True
+        return True
+
+
+def name_producer(message: Message) -> str:
+    """Under which name the effects of a call are sent: one for each actor and lane, so that its numbers rise."""
+    # Identities have no slashes.
+    name = f"{message.actor}.wf"
+    if message.lane:
+        digest = hashlib.blake2b(message.lane.encode(), digest_size=8).hexdigest()
+        whole = f"{name}.{message.lane}"
+        name = whole if len(whole) <= PRODUCER_CHARS_MAX else f"{name}.{digest}"
+    return name
+
+
+def number_attempt(message: Message) -> int:
+    """The number of one attempt at a call: above those of all attempts before it."""
+    return (message.number << NUMBER_SHIFT) + (message.resent << RESENT_SHIFT) + message.attempt

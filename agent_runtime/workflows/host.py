@@ -1,0 +1,130 @@
+"""The program of a host: `python -m agent_runtime.workflows.host --server ADDR --world W --name N`.
+
+stdout   {"state": "ready", …} when it takes calls; {"state": "ended" | "failed", …} at the end
+exit     0 stopped as asked (SIGTERM, SIGINT, or the end of stdin with --with-parent), 1 failed, 2 wrong usage
+
+A stop lets calls under way end, within --stop-timeout-s. A host whose lease was lost ends at once: others have taken it
+for dead, and nothing that it writes has an effect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ecumene.client import ClientSettings, EcumeneError, connect
+from ecumene.workflows.limits import StageLimits
+
+from agent_runtime.output import JsonLines
+from agent_runtime.usage import measure_usage
+from agent_runtime.workflows.hosting import Hosting
+from agent_runtime.workflows.parents import watch_parent
+from agent_runtime.workflows.recording import CallCounts, Recorder, Recorders
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+EXIT_GRACE_S = 5.0
+"""What a stop may take beyond its own time before the process ends itself, functions that hang included."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Host actors until told to stop; returns the exit code."""
+    arguments = parse_arguments(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    sys.path[:0] = [str(path.resolve()) for path in arguments.path]
+    for module in arguments.module:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            sys.stderr.write(f"workflow host: cannot import {module!r}: {error}\n")
+            return EXIT_USAGE
+    try:
+        import uvloop
+
+        return uvloop.run(host(arguments, JsonLines()))
+    except ModuleNotFoundError:
+        return asyncio.run(host(arguments, JsonLines()))
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The command's arguments. Exits with 2 on wrong usage."""
+    parser = argparse.ArgumentParser("agent_runtime.workflows.host", description="Host actors of workflows.")
+    parser.add_argument("--server", required=True, help="address of the environment server, host:port")
+    parser.add_argument("--world", default="main", help="world whose flows it serves (default: main)")
+    parser.add_argument("--name", default=f"host-{os.getpid()}", help="name of this host in the world")
+    parser.add_argument("--path", action="append", default=[], type=Path, help="folder with classes of actors")
+    parser.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        help="module with actors; with any, flows may name no other",
+    )
+    parser.add_argument("--actors-max", type=int, default=StageLimits().actors_max, help="actors that it takes")
+    parser.add_argument("--lease-ttl-s", type=float, default=5.0, help="a host that is silent so long is lost")
+    parser.add_argument("--stop-timeout-s", type=float, default=30.0, help="a stop gives calls so long to end")
+    parser.add_argument("--with-parent", action="store_true", help="stop when stdin ends")
+    return parser.parse_args(list(argv))
+
+
+async def host(arguments: argparse.Namespace, lines: JsonLines, recorder: Recorder | None = None) -> int:
+    """Connect, host actors until told to stop, and close everything."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if arguments.with_parent:
+        watch_parent(loop, stop, arguments.stop_timeout_s + EXIT_GRACE_S)
+    counts = CallCounts()
+    try:
+        settings = ClientSettings(reconnect_timeout_s=60.0)
+        async with connect(arguments.server, arguments.world, settings=settings) as world:
+            limits = StageLimits(actors_max=arguments.actors_max)
+            recorders = Recorders(counts, recorder) if recorder is not None else counts
+            hosting = Hosting(
+                world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s, arguments.module
+            )
+            try:
+                await hosting.start({"modules": arguments.module})
+                lines.write({"state": "ready", "host": arguments.name, "pid": os.getpid(), "revision": world.revision})
+                await wait_until(stop, hosting)
+                await hosting.stop(arguments.stop_timeout_s)
+            finally:
+                await hosting.close()
+    except EcumeneError as error:
+        lines.write({"state": "failed", "host": arguments.name, "reason": str(error), "calls": vars(counts)})
+        return EXIT_FAILED
+    lines.write({"state": "ended", "host": arguments.name, "calls": vars(counts), **measure_usage()})
+    return EXIT_DONE
+
+
+async def wait_until(stop: asyncio.Event, hosting: Hosting) -> None:
+    """Wait for the stop; raises what ended the host for good."""
+    stopping = asyncio.create_task(stop.wait(), name="host stop")
+    ends: set[asyncio.Future[Any]] = {stopping, hosting.failed}
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if hosting.failed.done():
+            hosting.failed.result()
+    finally:
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+
+
+def run() -> None:
+    """The program. Ends the process even when functions of actors hang in their threads."""
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,277 @@
+"""A host: its place in the world, its stage, and what goes between them.
+
+inbox ─► watch ─► stage ─► committing ─► outcomes of the caller
+                    ▲            │
+                    └─ outcomes ◄┘      (arguments that are results of other calls)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from ecumene.client import (
+    EcumeneError,
+    EntryExistsError,
+    EventBatch,
+    EventFilter,
+    EventType,
+    FrameWatch,
+    Lease,
+    World,
+    Writes,
+)
+from ecumene.workflows.actors import find_actor_class
+from ecumene.workflows.callers import Caller
+from ecumene.workflows.errors import Failure, FlowLostError
+from ecumene.workflows.hosts import HostsWatch
+from ecumene.workflows.limits import FlowLimits, StageLimits
+from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, name_place, read_message
+from ecumene.workflows.stage import FinishedCall, Stage
+from ecumene.workflows.world_link import WorldLink, make_places
+
+from agent_runtime.workflows.circles import Circles
+from agent_runtime.workflows.committing import Committing
+from agent_runtime.workflows.outcomes import CallerOutcomes
+from agent_runtime.workflows.recording import Recorder
+
+logger = logging.getLogger("ecumene.runtime")
+
+NAME_RETRY_S = 0.1
+
+
+class HostLostItselfError(EcumeneError):
+    """The host's lease ended, or its inbox did: others have taken it for dead."""
+
+
+class Hosting:
+    """Hosts actors in one world until it is closed. Lives in one loop."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        recorder: Recorder,
+        limits: StageLimits,
+        chance: random.Random,
+        lease_ttl_s: float,
+        modules: Collection[str] = (),
+    ) -> None:
+        self.world: World | None = world
+        self._world = world
+        self.name = name
+        self._recorder = recorder
+        self._limits = limits
+        self._chance = chance
+        self._lease_ttl_s = lease_ttl_s
+        self._modules = modules
+        self._lease: Lease | None = None
+        self._place = ""
+        self._callers: dict[str, Caller] = {}
+        self._links: dict[str, WorldLink] = {}
+        self._outcomes: dict[tuple[str, str], CallerOutcomes] = {}
+        self._watches: list[FrameWatch] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done with the reason when the host cannot go on."""
+
+    @property
+    def lease_id(self) -> int:
+        """The lease that everything of this host lives under."""
+        assert self._lease is not None
+        return self._lease.id
+
+    @property
+    def inbox(self) -> str:
+        """Path of its inbox."""
+        return inbox_path(self._place)
+
+    @property
+    def actors(self) -> int:
+        """Actors that live here."""
+        return self.stage.actors
+
+    async def start(self, details: Mapping[str, Any]) -> None:
+        """Take the name, and calls. A host of the name that was killed is waited for until its lease has ended.
+
+        Raises:
+            EntryExistsError: a living host has the name.
+            EcumeneError: the world refused.
+        """
+        world = self._world
+        await make_places(world)
+        self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self._fail)
+        self._place = name_place(self.name, self.lease_id)
+        inbox = world.environment(inbox_path(self._place))
+        await inbox.register(lease_id=self.lease_id)
+        # Items are read as events; the stream itself keeps none but the last.
+        made = await inbox.create_stream(CALLS, items_max=1)
+        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone)
+        self.circles = Circles(world)
+        self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
+        self.hosts = HostsWatch(world, self._fail)
+        await self.hosts.start()
+        calls = EventFilter(path_prefix=inbox.path, types=(EventType.ENTRY_APPENDED,))
+        ends = EventFilter(path_prefix=ROOT, types=(EventType.ENVIRONMENT_DELETED,))
+        self._read(world.watch_frames(calls), self._take_calls, "inbox")
+        self._read(world.watch_frames(ends), self._take_ends, "ends")
+        described = {"place": self._place, "pid": os.getpid(), "actors_max": self._limits.actors_max, **details}
+        await self._take_name(self._lease, described)
+
+    async def stop(self, timeout_s: float) -> bool:
+        """Take no more actors, give calls so long to end, then go; whether all have ended."""
+        is_idle = True
+        if self._lease is not None and not self._lease.is_ended:
+            try:
+                await self._lease.leave(HOSTS, [self.name])
+                is_idle = await self.stage.wait_idle(timeout_s)
+            except EcumeneError as error:
+                logger.warning("host %s: %s", self.name, error)
+        return is_idle
+
+    async def close(self) -> None:
+        """End everything; whoever waits for a call here is told that the host is gone."""
+        for caller in self._callers.values():
+            caller.end(Failure(FlowLostError.code, f"host {self.name} ends"))
+        for link in self._links.values():
+            await link.close()
+        if self._lease is None or not hasattr(self, "stage"):
+            return
+        await self.stage.close()
+        for outcomes in list(self._outcomes.values()):
+            await outcomes.close()
+        await self.committing.close()
+        await self.hosts.close()
+        for watch in self._watches:
+            await watch.aclose()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._lease.is_ended:
+            try:
+                await self._lease.revoke()
+            except EcumeneError as error:
+                logger.warning("host %s: its lease ends by itself: %s", self.name, error)
+        if not self.failed.done():
+            self.failed.cancel()
+
+    # What the stage needs.
+
+    def need(self, message: Message, deliver: Callable[[int, str], None]) -> None:
+        outcomes = self._find_outcomes(message.flow, message.caller)
+        for place, number in enumerate(message.refs):
+            outcomes.need(number, lambda text, place=place: deliver(place, text))  # type: ignore[misc]
+
+    def find_caller(self, message: Message) -> Caller:
+        caller = self._callers.get(message.flow)
+        if caller is None:
+            loop = asyncio.get_running_loop()
+            caller = self._callers[message.flow] = Caller(message.flow, str(self.lease_id), FlowLimits(), loop)
+            self.hosts.add(caller)
+            caller.when_used(lambda: self._begin(self._link(message.flow), f"link of {message.flow}"))
+        return caller
+
+    def commit(
+        self, message: Message, text: str, effects: Writes | None, then: Callable[[Exception | None], None]
+    ) -> None:
+        self.committing.commit(message, text, effects, then)
+
+    def record(self, call: FinishedCall) -> None:
+        self._recorder.record(call)
+
+    def _find_class(self, name: str) -> type:
+        return find_actor_class(name, self._modules)
+
+    async def _link(self, flow: str) -> None:
+        """Connect the caller that actors of a flow have here, when the first of them makes a call."""
+        caller = self._callers[flow]
+        link = self._links[flow] = WorldLink(self._world, caller, self.lease_id)
+        try:
+            await link.start()
+        except EcumeneError as error:
+            caller.end(Failure(FlowLostError.code, f"calls of this host have no place in the flow: {error}"))
+
+    async def _take_name(self, lease: Lease, described: Mapping[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._lease_ttl_s + 2.0
+        while True:
+            try:
+                await lease.join(HOSTS, {self.name: dict(described)})
+                return
+            except EntryExistsError:
+                if loop.time() > deadline:
+                    raise
+            await asyncio.sleep(NAME_RETRY_S)
+
+    def _take_calls(self, batch: EventBatch) -> None:
+        for value in batch.values:
+            try:
+                message = read_message(value if isinstance(value, str) else "")
+            except ValueError as error:
+                logger.warning("host %s was sent what it cannot read: %s", self.name, error)
+                continue
+            self._find_outcomes(message.flow, message.caller)
+            self.stage.take(message)
+
+    def _take_ends(self, batch: EventBatch) -> None:
+        for path in batch.paths:
+            parts = path.removeprefix(f"{ROOT}/").split("/")
+            if path == inbox_path(self._place):
+                self._fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
+            elif parts[0] != HOSTS.rpartition("/")[2] and len(parts) <= 2:
+                self._drop(parts[0], parts[1] if len(parts) == 2 else "")
+
+    def _drop(self, flow: str, caller: str) -> None:
+        """A flow has ended, or one of its callers."""
+        self.stage.drop(flow, caller)
+        for key in [key for key in self._outcomes if key[0] == flow and caller in ("", key[1])]:
+            self.committing.forget(*key)
+            self._begin(self._outcomes.pop(key).close(), f"end of {flow}")
+        if caller in ("", str(self.lease_id)) and flow in self._callers:
+            ended = self._callers.pop(flow)
+            self.hosts.discard(ended)
+            ended.end(Failure(FlowLostError.code, f"flow {flow} has ended"))
+            link = self._links.pop(flow, None)
+            if link is not None:
+                self._begin(link.close(), f"end of {flow}")
+
+    def _note_gone(self, message: Message) -> None:
+        """Nobody is there to read the outcome of a call: it was on its way when its caller ended."""
+        if (message.flow, message.caller) in self._outcomes:
+            self._drop(message.flow, message.caller)
+
+    def _find_outcomes(self, flow: str, caller: str) -> CallerOutcomes:
+        outcomes = self._outcomes.get((flow, caller))
+        if outcomes is None:
+            outcomes = self._outcomes[flow, caller] = CallerOutcomes(self._world, flow, caller)
+        return outcomes
+
+    def _keep_outcome(self, message: Message, text: str) -> None:
+        outcomes = self._outcomes.get((message.flow, message.caller))
+        if outcomes is not None:
+            outcomes.keep(message.number, text)
+
+    def _read(self, watch: FrameWatch, take: Callable[[EventBatch], None], what: str) -> None:
+        async def read() -> None:
+            try:
+                async for batch in watch:
+                    take(batch)
+            except EcumeneError as error:
+                self._fail(error)
+
+        self._watches.append(watch)
+        self._begin(read(), what)
+
+    def _fail(self, error: EcumeneError) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+            self.failed.exception()  # whoever stops without asking has not missed it
+
+    def _begin(self, work: Any, what: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=f"workflow host {what}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

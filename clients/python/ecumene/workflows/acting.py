@@ -1,0 +1,158 @@
+"""Running one method: arguments out of trees, the method in its place, and what came of it back into a tree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from ecumene.workflows.actors import find_method, is_coroutine_method
+from ecumene.workflows.calls import MAKE
+from ecumene.workflows.errors import CallRefusedError, CallTimeoutError, Failure, Origin, describe_exception
+from ecumene.workflows.limits import VALUE_BYTES_MAX
+from ecumene.workflows.messages import Message, read_outcome, write_failure, write_ok
+from ecumene.workflows.reading import text_of
+from ecumene.workflows.runs import Run, Waits, running
+from ecumene.workflows.threads import Threads
+from ecumene.workflows.values import Packing, Tree, Unpacking, fill_refs
+
+if TYPE_CHECKING:
+    from ecumene.client import World, Writes
+    from ecumene.workflows.callers import Caller
+    from ecumene.workflows.placeholders import Placeholder
+    from ecumene.workflows.seats import Job, Seat
+
+FindClass = Callable[[str], type]
+"""The class of a name; raises CallRefusedError."""
+
+
+class Acted:
+    """What a method came to."""
+
+    __slots__ = ("effects", "late", "message", "origin", "placeholders", "text", "tree")
+
+    def __init__(self, message: Message, origin: Origin) -> None:
+        self.message = message
+        self.origin = origin
+        self.text = ""
+        """Its outcome; "" as long as that has placeholders in it."""
+        self.tree: Tree = None
+        self.placeholders: list[Placeholder] = []
+        self.effects: Writes | None = None
+        self.late: asyncio.Future[Any] | None = None
+        """A function that went on beyond its time."""
+
+    def fail(self, error: BaseException) -> Acted:
+        """It has failed; what it staged has no effect."""
+        self.text = write_failure(describe_exception(error, self.origin))
+        self.placeholders, self.effects = [], None
+        return self
+
+    def succeed(self, tree: Tree) -> None:
+        """It has returned what has this tree."""
+        self.text = write_ok(tree)
+        if len(self.text) > VALUE_BYTES_MAX:
+            problem = f"its result takes {len(self.text)} bytes; VALUE_BYTES_MAX is {VALUE_BYTES_MAX}"
+            self.text = write_failure(Failure("VALUE_TOO_LARGE", problem, origin=self.origin))
+            self.effects = None
+
+    async def resolve(self) -> str:
+        """The outcome, with values in the places of placeholders."""
+        if self.placeholders:
+            trees = []
+            for placeholder in self.placeholders:
+                outcome = read_outcome(await text_of(placeholder._call))
+                if outcome.failure is not None:
+                    self.effects = None
+                    self.text = write_failure(outcome.failure.passed_through(str(self.message)))
+                    break
+                trees.append(outcome.tree)
+            else:
+                self.succeed(fill_refs(self.tree, trees))
+            self.placeholders = []
+        return self.text
+
+
+class Acting:
+    """Runs methods of actors of one stage."""
+
+    def __init__(self, host: str, threads: Threads, waits: Waits, find_class: FindClass) -> None:
+        self._host = host
+        self._find_class = find_class
+        self._threads = threads
+        self._waits = waits
+
+    async def act(self, seat: Seat, job: Job, caller: Caller, world: World | None) -> Acted:
+        """Run a job's method once. Whatever it raises is part of what it came to."""
+        message = job.message
+        acted = Acted(message, Origin(message.actor, message.class_name, message.method, self._host))
+        run = Run(message.actor, seat.instance, caller, world, self._waits)
+        token = running.set(run)
+        try:
+            function, args, kwargs, is_coroutine = self._prepare(seat, job, caller)
+            if is_coroutine:
+                value = await _run_in_time(function(*args, **kwargs), message.timeout_s)
+            else:
+                run.is_blocking = True
+                value = await self._run_in_thread(run, lambda: function(*args, **kwargs), acted)
+            if message.do == MAKE:
+                seat.instance, value = value, None
+            acted.effects = run.take_effects()
+            packing = Packing(caller.describe_proxy)
+            acted.tree = packing.pack(value)
+            acted.placeholders = packing.placeholders
+            if not acted.placeholders:
+                acted.succeed(acted.tree)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a call fails alone, whatever it raised
+            acted.fail(error)
+        finally:
+            run.is_over = True
+            running.reset(token)
+        if message.do == MAKE and seat.instance is None:
+            seat.failure = read_outcome(acted.text).failure
+        return acted
+
+    def _prepare(
+        self, seat: Seat, job: Job, caller: Caller
+    ) -> tuple[Callable[..., Any], list[Any], dict[str, Any], bool]:
+        message = job.message
+        args, kwargs = _unpack(Unpacking(caller.find_proxy, job.refs).unpack(message.inner))
+        if message.do == MAKE:
+            # In a thread, with the constructor: importing a module may take long.
+            return lambda *args, **kwargs: self._find_class(message.class_name)(*args, **kwargs), args, kwargs, False
+        cls = type(seat.instance)
+        try:
+            find_method(cls, message.method)
+        except AttributeError as error:
+            raise CallRefusedError(str(error)) from error
+        return getattr(seat.instance, message.method), args, kwargs, is_coroutine_method(cls, message.method)
+
+    async def _run_in_thread(self, run: Run, function: Callable[[], Any], acted: Acted) -> Any:
+        future = await self._threads.start(run, function)
+        timeout_s = acted.message.timeout_s
+        if timeout_s is not None:
+            done, _ = await asyncio.wait({future}, timeout=timeout_s)
+            if not done:
+                acted.late = future
+                raise _tell_late(timeout_s)
+        return await future
+
+
+def _unpack(inner: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    return inner[0], inner[1] if len(inner) > 1 else {}
+
+
+async def _run_in_time(method: Awaitable[Any], timeout_s: float | None) -> Any:
+    if timeout_s is None:
+        return await method
+    try:
+        async with asyncio.timeout(timeout_s) as bound:
+            return await method
+    except TimeoutError as error:
+        if bound.expired():
+            raise _tell_late(timeout_s) from error
+        raise
+
+
+def _tell_late(timeout_s: float) -> CallTimeoutError:
+    return CallTimeoutError(f"it took longer than its timeout_s, {timeout_s}")

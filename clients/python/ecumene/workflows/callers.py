@@ -1,0 +1,353 @@
+"""A caller: whoever sends calls within a flow, a script or a host on behalf of its actors' methods.
+
+    proxy.method(...) ─► call: number, message ─► outgoing ─► link.send ─► host
+    placeholder ◄─ take_outcome ◄─ link ◄─ the world, or the stage of a local flow
+
+Calls may come from any thread; everything else happens in one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from ecumene.workflows.actors import name_actor_class
+from ecumene.workflows.calls import CALL, MAKE, STOP, Call
+from ecumene.workflows.composing import compose, fill_number
+from ecumene.workflows.errors import (
+    Failure,
+    Origin,
+    ResultLostError,
+    ValueRefusedError,
+    to_error,
+)
+from ecumene.workflows.ledger import FlowStatistics, Ledger
+from ecumene.workflows.limits import FlowLimits
+from ecumene.workflows.messages import host_of, is_failure, large_bytes, mark_resent, read_outcome, write_failure
+from ecumene.workflows.placeholders import Placeholder
+from ecumene.workflows.placing import Placing
+from ecumene.workflows.proxies import Proxy
+from ecumene.workflows.runs import running
+from ecumene.workflows.targets import Maker, Target
+from ecumene.workflows.values import Packing, Tree
+
+logger = logging.getLogger("ecumene.workflows")
+
+
+class Link(Protocol):
+    """How a caller's messages reach hosts. Its methods are called in the caller's loop."""
+
+    def send(self, call: Call, host: str, text: str) -> None:
+        """Tell a host of a call."""
+
+    def release(self, calls: Sequence[Call]) -> None:
+        """Results that nobody needs any more."""
+
+    def give_up(self, call: Call, text: str) -> None:
+        """Write an outcome, unless there is one; `take_outcome` follows with the one that counts."""
+
+    def fetch(self, call: Call) -> Awaitable[str]:
+        """A large outcome."""
+
+
+class Caller:
+    """Sends calls and keeps what comes of them."""
+
+    def __init__(self, flow: str, name: str, limits: FlowLimits, loop: asyncio.AbstractEventLoop) -> None:
+        self.flow = flow
+        self.name = name
+        self.loop = loop
+        self.placing = Placing(self, limits)
+        self._ledger = Ledger(limits)
+        self._lock = threading.Lock()
+        """Held for moments. Never taken by what the garbage collector may call."""
+        self._outgoing: deque[Call] = deque()
+        self._dropped: deque[int] = deque()
+        self._wakes = False
+        self._link: Link | None = None
+        self._first_use: Callable[[], None] | None = None
+        self._end: Failure | None = None
+        self._targets: weakref.WeakValueDictionary[str, Target] = weakref.WeakValueDictionary()
+        self._classes: dict[str, type] = {}
+        self._actors = 0
+        self._idle: list[asyncio.Future[None]] = []
+
+    def make(
+        self,
+        cls: type,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        *,
+        host: str = "",
+        retry: int = 0,
+        timeout_s: float | None = None,
+    ) -> Proxy:
+        """Have an actor made; a failure of its constructor is the failure of its calls. From any thread.
+
+        Raises:
+            NoHostError: there is none, or not that one.
+            ValueRefusedError: the arguments cannot be sent.
+        """
+        name = name_actor_class(cls)
+        packing = Packing(self.describe_proxy)
+        inner = packing.pack([list(args), kwargs])
+        with self._lock:
+            self._actors += 1
+            actor = f"{self.flow}.{self.name}.{self._actors}"
+        maker = Maker(inner, packing.placeholders) if retry else None
+        target = Target(actor, self.placing.choose(host), name, cls, retry, timeout_s, maker)
+        self._targets[actor] = target
+        self._classes[name] = cls
+        self._submit(target, MAKE, "", inner, packing.placeholders)
+        return Proxy(self, target, retry, timeout_s)
+
+    def call(
+        self,
+        target: Target,
+        method: str,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        retry: int,
+        timeout_s: float | None,
+    ) -> Placeholder:
+        """Send a call. From any thread.
+
+        Raises:
+            ValueRefusedError: the arguments cannot be sent.
+            FlowFullError: the flow's bounds are reached.
+            FlowLostError: it has ended.
+        """
+        packing = Packing(self.describe_proxy)
+        inner = packing.pack([list(args), kwargs] if kwargs else [list(args)])
+        return self._submit(target, CALL, method, inner, packing.placeholders, retry, timeout_s)
+
+    def stop(self, proxy: Proxy) -> None:
+        """Let an actor go when the calls sent so far are done. From any thread."""
+        proxy._target.maker = None
+        self._submit(proxy._target, STOP, "", [[]], [])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its flow has."""
+        return self._end is not None
+
+    def add_waiter(self, call: Call, then: Callable[[], None]) -> bool:
+        """Have something called in this loop when a call has ended; False = it has. From any thread."""
+        with self._lock:
+            if not call.is_done:
+                call.waiters.append(then)
+            return not call.is_done
+
+    def statistics(self) -> FlowStatistics:
+        """How it is doing. From any thread."""
+        with self._lock:
+            return self._ledger.statistics(len(self.placing.hosts))
+
+    def describe_proxy(self, proxy: Proxy) -> list[Any]:
+        """What a proxy is in a message."""
+        target = proxy._target
+        if target.cls is None or proxy._caller.flow == self.flow:
+            return [target.actor, target.host, target.class_name, target.made]
+        raise ValueRefusedError(f"{proxy!r} belongs to another flow")
+
+    def find_proxy(self, described: Sequence[Any]) -> Proxy:
+        """The proxy of what `describe_proxy` gave, here or elsewhere."""
+        actor, host, class_name, made = described
+        target = self._targets.get(actor)
+        if target is None:
+            target = self._targets[actor] = Target(actor, host, class_name, None)
+        if made > target.made:
+            # It was made again, since we heard of it last.
+            target.host, target.made, target.failure = host, made, None
+        return Proxy(self, target, target.retry, target.timeout_s)
+
+    def when_used(self, then: Callable[[], None]) -> None:
+        """Have something called in the loop when the first call waits for a link."""
+        self._first_use = then
+
+    def attach(self, link: Link) -> None:
+        """Calls can be sent from now on. This and all that follows: in the loop."""
+        self._link = link
+        self._drain()
+
+    def take_outcome(self, number: int, text: str) -> None:
+        """A call has ended. Only its first outcome counts."""
+        large = large_bytes(text)
+        with self._lock:
+            call = self._ledger.get(number)
+            if call is None or call.is_done:
+                return
+            gone = self._ledger.finish(call, None if large else text, large)
+            waiters, call.waiters = call.waiters, []
+        for waiter in waiters:
+            waiter()
+        if is_failure(text):
+            self._note_failure(call, text)
+        if gone and self._link is not None:
+            self._link.release(gone)
+        if self._idle and not self._ledger.pending:
+            for future in self._idle:
+                if not future.done():
+                    future.set_result(None)
+
+    def lose_result(self, number: int) -> None:
+        """Somebody has deleted a result that is still referred to: whoever needs it is told."""
+        call = self._ledger.get(number)
+        if call is None or not call.is_done or not call.size or self._link is None:
+            return
+        text = write_failure(_place(Failure(ResultLostError.code, f"the result of {call} was deleted"), call))
+        call.text = text
+        self._link.give_up(call, text)
+
+    def find(self, number: int) -> Call | None:
+        """A call under way or referred to."""
+        return self._ledger.get(number)
+
+    def list_pending(self, target: Target) -> list[Call]:
+        """Calls on an actor that have no outcome yet, in their order."""
+        with self._lock:
+            return [call for call in self._ledger.list_pending() if call.target is target]
+
+    def find_class(self, name: str) -> type:
+        """A class of which an actor was made through this caller."""
+        return self._classes[name]
+
+    def lose_host(self, place: str) -> None:
+        """The host at a place has ended: its actors with it."""
+        with self._lock:
+            pending = self._ledger.list_pending()
+        targets = {call.target for call in pending} | {found for ref in self._targets.valuerefs() if (found := ref())}
+        for target in sorted(targets, key=lambda target: target.actor):
+            self.placing.lose(target, place)
+
+    def make_again(self, target: Target) -> None:
+        """Have an actor made where its target says."""
+        assert target.maker is not None
+        self._submit(target, MAKE, "", target.maker.inner, target.maker.placeholders, is_first=True)
+
+    def send(self, call: Call) -> None:
+        """Send a call to where its target is now."""
+        failure = call.target.failure
+        if failure is not None and not call.is_making:
+            self.give_up(call, failure)
+            return
+        call.sent_to = call.target.host
+        if not self.placing.is_homeless(call.target):
+            assert call.text is not None and self._link is not None
+            text = mark_resent(call.text, call.resent) if call.resent else call.text
+            self._link.send(call, call.sent_to, text)
+
+    def give_up(self, call: Call, failure: Failure) -> None:
+        """A call is not to have another outcome than this, unless it has one already."""
+        if self._link is not None and not call.is_done:
+            # The one outcome that counts is in the world: the host may have been first.
+            self._link.give_up(call, write_failure(_place(failure, call)))
+
+    async def fetch(self, call: Call) -> str:
+        """A large outcome."""
+        assert self._link is not None
+        return await self._link.fetch(call)
+
+    def end(self, failure: Failure) -> None:
+        """No more calls; those under way have failed."""
+        with self._lock:
+            self._end = self._end or failure
+            self._outgoing.clear()
+            pending = self._ledger.list_pending()
+        for call in pending:
+            self.take_outcome(call.number, write_failure(_place(failure, call)))
+
+    async def wait_idle(self, timeout_s: float) -> int:
+        """Wait until no call is under way, at most so long; returns how many still are."""
+        idle: asyncio.Future[None] = self.loop.create_future()
+        if self._ledger.pending:
+            self._idle.append(idle)
+            await asyncio.wait({idle}, timeout=timeout_s)
+            self._idle.remove(idle)
+        return self._ledger.pending
+
+    def _submit(
+        self,
+        target: Target,
+        do: str,
+        method: str,
+        inner: Tree,
+        placeholders: list[Placeholder],
+        retry: int = 0,
+        timeout_s: float | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Placeholder:
+        """Number a call and have it sent after those before it; with `is_first`, at once."""
+        run = running.get()
+        lane = run.actor if run is not None and not is_first else ""
+        head = compose(self, target, do, method, inner, placeholders, lane, retry, timeout_s)
+        with self._lock:
+            if self._end is not None:
+                raise to_error(self._end)
+            # The number is taken last, so that calls leave in its order whatever thread they come from.
+            number = self._ledger.next_number()
+            text = fill_number(head, number)
+            call = Call(self, number, target, do, method, text, placeholders, retry)
+            self._ledger.add(call)
+            if not is_first:
+                self._outgoing.append(call)
+                self._wake()
+        if is_first:
+            self.send(call)
+        placeholder = Placeholder(call)
+        weakref.finalize(placeholder, self._drop, number).atexit = False
+        return placeholder
+
+    def _drop(self, number: int) -> None:
+        """A placeholder is gone. From any thread, and from the garbage collector: no lock."""
+        self._dropped.append(number)
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._wakes:
+            self._wakes = True
+            try:
+                self.loop.call_soon_threadsafe(self._drain)
+            except RuntimeError:
+                pass  # the loop has ended, and everything with it
+
+    def _drain(self) -> None:
+        self._wakes = False
+        if self._link is None:
+            first_use, self._first_use = self._first_use, None
+            if first_use is not None:
+                first_use()
+            return
+        while self._outgoing:
+            self.send(self._outgoing.popleft())
+        numbers = []
+        while self._dropped:
+            numbers.append(self._dropped.popleft())
+        if numbers:
+            with self._lock:
+                gone = self._ledger.drop(numbers)
+            if gone:
+                self._link.release(gone)
+
+    def _note_failure(self, call: Call, text: str) -> None:
+        failure = read_outcome(text).failure
+        if failure is None:
+            return
+        if call.is_making:
+            call.target.failure = call.target.failure or failure
+        elif call.is_dropped:
+            logger.warning("a call that nobody waited for failed: %s", failure.describe())
+
+
+def _place(failure: Failure, call: Call) -> Failure:
+    """A failure as this call has it: with the call as its origin, unless it has another one."""
+    if failure.origin.actor:
+        return failure.passed_through(str(call))
+    origin = Origin(call.target.actor, call.target.class_name, call.method, host_of(call.sent_to or call.target.host))
+    return Failure(failure.code, failure.text, failure.kind, origin, failure.causes, failure.through)
