@@ -20,7 +20,8 @@ from agent_runtime.llm import (
 )
 from agent_runtime.llm.providers.api_key import ApiKey
 from agent_runtime.llm.providers.openai import OpenAIProvider
-from agent_runtime.llm.testing import CutBody, CutConnection, Hang, ModelEndpoint, Reply, Status, Step
+from tests.model_endpoint import CutBody, CutConnection, Hang, ModelEndpoint, Reply, Status, Step
+from tests.simulated_time import now_s, simulated
 
 
 class Guess(BaseModel):
@@ -36,27 +37,30 @@ def ask_as(agent: str) -> ModelRequest:
 
 
 class Backoff:
-    """Records the waits and does not wait."""
+    """Records the waits."""
 
     def __init__(self) -> None:
         self.slept_s: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
         self.slept_s.append(seconds)
-        await asyncio.sleep(0)
+        await asyncio.sleep(seconds)
 
 
 @asynccontextmanager
 async def play(
     default: Step, *steps: Step, refused_formats: Iterable[str] = (), **options: Any
 ) -> AsyncIterator[tuple[ModelEndpoint, Gateway, Backoff]]:
-    """An endpoint with its steps and a gateway to it that waits no real seconds."""
+    """An endpoint with its steps and a gateway to it, in simulated time."""
     backoff = Backoff()
     async with ModelEndpoint(default, refused_formats=refused_formats, api_key="k") as endpoint:
         endpoint.enqueue(*steps)
         provider = OpenAIProvider(endpoint.base_url, api_key=ApiKey("k"), connections_max=32)
         gateway = Gateway(
-            provider, **{"timeout_s": 5.0, "attempts_max": 4, **options}, sleep=backoff.sleep, in_flight_max=32
+            provider,
+            **{"timeout_s": 5.0, "attempts_max": 4, "in_flight_max": 32, **options},
+            clock=now_s,
+            sleep=backoff.sleep,
         )
         try:
             yield endpoint, gateway, backoff
@@ -73,6 +77,7 @@ async def play(
         '```json\n{"number": 33}\n```',
     ],
 )
+@simulated
 async def test_an_object_among_other_text_is_an_answer(text: str) -> None:
     async with play(Reply(text)) as (_, gateway, _):
         answer = await gateway.ask(ask_as("a"))
@@ -84,6 +89,7 @@ async def test_an_object_among_other_text_is_an_answer(text: str) -> None:
     [BUSY, Status(500), Status(503, "<html>down</html>"), Status(200, "garbage"), CutBody(), CutConnection()],
     ids=["429", "500", "503", "garbage body", "cut body", "cut connection"],
 )
+@simulated
 async def test_one_passing_fault_costs_one_retry_and_no_question(fault: Step) -> None:
     async with play(GOOD, fault) as (endpoint, gateway, _):
         answer = await gateway.ask(ask_as("a"))
@@ -94,12 +100,14 @@ async def test_one_passing_fault_costs_one_retry_and_no_question(fault: Step) ->
 @pytest.mark.parametrize(
     "fault", [Status(500), Status(200, "garbage"), CutBody(), CutConnection()], ids=lambda fault: str(fault)[:20]
 )
+@simulated
 async def test_a_lasting_fault_ends_as_error_after_the_last_attempt(fault: Step) -> None:
     async with play(fault) as (endpoint, gateway, _):
         await expect_status("error", gateway.ask(ask_as("a")), attempts=4)
     assert len(endpoint.requests) == 4
 
 
+@simulated
 async def test_retry_after_is_honoured() -> None:
     async with play(GOOD, BUSY, BUSY) as (_, gateway, backoff):
         await gateway.ask(ask_as("a"))
@@ -107,12 +115,14 @@ async def test_retry_after_is_honoured() -> None:
     assert all(3.0 <= slept <= 3.3 for slept in backoff.slept_s)
 
 
+@simulated
 async def test_a_wait_longer_than_the_time_left_is_not_begun() -> None:
     async with play(Status(429, headers={"Retry-After": "900"})) as (_, gateway, backoff):
         await expect_status("error", gateway.ask(ask_as("a")), attempts=1)
     assert backoff.slept_s == []
 
 
+@simulated
 async def test_a_permanent_error_is_asked_once_and_told_in_one_line() -> None:
     async with play(Status(403, '{"error": {"message": "' + "no\\n" * 500 + '"}}')) as (endpoint, gateway, _):
         error = await expect_status("error", gateway.ask(ask_as("a")), attempts=1)
@@ -121,12 +131,14 @@ async def test_a_permanent_error_is_asked_once_and_told_in_one_line() -> None:
     assert len(str(error)) < 300
 
 
+@simulated
 async def test_a_hang_ends_as_timeout_and_closes_the_request() -> None:
     async with play(Hang(), timeout_s=0.05, attempts_max=2) as (endpoint, gateway, _):
         await expect_status("timeout", gateway.ask(ask_as("a")), attempts=2)
         await until(lambda: endpoint.given_up == 2)
 
 
+@simulated
 async def test_hung_calls_do_not_stop_the_others() -> None:
     async with play(GOOD, *([Hang(), *[GOOD] * 9] * 20), timeout_s=1.0) as (_, gateway, _):
         answers = await asyncio.gather(*(gateway.ask(ask_as(f"a{i}")) for i in range(200)))
@@ -134,6 +146,7 @@ async def test_hung_calls_do_not_stop_the_others() -> None:
     assert all(answer.value == Guess(number=33) for answer in answers)
 
 
+@simulated
 async def test_a_truncated_answer_is_repaired_once_then_truncated() -> None:
     cut = Reply('{"number": 3', finish_reason="length")
     async with play(GOOD, cut) as (_, gateway, _):
@@ -143,6 +156,7 @@ async def test_a_truncated_answer_is_repaired_once_then_truncated() -> None:
     assert len(endpoint.requests) == 2
 
 
+@simulated
 async def test_garbage_is_repaired_once_then_a_parse_error() -> None:
     async with play(GOOD, Reply("a hundred and one")) as (endpoint, gateway, _):
         assert (await gateway.ask(ask_as("a"))).attempts == 2
@@ -153,6 +167,7 @@ async def test_garbage_is_repaired_once_then_a_parse_error() -> None:
 
 
 @pytest.mark.parametrize("reply", [Reply("", refusal="I can't."), Reply("", finish_reason="content_filter")])
+@simulated
 async def test_a_refusal_is_asked_once(reply: Reply) -> None:
     async with play(reply) as (endpoint, gateway, _):
         await expect_status("refused", gateway.ask(ask_as("a")), attempts=1)
@@ -167,6 +182,7 @@ async def test_a_refusal_is_asked_once(reply: Reply) -> None:
         (("json_schema", "json_object"), SchemaMode.PROMPT, 3),
     ],
 )
+@simulated
 async def test_an_endpoint_gets_the_strictest_mode_it_accepts(
     refused: tuple[str, ...], mode: SchemaMode, attempts: int
 ) -> None:
@@ -178,6 +194,7 @@ async def test_an_endpoint_gets_the_strictest_mode_it_accepts(
     assert (second.mode, second.attempts) == (mode, 1)
 
 
+@simulated
 async def test_every_question_of_a_crowd_ends_once_at_an_endpoint_with_all_faults() -> None:
     faults = [BUSY, Status(500), CutBody(), CutConnection(), Status(200, "half {"), Reply("prose only"), Hang()]
     steps = [step for fault in faults * 10 for step in (fault, GOOD, GOOD)]
