@@ -96,11 +96,15 @@ class Gateway:
             if (attach := getattr(gate, "attach", None)) is not None:
                 attach(self._dispatch.pump, lambda: self._dispatch.waiting)
 
-    async def ask(self, request: ModelRequest | Callable[[], ModelRequest]) -> Answer:
+    async def ask(
+        self,
+        request: ModelRequest | Callable[[], ModelRequest],
+        close: Callable[[Answer | ModelError | BudgetExceededError], None] | None = None,
+    ) -> Answer:
         """Returns the model's answer, validated against the request's answer type.
 
         A callable is asked for the request only when the queue has room, so that a crowd of waiting
-        agents holds no prompts.
+        agents holds no prompts. `close` is told what came of it, unless it was cancelled.
 
         Raises:
             ModelError: one of its classes, each with the turn status it gives and what it had cost.
@@ -144,12 +148,17 @@ class Gateway:
                 if dialogue.take(completion):
                     if self._cache is not None:
                         await question.keep_in(self._cache)
-                    return self._finish(question)
+                    answer = self._finish(question)
+                    if close is not None:
+                        close(answer)
+                    return answer
         except asyncio.CancelledError:
             self._failures["cancelled"] += 1
             raise
         except (ModelError, BudgetExceededError) as error:
             self._note_failure(question, error)
+            if close is not None:
+                close(error)
             raise
         finally:
             self._places.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -32,15 +32,15 @@ class Asking:
         self._turn = turn
         self._desk = desk
 
-    async def ask(
+    def ask(
         self,
         messages: Messages,
         *,
         answer_type: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
         phase: str = "",
-    ) -> Answer:
-        """Ask one question; `messages` may be a function, which is called when there is room for them.
+    ) -> Coroutine[Any, Any, Answer]:
+        """Ask one question; await the answer. `messages` may be a function, called when there is room for them.
 
         With `tools` the answer may hold `tool_calls` in place of a value: ask again with the assistant's message that
         made them and one message of role `tool` for each. `phase` names what the question is for, in the sums.
@@ -50,14 +50,9 @@ class Asking:
         model = self._desk.find_model(self._turn)
         if model is None:
             raise ModelSetupError("none", f"group {self._desk.group.name} has no model")
+        # Not a coroutine of its own: a million agents may wait in it.
         question = _Question(self._desk, self._turn, model, messages, answer_type, tuple(tools), phase)
-        try:
-            answer = await model.gateway.ask(question)
-        except (ModelError, BudgetExceededError) as error:
-            question.close(error)
-            raise
-        question.close(answer)
-        return answer
+        return model.gateway.ask(question, question.close)
 
 
 class _Question:
