@@ -61,6 +61,8 @@ class Die:
 
 
 Step = Reply | Status | Hang | CutBody | CutConnection | Die
+Play = Step | Callable[[dict[str, Any]], Step]
+"""A step, or what chooses one for a request."""
 
 
 class ModelEndpoint:
@@ -84,7 +86,7 @@ class ModelEndpoint:
 
     def __init__(
         self,
-        default: Step,
+        default: Play,
         *,
         refused_formats: Iterable[str] = (),
         api_key: str | None = None,
@@ -93,7 +95,7 @@ class ModelEndpoint:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._default = default
-        self._steps: deque[Step] = deque()
+        self._steps: deque[Play] = deque()
         self._refused_formats = frozenset(refused_formats)
         self._api_key = api_key
         self._requests_max = requests_per_minute
@@ -111,7 +113,7 @@ class ModelEndpoint:
         self.in_flight = self.in_flight_peak = 0
         self.base_url = ""
 
-    def enqueue(self, *steps: Step) -> None:
+    def enqueue(self, *steps: Play) -> None:
         """Answers the coming requests with `steps`, one each."""
         self._steps.extend(steps)
 
@@ -158,7 +160,8 @@ class ModelEndpoint:
             return _error(400, f"'response_format.type' {kind} is not supported")
         if not self._alive.is_set():
             return await self._cut(request)
-        step = self._steps.popleft() if self._steps else self._default
+        play = self._steps.popleft() if self._steps else self._default
+        step = play(body) if callable(play) else play
         if (wait_s := self._count(body, step)) > 0:
             self.over_limit += 1
             return web.Response(status=429, text="{}", headers={"Retry-After": f"{wait_s:.3f}"})

@@ -17,7 +17,7 @@ from agent_runtime.llm.call_timers import CallTimers
 from agent_runtime.llm.calls import Call, CompletionCache, Question
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
-from agent_runtime.llm.errors import ModelEndpointError, ModelError, ModelUnavailableError
+from agent_runtime.llm.errors import ModelBrokenError, ModelEndpointError, ModelError, ModelUnavailableError
 from agent_runtime.llm.histories import check_history
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
@@ -255,6 +255,9 @@ class Gateway:
             except ModelError as later:
                 if error.transient and later.transient:
                     raise
+                if isinstance(later, ModelBrokenError):
+                    # What made the question fail is why it was asked again, not that others have failed since.
+                    raise error from None
                 error = later
 
     async def _try_again(self, question: Question, error: ModelError) -> Completion:

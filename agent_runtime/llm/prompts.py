@@ -7,6 +7,7 @@ what it remembers, what was said.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from agent_runtime.llm.requests import Message
@@ -44,21 +45,26 @@ def build_messages(
         PromptTooLongError: what is left is still too long.
     """
     exchanges = split_exchanges(history)
-    remembered = list(memory)
-    while True:
+
+    def build_without(oldest: int) -> tuple[Message, ...]:
+        """The messages without so many of what goes first."""
+        remembered = memory[min(oldest, len(memory)) :]
         told = _GAP.join(filter(None, (round, persona, *remembered, question)))
+        kept = exchanges[max(0, oldest - len(memory)) :]
         head = [Message("system", rules)] if rules else []
         if told:
             head.append(Message("user", told))
-        messages = (*head, *(message for exchange in exchanges for message in exchange))
-        if tokens_max is None or (tokens := estimate_message_tokens(messages)) <= tokens_max:
-            return messages
-        if remembered:
-            remembered.pop(0)
-        elif exchanges:
-            exchanges.pop(0)
-        else:
-            raise PromptTooLongError(tokens, tokens_max)
+        return (*head, *(message for exchange in kept for message in exchange))
+
+    messages = build_without(0)
+    if tokens_max is None or estimate_message_tokens(messages) <= tokens_max:
+        return messages
+    most = len(memory) + len(exchanges)
+    fewest = bisect_left(range(most), True, key=lambda some: estimate_message_tokens(build_without(some)) <= tokens_max)
+    messages = build_without(fewest)
+    if (tokens := estimate_message_tokens(messages)) > tokens_max:
+        raise PromptTooLongError(tokens, tokens_max)
+    return messages
 
 
 def split_exchanges(history: Iterable[Message]) -> list[list[Message]]:

@@ -31,7 +31,7 @@ TRANSIT_MS = 2_000
 """How long a request that was sent in time may be on its way."""
 SLOT_MS = 250
 ACTIVE_MS = 5_000
-"""Whoever asked in this time shares what is left."""
+"""Whoever asked in this time, or waits, shares what is left."""
 WAIT_MIN_MS = 50
 WAITING_MAX = 1_000
 
@@ -110,7 +110,7 @@ class Quota(Behaviour):
             least_tokens,
             free_requests - len(ahead),
             free_tokens - sum(waiting[1] for waiting in ahead),
-            len(window["askers"].keys() | {member}),
+            len({*window["askers"], *(waiting[0] for waiting in window["waiting"]), member}),
         )
         window["askers"][member] = now_ms
         if given is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from asyncio.events import Handle
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,12 +17,15 @@ from agent_runtime.llm import (
     Gateway,
     Message,
     ModelError,
+    ModelHistoryError,
     ModelRequest,
     SchemaMode,
+    Tool,
 )
+from agent_runtime.llm.prompts import build_messages
 from agent_runtime.llm.providers.api_key import ApiKey
 from agent_runtime.llm.providers.openai import OpenAIProvider
-from tests.model_endpoint import CutBody, CutConnection, Hang, ModelEndpoint, Reply, Status, Step
+from tests.model_endpoint import CutBody, CutConnection, Hang, ModelEndpoint, Play, Reply, Status, Step
 from tests.simulated_time import now_s, simulated
 
 
@@ -49,7 +54,7 @@ class Backoff:
 
 @asynccontextmanager
 async def play(
-    default: Step, *steps: Step, refused_formats: Iterable[str] = (), **options: Any
+    default: Play, *steps: Play, refused_formats: Iterable[str] = (), **options: Any
 ) -> AsyncIterator[tuple[ModelEndpoint, Gateway, Backoff]]:
     """An endpoint with its steps and a gateway to it, in simulated time."""
     backoff = Backoff()
@@ -207,6 +212,141 @@ async def test_every_question_of_a_crowd_ends_once_at_an_endpoint_with_all_fault
     assert len(answers) >= 140
     assert statistics.calls == len(endpoint.requests) == sum(result.attempts for result in [*answers, *errors])
     assert (statistics.in_flight, statistics.waiting, statistics.held_back) == (0, 0, 0)
+
+
+PERMANENT = [400, 401, 402, 403, 404, 405, 410, 413, 422, 501]
+
+
+@pytest.mark.parametrize("status", PERMANENT)
+@simulated
+async def test_no_permanent_refusal_is_repeated(status: int) -> None:
+    lines = "\n".join(f'  "line {number}": {{"nested": [1, 2, 3]}},' for number in range(200))
+    body = '{"error": {"message": "no", ' + lines + ' "code": 1}}'
+    plain = ModelRequest("a", 1, 0, "m", (Message("user", "Say something."),))
+    async with play(Status(status, body)) as (endpoint, gateway, backoff):
+        error = await expect_status("error", gateway.ask(plain), attempts=1)
+        modes = 3 if status in (400, 422, 501) else 1
+        await expect_status("error", gateway.ask(ask_as("b")), attempts=modes)
+    assert len(endpoint.requests) == 1 + modes
+    assert backoff.slept_s == []
+    assert len(str(error)) < 300
+    assert "\n" not in str(error)
+
+
+@simulated
+async def test_a_spent_account_is_no_reason_to_wait() -> None:
+    spent = Status(429, '{"error": {"message": "quota", "code": "insufficient_quota"}}', {"Retry-After": "1"})
+    async with play(spent) as (endpoint, gateway, _):
+        await expect_status("error", gateway.ask(ask_as("a")), attempts=1)
+    assert len(endpoint.requests) == 1
+
+
+@simulated
+async def test_a_model_that_loops_in_its_grammar_is_asked_without_it() -> None:
+    def loop(body: dict[str, Any]) -> Reply:
+        if "response_format" in body:
+            return Reply("<think>hm" + " \n" * 200, finish_reason="length")
+        return GOOD
+
+    async with play(loop) as (endpoint, gateway, _):
+        answer = await gateway.ask(ask_as("a"))
+    assert (answer.value, answer.mode, answer.attempts) == (Guess(number=33), SchemaMode.PROMPT, 2)
+    assert "JSON schema" in endpoint.requests[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    "texts", [("I would say 33.", '{"number": 33}'), ("<think>50?</think>33", "33", '{"number": 33}')]
+)
+@simulated
+async def test_two_calls_ask_freely_then_extract(texts: tuple[str, ...]) -> None:
+    async with play(GOOD, *map(Reply, texts), is_two_call=True) as (endpoint, gateway, _):
+        answer = await gateway.ask(ask_as("a"))
+    assert (answer.value, answer.text, answer.extract) == (Guess(number=33), texts[0], '{"number": 33}')
+    assert "response_format" not in endpoint.requests[0]
+    assert endpoint.requests[1]["response_format"]["type"] == "json_schema"
+
+
+LOOK = Tool("look", "Looks around.", {"type": "object", "properties": {"where": {"type": "string"}}})
+
+
+@simulated
+async def test_call_after_call_of_tools_has_its_replies_in_the_history() -> None:
+    """The second call, and any later one, alone and several at once."""
+    made = [
+        (("c1", "look", "{}"),),
+        (("c2", "look", '{"where": "north"}'), ("c3", "look", "{}")),
+        (("c4", "look", "{}"),),
+    ]
+    steps = [Reply("", calls=calls) for calls in made]
+    async with play(GOOD, *steps) as (endpoint, gateway, _):
+        history = [Message("user", "Look around, then pick a number.")]
+        for number in range(4):
+            request = ModelRequest("a", 1, number, "m", tuple(history), Guess, tools=(LOOK,))
+            answer = await gateway.ask(request)
+            if answer.value is not None:
+                break
+            history.append(Message("assistant", answer.text, answer.tool_calls))
+            history += [Message("tool", "A tree.", (), call.id) for call in answer.tool_calls]
+        assert answer.value == Guess(number=33)
+        assert len(endpoint.requests) == 4
+        # A history that lacks a reply never leaves.
+        with pytest.raises(ModelHistoryError):
+            await gateway.ask(ModelRequest("a", 1, 9, "m", tuple(history[:4]), tools=(LOOK,)))
+    assert len(endpoint.requests) == 4
+
+
+@simulated
+async def test_two_thousand_rounds_keep_their_prompts_within_the_budget() -> None:
+    memory: list[str] = []
+    async with play(GOOD) as (endpoint, gateway, _):
+        for number in range(2000):
+            memory.append(f"In round {number} I said {number % 7} and the winner was {number % 11}.")
+            messages = build_messages(rules="Rules. " * 50, round=f"Round {number}.", memory=memory, tokens_max=800)
+            await gateway.ask(ModelRequest("a", number, 0, "m", messages, Guess))
+    sizes = [sum(len(message["content"].split()) for message in body["messages"]) for body in endpoint.requests]
+    assert len(sizes) == 2000
+    assert max(sizes[200:]) <= 1.05 * min(sizes[200:])
+    assert max(sizes) < 800
+
+
+HUGE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * HUGE,
+        '{"number":' * (HUGE // 10),
+        '{"number": ' + "9" * HUGE + "}",
+        "[" * HUGE + "{",
+        '{"a": "' + "x{" * (HUGE // 2),
+        "<think>" * (HUGE // 7),
+        "</think>" * (HUGE // 8),
+        '{"number": 101} ' * (HUGE // 16),
+        "\\u" * (HUGE // 2) + "{",
+    ],
+    ids=lambda text: text[:9],
+)
+@simulated
+async def test_no_answer_stalls_the_others(text: str) -> None:
+    """Whatever a model writes is read, or given up, in a moment: everybody waits on the same loop."""
+    async with play(Reply(text), repairs_max=0) as (_, gateway, _):
+        loop = asyncio.get_running_loop()
+        slow: list[float] = []
+        run = Handle._run
+
+        def timed(handle: Handle) -> None:
+            start_s = time.perf_counter()
+            run(handle)
+            slow.append(time.perf_counter() - start_s)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Handle, "_run", timed)
+            with pytest.raises(ModelError) as caught:
+                await gateway.ask(ask_as("a"))
+        assert caught.value.status == "parse_error"
+        assert max(slow) < 0.5, "of a million characters"
+        assert loop.is_running()
 
 
 async def expect_status(status: str, ask: Any, *, attempts: int) -> ModelError:

@@ -14,11 +14,13 @@ class Endpoint:
     """A provider with a name, its share of the calls by `weight`, and at most `in_flight_max` calls at a time.
 
     An endpoint that says it is busy (429, or a `Retry-After`) gets no call before the time that it asked for, or
-    half a second that doubles; from then on half as many at a time as before, one more with every answer.
+    half a second that doubles; from then on half as many at a time as before, and one more whenever as many as it
+    is given at a time have been answered.
     """
 
     __slots__ = (
         "_busy_s",
+        "_growth",
         "answers",
         "breaker",
         "failures",
@@ -53,6 +55,7 @@ class Endpoint:
         self.breaker = Breaker(breaker_failures)
         self.paused_until_s = 0.0
         self._busy_s = 0.0
+        self._growth = 0.0
 
     @property
     def load(self) -> float:
@@ -80,7 +83,10 @@ class Endpoint:
         self.answers += 1
         self._busy_s = 0.0
         if self.room < self.in_flight_max:
-            self.room += 1
+            self._growth += 1 / self.room
+            if self._growth >= 1:
+                self._growth = 0.0
+                self.room += 1
         self.breaker.note_success()
 
     def note_error(self, error: BaseException, now_s: float) -> None:

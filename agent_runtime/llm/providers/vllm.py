@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
 import itertools
 import json
 import os
@@ -61,7 +62,9 @@ class VllmEngine:
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 self._engine = make()
-                self._tokenizer = await self._engine.get_tokenizer()
+                tokenizer = self._engine.get_tokenizer()
+                # A coroutine in some versions, the tokenizer itself in others.
+                self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
         except TimeoutError:
             raise ModelSetupError(self._name, f"engine not ready within {START_TIMEOUT_S:g} s") from None
         except (RuntimeError, ValueError, TypeError, OSError) as error:
@@ -81,12 +84,8 @@ class VllmEngine:
             async with aclosing(self._engine.generate(prompt, parameters, number)) as outputs:
                 async for output in outputs:
                     outcome = output
-        except ValueError as error:
-            raise ModelEndpointError(request.model, self._name, 400, str(error)) from error
         except Exception as error:
-            if type(error).__name__ not in ("EngineDeadError", "EngineGenerateError"):
-                raise
-            raise ModelUnavailableError(request.model, self._name, f"engine failed ({type(error).__name__})") from error
+            raise self._explain(request, error) from error
         if outcome is None or not outcome.outputs:
             raise ModelUnavailableError(request.model, self._name, "engine gave no output")
         answer = outcome.outputs[0]
@@ -117,6 +116,15 @@ class VllmEngine:
                 await self.start()
             except ModelSetupError as error:
                 raise ModelUnavailableError(request.model, self._name, str(error)) from error
+
+    def _explain(self, request: ModelRequest, error: Exception) -> Exception:
+        """What an exception of vllm's means; by name, as its module differs between versions."""
+        names = {kind.__name__ for kind in type(error).__mro__}
+        if names & {"VLLMClientError", "VLLMValidationError", "ValueError"}:
+            return ModelEndpointError(request.model, self._name, 400, str(error))
+        if names & {"EngineDeadError", "EngineGenerateError"}:
+            return ModelUnavailableError(request.model, self._name, f"engine failed ({type(error).__name__})")
+        return error
 
     def _write_prompt(self, request: ModelRequest, mode: SchemaMode) -> Any:
         from vllm.inputs import TokensPrompt

@@ -77,6 +77,10 @@ def test_a_busy_endpoint_is_left_alone_then_gets_half_as_many_calls(asked_s: flo
     assert endpoint.wait_s(now_s) is None
     for _ in range(4):
         endpoint.note_answer()
+    assert endpoint.room == 5
+    for _ in range(100):
+        endpoint.enter()
+        endpoint.note_answer()
     assert endpoint.room == 8
 
 
