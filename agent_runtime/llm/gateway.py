@@ -309,9 +309,10 @@ class Gateway:
         if question is None:
             return
         error.attempts = question.attempts
-        error.prompt_tokens = question.prompt_tokens
-        error.completion_tokens = question.completion_tokens
-        error.microdollars = question.microdollars
+        # A recorded failure brings what it had cost when it was recorded.
+        error.prompt_tokens += question.prompt_tokens
+        error.completion_tokens += question.completion_tokens
+        error.microdollars += question.microdollars
         if isinstance(error, ModelError) and question.attempts:
             error.latency_ms = (self._clock() - question.started_s) * 1000.0
 

@@ -52,7 +52,7 @@ class Weighing:
             spent = question.prompt_tokens + question.completion_tokens
             completion_tokens = min(completion_tokens, request.tokens_max - spent - prompt_tokens)
             if completion_tokens < 1:
-                raise BudgetExceededError("turn", spent, request.tokens_max)
+                raise BudgetExceededError("what is left of the turn", spent, request.tokens_max)
         return Load(prompt_tokens + completion_tokens, self._price.count_microdollars(prompt_tokens, completion_tokens))
 
     def bound(self, question: Question, request: ModelRequest) -> ModelRequest:
