@@ -221,7 +221,6 @@ def _open_openai(settings: ModelSettings, endpoint: EndpointSettings) -> Provide
         endpoint.base_url,
         api_key=ApiKey.read(variable=source.api_key_env, file=source.api_key_file),
         connections_max=endpoint.in_flight_max or settings.in_flight_max,
-        timeout_s=settings.timeout_s,
         max_tokens_field=settings.max_tokens_field,
     )
 

@@ -41,7 +41,7 @@ class Budget:
         return Load(self._tokens, self._microdollars)
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a call has come back: one budget may hold for several models."""
+        """See Gate; one budget may hold for several models."""
         self._wakes.append(wake)
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
@@ -71,6 +71,9 @@ class Budget:
             self._has_waiting = False
             for wake in self._wakes:
                 wake()
+
+    async def aclose(self) -> None:
+        """See Gate; nobody shares it."""
 
     def _check(self, spent: int, asked: int, maximum: int, unit: str) -> None:
         if spent + asked > maximum:

@@ -52,6 +52,15 @@ class Dispatch:
         """
         return None if self._fresh or self._again else self._find_seat(load, self._clock())
 
+    async def enter(self, load: Load, deadline_s: float, *, is_repeated: bool = False) -> Seat:
+        """A seat, once there is one. See `queue`."""
+        seat = self.queue(load, deadline_s=deadline_s, is_repeated=is_repeated)
+        try:
+            return await seat
+        except asyncio.CancelledError:
+            self.give_up(seat)
+            raise
+
     def queue(self, load: Load, *, deadline_s: float, is_repeated: bool = False) -> asyncio.Future[Seat]:
         """What is done once there is a seat, or fails as `try_enter` does, or with ModelBrokenError.
 

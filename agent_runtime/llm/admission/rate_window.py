@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from agent_runtime.llm.admission.gates import Load, Seat
 from agent_runtime.llm.errors import ModelRateError
@@ -35,6 +36,9 @@ class RateWindow:
         self._seats: deque[Seat] = deque()
         self._tokens = 0
 
+    def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
+        """See Gate; it always knows when a call may pass."""
+
     def wait_s(self, load: Load, now_s: float) -> float | None:
         """See Gate."""
         self._forget(now_s)
@@ -56,6 +60,9 @@ class RateWindow:
         self._forget(seat.left_s)
         if seat.entered_s + WINDOW_S + TRANSIT_S > seat.left_s:
             self._tokens += load.tokens - seat.tokens
+
+    async def aclose(self) -> None:
+        """See Gate; nobody shares it."""
 
     def _wait_tokens_s(self, tokens: int, tokens_max: int, now_s: float) -> float:
         if tokens > tokens_max:

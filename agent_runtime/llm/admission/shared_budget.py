@@ -53,7 +53,7 @@ class SharedBudget:
         return Load(self._spent_tokens, self._spent_microdollars)
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a part has come: one budget may hold for several models."""
+        """See Gate; one budget may hold for several models."""
         self._wakes.append(wake)
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
@@ -92,7 +92,7 @@ class SharedBudget:
             self._wake()
 
     async def aclose(self) -> None:
-        """Gives back what is left. Nothing may wait any more. May be called twice."""
+        """See Gate."""
         self._wakes.clear()
         if self._refill is not None:
             self._refill.cancel()

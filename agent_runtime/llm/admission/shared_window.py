@@ -59,7 +59,7 @@ class SharedWindow:
         self._count_waiting: Callable[[], int] = lambda: 0
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a share has come, and who knows how many wait."""
+        """See Gate."""
         self._wake = wake
         self._count_waiting = count_waiting
 
@@ -105,7 +105,7 @@ class SharedWindow:
             over -= returned
 
     async def aclose(self) -> None:
-        """Gives back what is left. Nothing may wait any more."""
+        """See Gate."""
         self._wake = lambda: None
         if self._refill is not None:
             self._refill.cancel()
