@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from agent_runtime.llm.admission import Dispatch, Gate, Seat
+from agent_runtime.llm.admission import Dispatch, Limit, Seat
 from agent_runtime.llm.answers import Dialogue, ModeMemory
 from agent_runtime.llm.call_timers import CallTimers
 from agent_runtime.llm.calls import Call, CompletionCache, Question
@@ -32,7 +32,7 @@ class Gateway:
 
     The model has one endpoint (a Provider) or several, each with a bound of calls in flight; the one with the
     least load is asked. `queue_max` further questions wait for their turn with their messages built; callers
-    beyond that wait before theirs are. `gates` hold calls back: limits of a minute, budgets. Every `ask` ends: in an
+    beyond that wait before theirs are. `limits` hold calls back: limits of a minute, budgets. Every `ask` ends: in an
     answer, in one ModelError, in BudgetExceededError, or in cancellation, which reaches the provider.
 
     A call may take `timeout_s` seconds. One that failed transiently is repeated after the time that
@@ -54,7 +54,7 @@ class Gateway:
         retry_total_s: float = 180.0,
         repairs_max: int = 1,
         is_two_call: bool = False,
-        gates: Sequence[Gate] = (),
+        limits: Sequence[Limit] = (),
         price: Price = FREE,
         cache: CompletionCache | None = None,
         breaker_failures: int = FAILURES_MAX,
@@ -74,13 +74,13 @@ class Gateway:
         self._retry_total_s = retry_total_s
         self._repairs_max = repairs_max
         self._is_two_call = is_two_call
-        self._gates = tuple(gates)
+        self._limits = tuple(limits)
         self._cache = cache
         self._clock = clock
         self._modes = ModeMemory()
-        self._weighing = Weighing(price, is_weighed=bool(gates))
+        self._weighing = Weighing(price, is_weighed=bool(limits))
         self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
-        self._dispatch = Dispatch(model, self._pool, gates, clock)
+        self._dispatch = Dispatch(model, self._pool, limits, clock)
         self._timers = CallTimers(timeout_s)
         self._retries = Retries(
             self._call_again,
@@ -92,8 +92,8 @@ class Gateway:
         )
         self._held_back = self._answers = self._cached = 0
         self._failures: Counter[str] = Counter()
-        for gate in self._gates:
-            gate.attach(self._dispatch.pump, lambda: self._dispatch.waiting)
+        for limit in self._limits:
+            limit.attach(self._dispatch.pump, lambda: self._dispatch.waiting)
 
     async def ask(
         self,
@@ -189,8 +189,8 @@ class Gateway:
         flight fail. May be called twice."""
         self._dispatch.close()
         self._timers.close()
-        for gate in self._gates:
-            await gate.aclose()
+        for limit in self._limits:
+            await limit.aclose()
         for endpoint in self._pool.endpoints:
             await endpoint.provider.aclose()
         if self._cache is not None:

@@ -34,7 +34,7 @@ async def test_two_workers_share_one_limit(world: World) -> None:
     limits = {"requests_per_minute": 30}
     quotas = [await WorldQuota.open(world, "gpt", limits, f"worker-{number}") for number in range(2)]
     gateways = [
-        Gateway(Answering(), gates=[SharedWindow("m", quota, requests_per_minute=30, tokens_per_minute=None)])
+        Gateway(Answering(), limits=[SharedWindow("m", quota, requests_per_minute=30, tokens_per_minute=None)])
         for quota in quotas
     ]
     asks = [asyncio.create_task(gateways[i % 2].ask(request(f"a{i}")), name=f"ask-{i}") for i in range(60)]

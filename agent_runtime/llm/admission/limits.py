@@ -33,7 +33,7 @@ class Seat:
     left_s: float | None = None
 
 
-class Gate(Protocol):
+class Limit(Protocol):
     """Something that calls have to pass before they are made."""
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
@@ -41,7 +41,7 @@ class Gate(Protocol):
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
         """0.0 if a call may pass now; else in how many seconds asking again makes sense, None = when some
-        call has come back, or when the gate itself wakes the dispatch.
+        call has come back, or when the limit itself wakes the dispatch.
 
         Raises:
             ModelRateError, BudgetExceededError: it may never pass.
