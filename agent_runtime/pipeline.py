@@ -95,6 +95,11 @@ class Pipeline:
         """How full each group is."""
         return {name: turns.statistics() for name, turns in self._groups.items()}
 
+    @property
+    def is_budget_spent(self) -> bool:
+        """Whether a budget has refused a question here: what asks that model only ends as `budget` from now on."""
+        return any(model.is_exhausted for model in self._models.values())
+
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
         await asyncio.wait({self.tasks.failure, self._heads.failure}, return_when=asyncio.FIRST_COMPLETED)

@@ -42,6 +42,7 @@ class SharedBudget:
         self._out = 0
         self._is_dry = False
         self._wanted = Load()
+        self._is_cut_off = False
         self._spent_tokens = self._spent_microdollars = 0
         self._refill: asyncio.Task[None] | None = None
         self._wakes: list[Callable[[], None]] = []
@@ -113,9 +114,12 @@ class SharedBudget:
                 try:
                     drawn = await self._shares.draw(want.tokens, want.microdollars, least)
                 except QuotaUnavailableError as error:
-                    logger.warning("no part of the budget of %s: %s", self._whose, error)
+                    if not self._is_cut_off:
+                        logger.warning("no part of the budget of %s: %s", self._whose, error)
+                    self._is_cut_off = True
                     await self._sleep(RETRY_S)
                     continue
+                self._is_cut_off = False
                 self._left_tokens += drawn.tokens
                 self._left_microdollars += drawn.microdollars
                 self._is_dry = drawn.tokens < least.tokens or drawn.microdollars < least.microdollars

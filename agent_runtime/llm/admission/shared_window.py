@@ -55,6 +55,7 @@ class SharedWindow:
         self._share_of: dict[Seat, list[tuple[int, int]]] = {}
         self._refill: asyncio.Task[None] | None = None
         self._wanted = Load()
+        self._is_cut_off = False
         self._wake: Callable[[], None] = lambda: None
         self._count_waiting: Callable[[], int] = lambda: 0
 
@@ -132,9 +133,12 @@ class SharedWindow:
                 try:
                     share = await self._shares.take(want, unused)
                 except QuotaUnavailableError as error:
-                    logger.warning("no share of the quota of %s: %s", self._model, error)
+                    if not self._is_cut_off:
+                        logger.warning("no share of the quota of %s: %s", self._model, error)
+                    self._is_cut_off = True
                     await self._sleep(RETRY_S)
                     continue
+                self._is_cut_off = False
                 if share.requests:
                     # From the asking on: whoever keeps the quota counts from the later moment at which it gave.
                     self._held.append(_Held(share.id, share.requests, share.tokens, asked_s + share.ttl_s))
