@@ -122,9 +122,7 @@ class Gateway:
             question = Question(dialogue)
             del request
             while True:
-                completion = None
-                if self._cache is not None:
-                    completion = await self._cache.find(dialogue.request, dialogue.mode)
+                completion = await self._find_cached(dialogue) if self._cache is not None else None
                 if completion is None:
                     load = self._weighing.weigh(question)
                     try:
@@ -132,9 +130,8 @@ class Gateway:
                         if seat is None:
                             seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
                         with self._begin_call(question, seat) as call:
-                            completion = call.completion = await seat.endpoint.provider.complete(
-                                call.request, dialogue.mode
-                            )
+                            completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
+                            call.completion = completion
                     except ModelError as error:
                         completion = await self._retries.recover(question, error)
                     if self._cache is not None:
@@ -195,6 +192,9 @@ class Gateway:
             await endpoint.provider.aclose()
         if self._cache is not None:
             await self._cache.aclose()
+
+    async def _find_cached(self, dialogue: Dialogue) -> Completion | None:
+        return None if self._cache is None else await self._cache.find(dialogue.request, dialogue.mode)
 
     async def _wait_for_place(self, waiter: asyncio.Future[None]) -> None:
         self._held_back += 1

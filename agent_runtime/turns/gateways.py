@@ -192,7 +192,8 @@ async def _open_endpoints(name: str, settings: ModelSettings, seed: int, share: 
             name=label or name,
             weight=weight,
             in_flight_max=in_flight_max if most is None else max(1, round(most * share)),
-            breaker_failures=settings.breaker_failures,
+            # What is made up must not depend on when others failed.
+            breaker_failures=0 if settings.provider in ("scripted", "replay") else settings.breaker_failures,
         )
 
     if settings.provider == "openai":
