@@ -15,7 +15,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.pipeline import check_group, make_rule_agents
 from agent_runtime.settings import Launch, WorkerConfig
 
-LOCAL_PROVIDER = "local"
+LOCAL_PROVIDERS = frozenset({"local", "vllm"})
 
 
 def plan_workers(launch: Launch, server: str, world: str) -> list[WorkerConfig]:
@@ -31,7 +31,7 @@ def plan_workers(launch: Launch, server: str, world: str) -> list[WorkerConfig]:
     starts = {group.name: group.rows[0] if group.rows else 0 for group in launch.groups}
     shares: list[dict[str, tuple[int, int]]] = [{} for _ in range(workers)]
     for group in launch.groups:
-        local = group.model is not None and launch.models[group.model].provider == LOCAL_PROVIDER
+        local = any(launch.models[model].provider in LOCAL_PROVIDERS for model in group.models())
         parts = 1 if local else workers
         for index, (first, end) in enumerate(split_evenly(len(tables[group.name]), parts)):
             shares[index][group.name] = (starts[group.name] + first, starts[group.name] + end)

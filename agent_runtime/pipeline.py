@@ -23,6 +23,7 @@ from agent_runtime.agents.cohort import Cohort, open_agents
 from agent_runtime.agents.registry import find_agent_class
 from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
+from agent_runtime.llm.spending import Tally
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.notices import Notice
@@ -31,7 +32,7 @@ from agent_runtime.recording import Recorder
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.gateways import Model, open_model
+from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 from agent_runtime.turns.ledger import Ledger
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
@@ -69,6 +70,8 @@ class Pipeline:
         self._heads = OwnedTasks()
         self.ledger = Ledger(recorder, clock)
         self.outbox = Outbox(world, self.tasks, self._settings)
+        self.spent = Tally()
+        """What models have cost, by model and phase."""
         self._places = KnownPlaces(world)
         self._models: dict[str, Model] = {}
         self._groups: dict[str, Turns] = {}
@@ -91,6 +94,11 @@ class Pipeline:
     def statistics(self) -> dict[str, TurnsStatistics]:
         """How full each group is."""
         return {name: turns.statistics() for name, turns in self._groups.items()}
+
+    @property
+    def is_budget_spent(self) -> bool:
+        """Whether a budget has refused a question here: what asks that model only ends as `budget` from now on."""
+        return any(model.is_exhausted for model in self._models.values())
 
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
@@ -116,12 +124,27 @@ class Pipeline:
     async def _open_models(self, shares: Mapping[str, tuple[int, int]]) -> None:
         """Open the models that this worker's agents ask, each with the worker's part of its bounds."""
         launch = self._config.launch
+        if not launch.models:
+            return
+        member = f"{launch.run}.{launch.node}.worker-{self._config.index:02d}"
+        rows = sum(stop - start for start, stop in shares.values())
+        share = rows / max(1, sum(count_rows(spec) for spec in launch.groups))
+        run_budget = await open_budget(launch.budget, share=share, world=self._world, member=member)
         for name, settings in launch.models.items():
-            asking = [spec for spec in launch.groups if spec.model == name]
+            asking = [spec for spec in launch.groups if name in spec.models()]
             here = sum(shares[spec.name][1] - shares[spec.name][0] for spec in asking if spec.name in shares)
             if here:
                 total = sum(count_rows(spec) for spec in asking)
-                self._models[name] = await open_model(name, settings, seed=launch.seed, share=here / total)
+                self._models[name] = await open_model(
+                    name,
+                    settings,
+                    seed=launch.seed,
+                    share=here / total,
+                    world=self._world,
+                    member=member,
+                    run_budget=run_budget,
+                    tally=self.spent,
+                )
 
     def _start_group(self, spec: GroupSpec, share: tuple[int, int], from_revision: int) -> None:
         launch = self._config.launch
@@ -132,7 +155,7 @@ class Pipeline:
             spec=spec,
             group=group,
             world=self._world,
-            model=self._models.get(spec.model or ""),
+            models=ModelChoice(self._models, spec.model, seed),
             places=self._places,
             outbox=self.outbox,
             ledger=self.ledger,

@@ -5,116 +5,51 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from ecumene.client import EventType
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
-from agent_runtime.llm.latency import (
-    ExponentialLatency,
-    FixedLatency,
-    LatencyDistribution,
-    LognormalLatency,
-    UniformLatency,
+from agent_runtime.llm.settings import (
+    EndpointSettings,
+    Faults,
+    Frozen,
+    ModelMix,
+    ModelSettings,
+    Name,
+    PriceSettings,
+    RunBudget,
+    Thinking,
+    VllmSettings,
 )
-from agent_runtime.llm.providers.scripted import FaultRates
 from agent_runtime.model.errors import LaunchError
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
-Share = Annotated[float, Field(ge=0, le=1)]
-Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+__all__ = [
+    "EndpointSettings",
+    "Faults",
+    "GroupSpec",
+    "Launch",
+    "ModelMix",
+    "ModelSettings",
+    "PriceSettings",
+    "RunBudget",
+    "Thinking",
+    "VllmSettings",
+    "WakeRule",
+    "WorkerConfig",
+    "WorkerSettings",
+    "load_launch",
+    "parse_launch",
+]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+ModelName = Annotated[
+    Annotated[str, Tag("name")] | Annotated[ModelMix, Tag("mix")],
+    Discriminator(lambda given: "name" if isinstance(given, str) else "mix"),
+]
 
 
-class Thinking(_Frozen):
-    """Simulated thinking time, as a distribution over agents and turns; `kind` says which fields count."""
-
-    kind: Literal["fixed", "uniform", "lognormal", "exponential"] = "fixed"
-    ms: Milliseconds = 0.0
-    low_ms: Milliseconds = 0.0
-    high_ms: Milliseconds = 0.0
-    median_ms: Milliseconds = 0.0
-    sigma: Annotated[float, Field(ge=0, le=5)] = 0.0
-    mean_ms: Milliseconds = 0.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self.distribution()
-        return self
-
-    def distribution(self) -> LatencyDistribution:
-        """What to draw from."""
-        if self.kind == "uniform":
-            return UniformLatency(self.low_ms, self.high_ms)
-        if self.kind == "lognormal":
-            return LognormalLatency(self.median_ms, self.sigma)
-        if self.kind == "exponential":
-            return ExponentialLatency(self.mean_ms)
-        return FixedLatency(self.ms)
-
-
-class Faults(_Frozen):
-    """Shares of a scripted model's calls that fail, each in its way; see `FaultRates`."""
-
-    timeout: Share = 0.0
-    unavailable: Share = 0.0
-    garbage: Share = 0.0
-    truncated: Share = 0.0
-    refused: Share = 0.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self.rates()
-        return self
-
-    def rates(self) -> FaultRates:
-        """The same, as the provider takes it."""
-        return FaultRates(**self.model_dump())
-
-
-class ModelSettings(_Frozen):
-    """A model that agents ask. Bounds count per node: workers share them out.
-
-    Attributes:
-        model: the name that the endpoint knows and the records show.
-        base_url, api_key_env, api_key_file, max_tokens_field: of provider `openai`.
-        answers: of provider `scripted`: `module:function`, see `ScriptedProvider`.
-        latency, faults: of provider `scripted`.
-        slots, context_tokens, threads: of provider `local`.
-        tokens_max: tokens sent and received after which turns end with status `budget`; None = no bound.
-        seed_answers: send a sampling seed of its own for each agent, turn and call.
-        record_bodies: keep messages and answers in the records of calls.
-    """
-
-    provider: Literal["scripted", "openai", "local"]
-    model: str = "scripted"
-    temperature: Annotated[float, Field(ge=0, le=10)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] = 256
-    tokens_max: Annotated[int, Field(ge=0)] | None = None
-    seed_answers: bool = False
-    record_bodies: bool = False
-    in_flight_max: Annotated[int, Field(ge=1)] = 64
-    queue_max: Annotated[int, Field(ge=0)] = 1024
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    attempts_max: Annotated[int, Field(ge=1)] = 5
-    retry_total_s: Annotated[float, Field(ge=0)] = 180.0
-    repairs_max: Annotated[int, Field(ge=0)] = 1
-    base_url: str = ""
-    api_key_env: str | None = None
-    api_key_file: Path | None = None
-    max_tokens_field: str = "max_tokens"
-    answers: str = ""
-    latency: Thinking = Thinking()
-    faults: Faults = Faults()
-    slots: Annotated[int, Field(ge=1)] = 16
-    context_tokens: Annotated[int, Field(ge=256)] = 2048
-    threads: Annotated[int, Field(ge=1)] = 2
-
-
-class WakeRule(_Frozen):
+class WakeRule(Frozen):
     """Which events wake the agents of a group. An empty part does not restrict.
 
     Attributes:
@@ -141,14 +76,14 @@ class WakeRule(_Frozen):
         return tuple(EventType[name.upper()] for name in self.types)
 
 
-class GroupSpec(_Frozen):
+class GroupSpec(Frozen):
     """Agents that are placed together and are of one class.
 
     Attributes:
         agent: name of an installed class (see `agents.registry`), or `module:Class`.
         agents: Arrow IPC file, one row an agent: `agent_id` and any attributes. Relative to the description.
         rows: first row and the one after the last that belong to the group; None = all.
-        model: name of one of the launch's models.
+        model: name of one of the launch's models, or a mix of several.
         seed: None = the launch's.
         thinking: time that rule agents take; model agents take what their model takes.
         mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
@@ -161,15 +96,21 @@ class GroupSpec(_Frozen):
     rows: tuple[int, int] | None = None
     wake: Annotated[tuple[WakeRule, ...], Field(min_length=1)]
     parameters: Mapping[str, Any] = {}
-    model: str | None = None
+    model: ModelName | None = None
     seed: int | None = None
     thinking: Thinking = Thinking()
     turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     mailbox_max: Annotated[int, Field(ge=1)] = 64
     turns_in_flight_max: Annotated[int, Field(ge=1)] = 100_000
 
+    def models(self) -> frozenset[str]:
+        """The models that its agents ask."""
+        if isinstance(self.model, ModelMix):
+            return self.model.models()
+        return frozenset() if self.model is None else frozenset({self.model})
 
-class WorkerSettings(_Frozen):
+
+class WorkerSettings(Frozen):
     """Bounds of one worker.
 
     Attributes:
@@ -192,7 +133,7 @@ class WorkerSettings(_Frozen):
     uvloop: bool = True
 
 
-class Launch(_Frozen):
+class Launch(Frozen):
     """What a runtime hosts: the launch description.
 
     Attributes:
@@ -200,6 +141,8 @@ class Launch(_Frozen):
         node: name of this node, for records; unique among the runtimes of a run.
         seed: from which everything random follows.
         workers: processes; None = one a core.
+        models: by name.
+        budget: what all of them may spend together.
         recording: the run's directory; None records nothing.
         from_revision: first revision whose events may wake an agent; 0 = those after the start.
     """
@@ -210,6 +153,7 @@ class Launch(_Frozen):
     seed: int = 0
     workers: Annotated[int, Field(ge=1, le=1024)] | None = None
     models: Mapping[str, ModelSettings] = {}
+    budget: RunBudget = RunBudget()
     recording: Path | None = None
     from_revision: Annotated[int, Field(ge=0)] = 0
     worker: WorkerSettings = WorkerSettings()
@@ -220,12 +164,13 @@ class Launch(_Frozen):
         if len(names) != len(set(names)):
             raise ValueError("two groups have the same name")
         for group in self.groups:
-            if group.model is not None and group.model not in self.models:
-                raise ValueError(f"group {group.name} asks model {group.model!r}, which models does not name")
+            for model in group.models():
+                if model not in self.models:
+                    raise ValueError(f"group {group.name} asks model {model!r}, which models does not name")
         return self
 
 
-class WorkerConfig(_Frozen):
+class WorkerConfig(Frozen):
     """What a worker is told: the launch, and which rows of each group are its own."""
 
     server: str
@@ -249,7 +194,13 @@ def load_launch(path: Path) -> Launch:
     folder = path.resolve().parent
     groups = tuple(group.model_copy(update={"agents": folder / group.agents}) for group in launch.groups)
     recording = folder / launch.recording if launch.recording is not None else None
-    return launch.model_copy(update={"groups": groups, "recording": recording})
+    models = {name: _resolve_paths(model, folder) for name, model in launch.models.items()}
+    return launch.model_copy(update={"groups": groups, "recording": recording, "models": models})
+
+
+def _resolve_paths(model: ModelSettings, folder: Path) -> ModelSettings:
+    paths = {name: getattr(model, name) for name in ("replay_from", "cache")}
+    return model.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
 
 
 def parse_launch(document: Any) -> Launch:

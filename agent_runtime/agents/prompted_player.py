@@ -11,6 +11,7 @@ from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.guess_game import OpenedRound, read_round
 from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template, make_rule_player
 from agent_runtime.llm import Message
+from agent_runtime.llm.answers import strip_thinking
 
 if TYPE_CHECKING:
     from ecumene.client import Event
@@ -44,7 +45,8 @@ class PromptedGuesser(Agent):
             lambda: _build_messages(player, describe_persona(self.profile), opened), answer_type=player.answer_type
         )
         assert isinstance(answer.value, player.answer_type)
-        for flag in player.find_flags(answer.value):
+        said = answer.text if answer.extract is not None else ""
+        for flag in player.find_flags(answer.value, strip_thinking(said)):
             turn.flag(flag)
         turn.report(answer.value.number)
 

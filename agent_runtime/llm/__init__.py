@@ -1,23 +1,34 @@
 """Models: one question in, one typed answer or one typed error out.
 
-`Gateway.ask` is the way in. `errors` draws the tree of what can go wrong, `provider.Provider` is what
-a model has to be, `providers/` holds those that exist, and `latency.SimulatedLatency` is the thinking
-time of agents that ask no model.
+`Gateway.ask` is the way in. On it a question passes
+
+    queue ─► admission ─► endpoints ─► providers ─► answers ─► Answer
+             limits and   least load,  the model    shape, reading,
+             budgets      health                    repair, second call
+
+`requests` holds the words, `errors` draws the tree of what can go wrong, `spending` counts, `records` replays what was
+recorded and keeps answers for identical requests. `provider.Provider` is what a model has to be. Beside that:
+`prompts` builds messages whose beginning is shared, `latency` is the thinking time of agents that ask no model.
 """
 
 from agent_runtime.llm.errors import (
+    ModelBrokenError,
     ModelEndpointError,
     ModelError,
+    ModelHistoryError,
     ModelParseError,
+    ModelRateError,
     ModelRefusedError,
+    ModelReplayError,
     ModelSetupError,
     ModelTimeoutError,
     ModelTruncatedError,
     ModelUnavailableError,
 )
-from agent_runtime.llm.gateway import Gateway, GatewayStatistics
+from agent_runtime.llm.gateway import Gateway
 from agent_runtime.llm.provider import Provider
-from agent_runtime.llm.requests import Answer, Completion, Message, ModelRequest, SchemaMode
+from agent_runtime.llm.requests import Answer, Completion, Message, ModelRequest, SchemaMode, Tool, ToolCall
+from agent_runtime.llm.statistics import GatewayStatistics
 
 __all__ = [
     "Answer",
@@ -25,10 +36,14 @@ __all__ = [
     "Gateway",
     "GatewayStatistics",
     "Message",
+    "ModelBrokenError",
     "ModelEndpointError",
     "ModelError",
+    "ModelHistoryError",
     "ModelParseError",
+    "ModelRateError",
     "ModelRefusedError",
+    "ModelReplayError",
     "ModelRequest",
     "ModelSetupError",
     "ModelTimeoutError",
@@ -36,4 +51,6 @@ __all__ = [
     "ModelUnavailableError",
     "Provider",
     "SchemaMode",
+    "Tool",
+    "ToolCall",
 ]

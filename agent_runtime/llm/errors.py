@@ -6,7 +6,11 @@
     ├── ModelRefusedError        refused       the model or a filter declined
     ├── ModelTimeoutError        timeout       no answer in time                       (transient)
     ├── ModelUnavailableError    error         429, 5xx, connection lost, garbage body (transient)
+    ├── ModelBrokenError         error         every endpoint has failed again and again, and none is asked in time
     ├── ModelEndpointError       error         the endpoint will never accept this request
+    ├── ModelRateError           error         asks for more at once than the model's limits allow in a minute
+    ├── ModelHistoryError        error         the conversation is none that an endpoint accepts
+    ├── ModelReplayError         error         nothing recorded fits the request; says what differs
     └── ModelSetupError          error         package, key, address or weights are missing or wrong
 
 Every message is one line of bounded length, holds neither the conversation nor the answer, and has
@@ -37,8 +41,8 @@ class ModelError(Exception):
         transient: whether the same call may succeed later (class attribute).
         model: the model that was asked.
         text: the last answer, in full; empty when there was none.
-        attempts, prompt_tokens, completion_tokens, latency_ms: what the question had cost when it
-            was given up, set by the gateway; 0 on an error that did not pass a gateway.
+        attempts, prompt_tokens, completion_tokens, microdollars, latency_ms: what the question had cost
+            when it was given up, set by the gateway; 0 on an error that did not pass a gateway.
     """
 
     status: ClassVar[str] = "error"
@@ -50,6 +54,7 @@ class ModelError(Exception):
         self.attempts = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.microdollars = 0
         self.latency_ms = 0.0
         super().__init__(f"{model}: {one_line(problem)}")
 
@@ -121,6 +126,15 @@ class ModelUnavailableError(ModelError):
         super().__init__(model, f"{endpoint}: {code}{cause}")
 
 
+class ModelBrokenError(ModelError):
+    """Every endpoint of the model has failed again and again; the next one is asked only in `wait_s` seconds."""
+
+    def __init__(self, model: str, endpoints: tuple[str, ...], wait_s: float) -> None:
+        self.endpoints = endpoints
+        self.wait_s = wait_s
+        super().__init__(model, f"{', '.join(endpoints)}: failed again and again, not asked for another {wait_s:.0f} s")
+
+
 class ModelEndpointError(ModelError):
     """The endpoint refused the request for good (HTTP 4xx); the same request is never sent again."""
 
@@ -128,6 +142,42 @@ class ModelEndpointError(ModelError):
         self.endpoint = endpoint
         self.http_status = http_status
         super().__init__(model, f"{endpoint}: HTTP {http_status}: {reason}")
+
+
+class ModelRateError(ModelError):
+    """One request that needs more than the model's limits allow in a whole minute; waiting would not help."""
+
+    def __init__(self, model: str, tokens: int, tokens_per_minute: int) -> None:
+        self.tokens = tokens
+        self.tokens_per_minute = tokens_per_minute
+        super().__init__(model, f"one request may take {tokens} tokens, more than the {tokens_per_minute} of a minute")
+
+
+class ModelHistoryError(ModelError):
+    """Messages that every endpoint would refuse; nothing has been sent. `place` counts them from 0."""
+
+    def __init__(self, model: str, place: int, problem: str) -> None:
+        self.place = place
+        self.problem = one_line(problem)
+        super().__init__(model, f"message {place} of the conversation: {self.problem}")
+
+
+class ModelReplayError(ModelError):
+    """A request for which nothing is recorded.
+
+    Attributes:
+        agent_id, turn, call: which question it is.
+        differences: what is not as recorded, such as `temperature` or `message 1`; empty when the question
+            itself was never recorded.
+    """
+
+    def __init__(self, model: str, agent_id: str, turn: int, call: int, differences: tuple[str, ...]) -> None:
+        self.agent_id = agent_id
+        self.turn = turn
+        self.call = call
+        self.differences = differences
+        what = f"the request is not the recorded one: {'; '.join(differences)}" if differences else "never recorded"
+        super().__init__(model, f"call {call} of turn {turn} of {agent_id}: {what}")
 
 
 class ModelSetupError(ModelError):

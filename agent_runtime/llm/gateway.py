@@ -1,4 +1,4 @@
-"""The way from a turn to a model: admission, time limit, retries, reading, statistics."""
+"""The way from a turn to a model: a bounded queue, admission, time limit, retries, reading, cost."""
 
 from __future__ import annotations
 
@@ -6,153 +6,175 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
-from agent_runtime.llm.errors import ModelError, ModelTimeoutError, ModelUnavailableError
+from agent_runtime.llm.admission import Dispatch, Limit, Seat
+from agent_runtime.llm.answers import Dialogue, ModeMemory
+from agent_runtime.llm.call_timers import CallTimers
+from agent_runtime.llm.calls import Call, CompletionCache, Question
+from agent_runtime.llm.endpoints import Endpoint, Pool
+from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
+from agent_runtime.llm.errors import ModelError
+from agent_runtime.llm.histories import check_history
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
-from agent_runtime.llm.structured import ModeMemory, ask_typed
+from agent_runtime.llm.retries import Retries
+from agent_runtime.llm.spending import FREE, Price
+from agent_runtime.llm.statistics import GatewayStatistics, read_endpoint
+from agent_runtime.llm.weighing import Weighing
+from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.slots import Slots
-
-BACKOFF_FIRST_S = 0.5
-BACKOFF_MAX_S = 20.0
-
-_HELD_BACK, _WAITING, _IN_FLIGHT = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayStatistics:
-    """What a gateway is doing and has done.
-
-    Attributes:
-        in_flight: questions that hold a place at the endpoint, those that back off included.
-        waiting: questions in the queue, their messages built.
-        held_back: callers waiting for the queue, their messages not yet built.
-        answers: questions answered.
-        failures: questions that ended otherwise, by turn status (`cancelled` included).
-        calls: provider calls, of which `retries` repeated one that had failed transiently.
-        prompt_tokens, completion_tokens: as reported, over all calls.
-    """
-
-    in_flight: int
-    waiting: int
-    held_back: int
-    answers: int
-    failures: Mapping[str, int]
-    calls: int
-    retries: int
-    prompt_tokens: int
-    completion_tokens: int
-
-
-@dataclass(slots=True)
-class _Question:
-    """What one `ask` has cost so far."""
-
-    started_s: float
-    attempts: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
 
 
 class Gateway:
-    """Asks one provider on behalf of many agents.
+    """Asks one model on behalf of many agents.
 
-    At most `in_flight_max` questions are at the provider and at most `queue_max` wait for their turn
-    with their messages built; further callers wait before theirs are. Every `ask` ends: in an answer,
-    in one `ModelError`, or in cancellation, which reaches the provider.
+    The model has one endpoint (a Provider) or several, each with a bound of calls in flight; the one with the
+    least load is asked. `queue_max` further questions wait for their turn with their messages built; callers
+    beyond that wait before theirs are. `limits` hold calls back: limits of a minute, budgets. Every `ask` ends: in an
+    answer, in one ModelError, in BudgetExceededError, or in cancellation, which reaches the provider.
 
     A call may take `timeout_s` seconds. One that failed transiently is repeated after the time that
     the endpoint asked for, else after a jittered exponential delay, at most `attempts_max` times in
-    all and as long as the next attempt would start within `retry_total_s` seconds of the first. A
-    question keeps its place while it backs off, which slows the whole gateway down when an endpoint
-    is overloaded. Permanent errors are not repeated.
+    all and as long as the next attempt would start within `retry_total_s` seconds of the first. While it backs
+    off, others use its place at the endpoint. Permanent errors are not repeated. A question that would wait for
+    endpoints that are all broken, beyond `retry_total_s`, fails at once.
     """
 
     def __init__(
         self,
-        provider: Provider,
+        endpoints: Provider | Sequence[Endpoint],
         *,
+        model: str = "model",
         in_flight_max: int = 64,
         queue_max: int = 1024,
         timeout_s: float = 60.0,
         attempts_max: int = 5,
         retry_total_s: float = 180.0,
         repairs_max: int = 1,
+        is_two_call: bool = False,
+        limits: Sequence[Limit] = (),
+        price: Price = FREE,
+        cache: CompletionCache | None = None,
+        breaker_failures: int = FAILURES_MAX,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`in_flight_max` and `breaker_failures` are those of a single provider; endpoints have their own."""
         if in_flight_max < 1 or queue_max < 0 or attempts_max < 1 or repairs_max < 0:
             raise ValueError("in_flight_max and attempts_max start at 1, queue_max and repairs_max at 0")
         if not (timeout_s > 0 and retry_total_s >= 0):
             raise ValueError("timeout_s must be above 0 and retry_total_s at least 0")
-        self._provider = provider
+        if not isinstance(endpoints, Sequence):
+            endpoints = [Endpoint(endpoints, in_flight_max=in_flight_max, breaker_failures=breaker_failures)]
+        self._pool = Pool(endpoints)
         self._timeout_s = timeout_s
-        self._attempts_max = attempts_max
         self._retry_total_s = retry_total_s
         self._repairs_max = repairs_max
+        self._is_two_call = is_two_call
+        self._limits = tuple(limits)
+        self._cache = cache
         self._clock = clock
-        self._sleep = sleep
-        self._jitter = jitter
         self._modes = ModeMemory()
-        self._places = Slots(in_flight_max + queue_max)
-        self._slots = Slots(in_flight_max)
-        self._in_flight = self._waiting = self._held_back = 0
-        self._answers = self._calls = self._retries = 0
-        self._prompt_tokens = self._completion_tokens = 0
+        self._weighing = Weighing(price, is_weighed=bool(limits))
+        self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
+        self._dispatch = Dispatch(model, self._pool, limits, clock)
+        self._timers = CallTimers(timeout_s)
+        self._retries = Retries(
+            self._call_again,
+            attempts_max=attempts_max,
+            total_s=retry_total_s,
+            clock=clock,
+            sleep=sleep,
+            jitter=jitter,
+        )
+        self._held_back = self._answers = self._cached = 0
         self._failures: Counter[str] = Counter()
+        for limit in self._limits:
+            limit.attach(self._dispatch.pump, lambda: self._dispatch.waiting)
 
-    async def ask(self, request: ModelRequest | Callable[[], ModelRequest]) -> Answer:
+    async def ask(
+        self,
+        request: ModelRequest | Callable[[], ModelRequest],
+        close: Callable[[Answer | ModelError | BudgetExceededError], None] | None = None,
+    ) -> Answer:
         """Returns the model's answer, validated against the request's answer type.
 
         A callable is asked for the request only when the queue has room, so that a crowd of waiting
-        agents holds no prompts.
+        agents holds no prompts. `close` is told what came of it, unless it was cancelled.
 
         Raises:
             ModelError: one of its classes, each with the turn status it gives and what it had cost.
+            BudgetExceededError: what is left of a budget does not pay for the call.
         """
-        # One coroutine for all stages of waiting: each further one would cost every waiting agent
-        # half a kilobyte.
-        stage = _HELD_BACK
-        self._held_back += 1
+        # One coroutine for all of waiting, and one attempt without another: each further coroutine would
+        # cost every waiting agent half a kilobyte.
+        if (waiter := self._places.enter()) is not None:
+            await self._wait_for_place(waiter)
+        question: Question | None = None
         try:
-            await self._places.acquire()
-            stage = _WAITING
-            self._held_back -= 1
-            self._waiting += 1
             if not isinstance(request, ModelRequest):
                 request = request()
-            await self._slots.acquire()
-            stage = _IN_FLIGHT
-            self._waiting -= 1
-            self._in_flight += 1
-            return await self._ask_now(request)
+            check_history(request.model, request.messages)
+            dialogue = Dialogue(request, self._modes, repairs_max=self._repairs_max, is_two_call=self._is_two_call)
+            question = Question(dialogue)
+            del request
+            while True:
+                completion = await self._find_cached(dialogue) if self._cache is not None else None
+                if completion is None:
+                    load = self._weighing.weigh(question)
+                    try:
+                        seat = self._dispatch.try_enter(load)
+                        if seat is None:
+                            seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
+                        with self._begin_call(question, seat) as call:
+                            completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
+                            call.completion = completion
+                    except ModelError as error:
+                        completion = await self._retries.recover(question, error)
+                    if self._cache is not None:
+                        question.note_for_cache(completion)
+                if dialogue.take(completion):
+                    if self._cache is not None:
+                        await question.keep_in(self._cache)
+                    answer = self._finish(question)
+                    if close is not None:
+                        close(answer)
+                    return answer
         except asyncio.CancelledError:
             self._failures["cancelled"] += 1
             raise
-        except ModelError as error:
-            self._failures[error.status] += 1
+        except (ModelError, BudgetExceededError) as error:
+            self._note_failure(question, error)
+            if close is not None:
+                close(error)
             raise
         finally:
-            self._leave(stage)
+            self._places.release()
+
+    def estimate_prompt_tokens(self, request: ModelRequest) -> int:
+        """Tokens that a request will take to send, as the endpoint is likely to count; see `tokens`."""
+        return self._weighing.estimate_prompt_tokens(request)
 
     def statistics(self) -> GatewayStatistics:
         """Returns a snapshot."""
+        costs = self._weighing
         return GatewayStatistics(
-            in_flight=self._in_flight,
-            waiting=self._waiting,
+            in_flight=self._pool.in_flight,
+            waiting=self._dispatch.waiting,
+            backing_off=self._retries.backing_off,
             held_back=self._held_back,
             answers=self._answers,
+            cached=self._cached,
             failures=dict(self._failures),
-            calls=self._calls,
-            retries=self._retries,
-            prompt_tokens=self._prompt_tokens,
-            completion_tokens=self._completion_tokens,
+            calls=costs.calls,
+            retries=self._retries.done,
+            prompt_tokens=costs.prompt_tokens,
+            completion_tokens=costs.completion_tokens,
+            microdollars=costs.microdollars,
+            endpoints=tuple(read_endpoint(endpoint, self._clock()) for endpoint in self._pool.endpoints),
         )
 
     def schema_modes(self) -> dict[str, SchemaMode]:
@@ -160,98 +182,83 @@ class Gateway:
         return self._modes.accepted()
 
     async def aclose(self) -> None:
-        """Closes the provider. End the asking tasks first: calls in flight fail. May be called twice."""
-        await self._provider.aclose()
+        """Closes the endpoints, and gives back what is left of shared limits. End the asking tasks first: calls in
+        flight fail. May be called twice."""
+        self._dispatch.close()
+        self._timers.close()
+        for limit in self._limits:
+            await limit.aclose()
+        for endpoint in self._pool.endpoints:
+            await endpoint.provider.aclose()
+        if self._cache is not None:
+            await self._cache.aclose()
 
-    def _leave(self, stage: int) -> None:
-        """Gives back what a question holds that ends in `stage`."""
-        if stage == _HELD_BACK:
-            self._held_back -= 1
-            return
-        if stage == _IN_FLIGHT:
-            self._in_flight -= 1
-            self._slots.release()
-        else:
-            self._waiting -= 1
-        self._places.release()
+    async def _find_cached(self, dialogue: Dialogue) -> Completion | None:
+        return None if self._cache is None else await self._cache.find(dialogue.request, dialogue.mode)
 
-    async def _ask_now(self, request: ModelRequest) -> Answer:
-        question = _Question(self._clock())
-        complete = partial(self._complete, question)
+    async def _wait_for_place(self, waiter: asyncio.Future[None]) -> None:
+        self._held_back += 1
         try:
-            completion, value, mode = await ask_typed(request, complete, self._modes, repairs_max=self._repairs_max)
-        except ModelError as error:
-            error.attempts = question.attempts
-            error.prompt_tokens = question.prompt_tokens
-            error.completion_tokens = question.completion_tokens
-            error.latency_ms = (self._clock() - question.started_s) * 1000.0
+            await waiter
+        except asyncio.CancelledError:
+            self._places.give_up(waiter)
+            self._failures["cancelled"] += 1
             raise
+        finally:
+            self._held_back -= 1
+
+    def _begin_call(self, question: Question, seat: Seat) -> Call:
+        if not question.attempts:
+            question.started_s = seat.entered_s
+        question.attempts += 1
+        self._weighing.calls += 1
+        request = question.dialogue.request
+        if question.attempts > 1:
+            request = replace(request, attempt=question.attempts)
+        request = self._weighing.bound(question, request)
+        return Call(self._timers, self._timeout_s, self._dispatch, self._weighing, question, seat, request)
+
+    async def _call_again(self, question: Question) -> Completion:
+        """One more call of a question that has been let in before."""
+        load = self._weighing.weigh(question)
+        seat = self._dispatch.try_enter(load)
+        if seat is None:
+            deadline_s = question.started_s + self._retry_total_s
+            seat = await self._dispatch.enter(load, deadline_s, is_repeated=True)
+        with self._begin_call(question, seat) as call:
+            call.completion = await seat.endpoint.provider.complete(call.request, question.dialogue.mode)
+        return call.completion
+
+    def _note_failure(self, question: Question | None, error: ModelError | BudgetExceededError) -> None:
+        self._failures["budget" if isinstance(error, BudgetExceededError) else error.status] += 1
+        if question is None:
+            return
+        error.attempts = question.attempts
+        # A recorded failure brings what it had cost when it was recorded.
+        error.prompt_tokens += question.prompt_tokens
+        error.completion_tokens += question.completion_tokens
+        error.microdollars += question.microdollars
+        if isinstance(error, ModelError) and question.attempts:
+            error.latency_ms = (self._clock() - question.started_s) * 1000.0
+
+    def _finish(self, question: Question) -> Answer:
+        dialogue = question.dialogue
+        completion = dialogue.completion
+        assert completion is not None
         self._answers += 1
+        is_cached = question.attempts == 0
+        self._cached += is_cached
         return Answer(
             text=completion.text,
-            value=value,
+            value=dialogue.value,
             finish_reason=completion.finish_reason,
             attempts=question.attempts,
             prompt_tokens=question.prompt_tokens,
             completion_tokens=question.completion_tokens,
-            latency_ms=(self._clock() - question.started_s) * 1000.0,
-            mode=mode,
+            latency_ms=0.0 if is_cached else (self._clock() - question.started_s) * 1000.0,
+            mode=dialogue.mode,
+            tool_calls=completion.tool_calls,
+            extract=dialogue.extract,
+            microdollars=question.microdollars,
+            cached=is_cached,
         )
-
-    async def _complete(self, question: _Question, request: ModelRequest, mode: SchemaMode) -> Completion:
-        try:
-            return await self._call_once(question, request, mode)
-        except ModelError as error:
-            if not error.transient:
-                raise
-            first_failure: list[ModelError] = [error]
-
-        # Tenacity costs 20 µs a call even when nothing fails, so it enters only now, and its first
-        # attempt is the failure that has just happened.
-        async def attempt() -> Completion:
-            if first_failure:
-                raise first_failure.pop()
-            self._retries += 1
-            return await self._call_once(question, request, mode)
-
-        return await self._retrying(question)(attempt)
-
-    def _retrying(self, question: _Question) -> AsyncRetrying:
-        def stop(state: RetryCallState) -> bool:
-            next_start_s = self._clock() + state.upcoming_sleep - question.started_s
-            return state.attempt_number >= self._attempts_max or next_start_s > self._retry_total_s
-
-        return AsyncRetrying(
-            retry=retry_if_exception(lambda error: isinstance(error, ModelError) and error.transient),
-            wait=self._backoff_s,
-            stop=stop,
-            sleep=self._sleep,
-            reraise=True,
-        )
-
-    def _backoff_s(self, state: RetryCallState) -> float:
-        """Returns the seconds to wait: half fixed and half random of a delay that doubles, but no less
-        than the endpoint asked for."""
-        delay_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** (state.attempt_number - 1))
-        delay_s *= 0.5 + 0.5 * self._jitter()
-        error = state.outcome.exception() if state.outcome is not None else None
-        if isinstance(error, ModelUnavailableError) and error.retry_after_s is not None:
-            # Spread over a tenth, so that those who were refused together do not return together.
-            return max(delay_s, error.retry_after_s * (1.0 + 0.1 * self._jitter()))
-        return delay_s
-
-    async def _call_once(self, question: _Question, request: ModelRequest, mode: SchemaMode) -> Completion:
-        self._calls += 1
-        question.attempts += 1
-        if question.attempts > 1:
-            request = replace(request, attempt=question.attempts)
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                completion = await self._provider.complete(request, mode)
-        except TimeoutError:
-            raise ModelTimeoutError(request.model, self._timeout_s) from None
-        question.prompt_tokens += completion.prompt_tokens
-        question.completion_tokens += completion.completion_tokens
-        self._prompt_tokens += completion.prompt_tokens
-        self._completion_tokens += completion.completion_tokens
-        return completion

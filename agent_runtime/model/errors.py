@@ -3,7 +3,7 @@
     AgentRuntimeError
     ├── LaunchError            the launch description cannot be run; says where and what
     ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
-    ├── BudgetExceededError    the tokens of a model are spent; no further question is asked
+    ├── BudgetExceededError    tokens or money that may be spent are spent; no further question is asked
     └── WorkerEndedError       a worker process ended without being asked to
 
 What a model call can raise stands in `agent_runtime.llm.errors`, what the world can answer in `ecumene.client`.
@@ -35,13 +35,24 @@ class ActionRefusedError(AgentRuntimeError):
 
 
 class BudgetExceededError(AgentRuntimeError):
-    """The tokens that a model may spend are spent."""
+    """What may be spent is spent, or what is left does not pay for one more call.
 
-    def __init__(self, model: str, tokens_spent: int, tokens_max: int) -> None:
-        self.model = model
-        self.tokens_spent = tokens_spent
-        self.tokens_max = tokens_max
-        super().__init__(f"{model}: {tokens_spent} of {tokens_max} tokens are spent")
+    Attributes:
+        whose: what the budget is of: a model, `run`, or `turn`.
+        spent, maximum: in `unit`, which is `tokens` or `microdollars`.
+        attempts, prompt_tokens, completion_tokens, microdollars: what the question had cost when it was given up.
+    """
+
+    def __init__(self, whose: str, spent: int, maximum: int, unit: str = "tokens") -> None:
+        self.whose = whose
+        self.spent = spent
+        self.maximum = maximum
+        self.unit = unit
+        self.attempts = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.microdollars = 0
+        super().__init__(f"{whose}: {spent} of {maximum} {unit} are spent")
 
 
 class WorkerEndedError(AgentRuntimeError):

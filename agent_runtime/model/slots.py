@@ -22,18 +22,29 @@ class Slots:
 
     async def acquire(self) -> None:
         """Returns when the caller holds a slot. Cancelled, it holds none."""
-        if self._free > 0:
-            self._free -= 1
+        if (waiter := self.enter()) is None:
             return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
-            if not waiter.cancelled():
-                # Woken and cancelled in the same step: the slot goes to the next.
-                self.release()
+            self.give_up(waiter)
             raise
+
+    def enter(self) -> asyncio.Future[None] | None:
+        """Takes a slot and returns None, or returns what is done once the caller holds one: for callers who
+        cannot afford a coroutine each while they wait. If awaiting it is cancelled, `give_up` it."""
+        if self._free > 0:
+            self._free -= 1
+            return None
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def give_up(self, waiter: asyncio.Future[None]) -> None:
+        """Ends the wait of a caller who was cancelled."""
+        if not waiter.cancelled():
+            # Woken and cancelled in the same step: the slot goes to the next.
+            self.release()
 
     def release(self) -> None:
         """Hands the slot to whoever has waited longest, else frees it."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from agent_runtime.llm import Answer, Message, ModelError, ModelRequest, ModelSetupError
+from agent_runtime.llm import Answer, Message, ModelError, ModelRequest, ModelSetupError, Tool
+from agent_runtime.llm.answers import find_first_request
+from agent_runtime.llm.records import describe_request, hash_request
 from agent_runtime.model.draws import Draw
+from agent_runtime.model.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from agent_runtime.turns.desk import Desk
@@ -30,94 +32,187 @@ class Asking:
         self._turn = turn
         self._desk = desk
 
-    async def ask(self, messages: Messages, *, answer_type: type[BaseModel] | None = None) -> Answer:
-        """Ask one question; `messages` may be a function, which is called when there is room for them.
+    def ask(
+        self,
+        messages: Messages,
+        *,
+        answer_type: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+        phase: str = "",
+    ) -> Coroutine[Any, Any, Answer]:
+        """Ask one question; await the answer. `messages` may be a function, called when there is room for them.
+
+        With `tools` the answer may hold `tool_calls` in place of a value: ask again with the assistant's message that
+        made them and one message of role `tool` for each. `phase` names what the question is for, in the sums.
 
         Raises ModelError (its class gives the turn's status), BudgetExceededError.
         """
-        desk, turn = self._desk, self._turn
-        model = desk.model
+        model = self._desk.find_model(self._turn)
         if model is None:
-            raise ModelSetupError("none", f"group {desk.group.name} has no model")
-        model.check_budget()
-        call = turn.calls
+            raise ModelSetupError("none", f"group {self._desk.group.name} has no model")
+        # Not a coroutine of its own: a million agents may wait in it.
+        question = _Question(self._desk, self._turn, model, messages, answer_type, tuple(tools), phase)
+        return model.gateway.ask(question, question.close)
+
+
+class _Question:
+    """One question of a turn: a function that builds its request once there is room for it."""
+
+    __slots__ = (
+        "_answer_type",
+        "_call",
+        "_desk",
+        "_messages",
+        "_model",
+        "_phase",
+        "_sent",
+        "_started_s",
+        "_tools",
+        "_turn",
+    )
+
+    def __init__(
+        self,
+        desk: Desk,
+        turn: Turn,
+        model: Model,
+        messages: Messages,
+        answer_type: type[BaseModel] | None,
+        tools: tuple[Tool, ...],
+        phase: str,
+    ) -> None:
+        self._desk = desk
+        self._turn = turn
+        self._model = model
+        self._messages = messages
+        self._answer_type = answer_type
+        self._tools = tools
+        self._phase = phase
+        self._call = turn.calls
         turn.calls += 1
-        sent: list[ModelRequest] = []
+        self._started_s = desk.clock.now_s()
+        self._sent: ModelRequest | None = None
 
-        def build() -> ModelRequest:
-            # A repeated try of the turn's question asks with the same identity.
-            request = self._build_request(model, call, messages() if callable(messages) else messages, answer_type)
-            sent.append(request)
-            return request
+    def __call__(self) -> ModelRequest:
+        """The request; a repeated try of the turn's question asks with the same identity.
 
-        started_s = desk.clock.now_s()
-        try:
-            answer = await model.gateway.ask(build)
-        except ModelError as error:
-            self._note_cost(model, error.attempts, error.prompt_tokens, error.completion_tokens)
-            self._record(model, call, started_s, sent, error)
-            raise
-        self._note_cost(model, answer.attempts, answer.prompt_tokens, answer.completion_tokens)
-        turn.mode = answer.mode.value
-        self._record(model, call, started_s, sent, answer)
-        return answer
-
-    def _build_request(
-        self, model: Model, call: int, messages: Sequence[Message], answer_type: type[BaseModel] | None
-    ) -> ModelRequest:
-        settings, turn = model.settings, self._turn
-        seed = None
-        if settings.seed_answers:
-            draw = Draw(self._desk.group.seed, turn.agent_id, turn.number, call, SEED_STREAM)
-            seed = draw.randrange(2**31)
-        return ModelRequest(
+        Raises BudgetExceededError.
+        """
+        settings, turn = self._model.settings, self._turn
+        tokens_max = None
+        if settings.turn_tokens_max is not None:
+            spent = turn.prompt_tokens + turn.completion_tokens
+            tokens_max = settings.turn_tokens_max - spent
+            if tokens_max <= 0:
+                raise BudgetExceededError("turn", spent, settings.turn_tokens_max)
+        messages = self._messages() if callable(self._messages) else self._messages
+        request = self._sent = ModelRequest(
             agent_id=turn.agent_id,
             turn=turn.number,
-            call=call,
+            call=self._call,
             model=settings.model,
             messages=tuple(messages),
-            answer_type=answer_type,
-            temperature=settings.temperature,
+            answer_type=self._answer_type,
+            temperature=self._find_temperature(),
             max_tokens=settings.max_tokens,
-            seed=seed,
+            seed=self._find_seed(),
+            tools=self._tools,
+            phase=self._phase,
+            tokens_max=tokens_max,
         )
+        if settings.prompt_tokens_max is not None:
+            tokens = self._model.gateway.estimate_prompt_tokens(request)
+            if tokens > settings.prompt_tokens_max:
+                raise BudgetExceededError("prompt", tokens, settings.prompt_tokens_max)
+        return request
 
-    def _note_cost(self, model: Model, attempts: int, prompt_tokens: int, completion_tokens: int) -> None:
+    def close(self, outcome: Answer | ModelError | BudgetExceededError) -> None:
+        """Counts what it cost, and records it."""
         turn = self._turn
-        turn.attempts += attempts
-        turn.prompt_tokens += prompt_tokens
-        turn.completion_tokens += completion_tokens
-        model.tokens_spent += prompt_tokens + completion_tokens
+        turn.attempts += outcome.attempts
+        turn.prompt_tokens += outcome.prompt_tokens
+        turn.completion_tokens += outcome.completion_tokens
+        if isinstance(outcome, Answer):
+            turn.mode = outcome.mode.value
+        self._model.tally.add(
+            self._model.settings.model,
+            self._phase,
+            attempts=outcome.attempts,
+            prompt_tokens=outcome.prompt_tokens,
+            completion_tokens=outcome.completion_tokens,
+            microdollars=outcome.microdollars,
+        )
+        if self._desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
+            self._record(outcome)
 
-    def _record(
-        self, model: Model, call: int, started_s: float, sent: list[ModelRequest], outcome: Answer | ModelError
-    ) -> None:
-        desk, turn, settings = self._desk, self._turn, model.settings
-        if not desk.ledger.is_recording:
-            return
-        is_answer = isinstance(outcome, Answer)
-        row = {
+    def _find_temperature(self) -> float | None:
+        settings = self._model.settings
+        own = self._turn.profile.get(settings.temperature_column) if settings.temperature_column else None
+        return settings.temperature if own is None or isinstance(own, bool | str) else float(own)
+
+    def _find_seed(self) -> int | None:
+        settings, turn = self._model.settings, self._turn
+        own = turn.profile.get(settings.seed_column) if settings.seed_column else None
+        if not isinstance(own, int) or isinstance(own, bool):
+            if not settings.seed_answers:
+                return None
+            own = self._desk.group.seed
+        return Draw(own, turn.agent_id, turn.number, self._call, SEED_STREAM).randrange(2**31)
+
+    def _record(self, outcome: Answer | ModelError | BudgetExceededError) -> None:
+        desk, turn, settings = self._desk, self._turn, self._model.settings
+        answer = outcome if isinstance(outcome, Answer) else None
+        row: dict[str, Any] = {
             "agent": turn.agent_id,
             "turn": turn.number,
-            "call": call,
-            "wall_time_ns": desk.clock.wall_ns(started_s),
+            "call": self._call,
+            "phase": self._phase or None,
+            "wall_time_ns": desk.clock.wall_ns(self._started_s),
             "model": settings.model,
-            "mode": outcome.mode.value if isinstance(outcome, Answer) else None,
-            "status": "ok" if isinstance(outcome, Answer) else outcome.status,
-            "reason": None if is_answer else str(outcome),
-            "finish_reason": outcome.finish_reason if isinstance(outcome, Answer) else None,
+            "mode": answer.mode.value if answer is not None else None,
+            "status": find_status(outcome),
+            "reason": None if answer is not None else str(outcome),
+            "finish_reason": answer.finish_reason if answer is not None else None,
             "attempts": outcome.attempts,
             "prompt_tokens": outcome.prompt_tokens,
             "completion_tokens": outcome.completion_tokens,
-            "latency_ms": (desk.clock.now_s() - started_s) * 1000,
+            "microdollars": outcome.microdollars,
+            "cached": int(answer is not None and answer.cached),
+            "latency_ms": (desk.clock.now_s() - self._started_s) * 1000,
             "temperature": settings.temperature,
         }
-        if sent:
-            body = to_json([(message.role, message.content) for message in sent[0].messages])
-            row["seed"] = sent[0].seed
-            row["request_hash"] = hashlib.blake2b(body, digest_size=16).hexdigest()
-            if settings.record_bodies:
-                row["request_json"] = body.decode()
-        if settings.record_bodies:
+        if self._sent is not None:
+            row |= self._describe_sent(self._sent)
+        if settings.record_bodies and not isinstance(outcome, BudgetExceededError):
             row["response_text"] = outcome.text
+            if answer is not None:
+                row["extract_text"] = answer.extract
+                row["tool_calls_json"] = _write_tool_calls(answer)
         desk.ledger.add_call(row)
+
+    def _describe_sent(self, sent: ModelRequest) -> dict[str, Any]:
+        settings = self._model.settings
+        body = describe_request(find_first_request(sent, is_two_call=settings.two_call))
+        described: dict[str, Any] = {
+            "temperature": sent.temperature,
+            "seed": sent.seed,
+            "request_hash": hash_request(body),
+        }
+        if settings.record_bodies:
+            described["request_json"] = body.decode()
+        return described
+
+
+def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:
+    """The turn status of a question's end."""
+    if isinstance(outcome, Answer):
+        return "ok"
+    return "budget" if isinstance(outcome, BudgetExceededError) else outcome.status
+
+
+def _write_tool_calls(answer: Answer) -> str | None:
+    if not answer.tool_calls:
+        return None
+    return to_json(
+        [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
+    ).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ecumene.client import World
 
@@ -12,8 +13,11 @@ from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.settings import GroupSpec
-from agent_runtime.turns.gateways import Model
+from agent_runtime.turns.gateways import Model, ModelChoice
 from agent_runtime.turns.ledger import Ledger
+
+if TYPE_CHECKING:
+    from agent_runtime.turns.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,14 @@ class Desk:
     spec: GroupSpec
     group: GroupInfo
     world: World
-    model: Model | None
+    models: ModelChoice
     places: KnownPlaces
     outbox: Outbox
     ledger: Ledger
     clock: Clock
     tasks: OwnedTasks
     notices_waiting_max: int
+
+    def find_model(self, turn: Turn) -> Model | None:
+        """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""
+        return self.models.find(turn.agent_id, turn.profile)

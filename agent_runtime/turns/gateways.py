@@ -2,54 +2,231 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.registry import find_function
-from agent_runtime.llm import Gateway, Provider
+from agent_runtime.llm import Gateway, ModelSetupError, Provider
+from agent_runtime.llm.admission import Budget, Limit, Load, QuotaShares, RateWindow, SharedBudget, SharedWindow
+from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.scripted import ScriptedProvider
-from agent_runtime.model.errors import BudgetExceededError, LaunchError
-from agent_runtime.settings import ModelSettings
+from agent_runtime.llm.settings import EndpointSettings, ModelMix, ModelSettings, RunBudget
+from agent_runtime.llm.spending import Price, Tally
+from agent_runtime.model.draws import Draw
+from agent_runtime.model.errors import LaunchError
+from agent_runtime.turns.quotas import WorldQuota
+
+if TYPE_CHECKING:
+    from ecumene.client import World
 
 PLAYER_ANSWERS = "agent_runtime.agents.scripted_answers:guess_number"
+MIX_STREAM = 33
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Model:
-    """A gateway, its settings, and what of its budget is spent."""
+    """A gateway, its settings, and what was spent by it and the others of this worker."""
 
+    name: str
     gateway: Gateway
     settings: ModelSettings
-    tokens_max: int | None
-    tokens_spent: int = 0
+    tally: Tally
+    budgets: tuple[Budget | SharedBudget, ...] = ()
+    """What its calls are paid from: the model's own, if there is one, and the run's."""
 
-    def check_budget(self) -> None:
-        """Raises BudgetExceededError if no further question may be asked. Questions in flight may overrun it."""
-        if self.tokens_max is not None and self.tokens_spent >= self.tokens_max:
-            raise BudgetExceededError(self.settings.model, self.tokens_spent, self.tokens_max)
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a budget has refused a call."""
+        return any(budget.is_exhausted for budget in self.budgets)
 
 
-async def open_model(name: str, settings: ModelSettings, *, seed: int, share: float) -> Model:
+class ModelChoice:
+    """Which model each agent of a group asks."""
+
+    def __init__(self, models: Mapping[str, Model], choice: str | ModelMix | None, seed: int) -> None:
+        self._models = models
+        self._mix = choice if isinstance(choice, ModelMix) else None
+        self._only = models.get(choice) if isinstance(choice, str) else None
+        self._seed = seed
+
+    def find(self, agent_id: str, profile: Mapping[str, Any]) -> Model | None:
+        """The model of an agent, the same in every turn and worker; None if it has none."""
+        if self._mix is None:
+            return self._only
+        return self._models[choose_model(self._mix, agent_id, profile, self._seed)]
+
+
+def choose_model(mix: ModelMix, agent_id: str, profile: Mapping[str, Any], seed: int) -> str:
+    """The name of an agent's model. Raises ModelSetupError if no model is assigned to its attribute."""
+    if mix.attribute is not None:
+        value = profile.get(mix.attribute)
+        name = mix.assigned.get(str(value), mix.otherwise)
+        if name is None:
+            raise ModelSetupError("none", f"no model is assigned to {mix.attribute} {value!r}")
+        return name
+    point = Draw(seed, agent_id, 0, 0, MIX_STREAM).random() * sum(mix.weights.values())
+    names = sorted(name for name, weight in mix.weights.items() if weight > 0)
+    for name in names:
+        point -= mix.weights[name]
+        if point < 0:
+            return name
+    return names[-1]
+
+
+async def open_budget(
+    budget: RunBudget, *, share: float, world: World | None, member: str, spent: Load | None = None
+) -> Budget | SharedBudget | None:
+    """The budget of a run, None if it has none; `share` and `spent` as in `open_model`.
+
+    Raises LaunchError, EcumeneError.
+    """
+    if budget.tokens_max is None and budget.microdollars_max is None:
+        return None
+    limits: dict[str, Any] = {"tokens_max": budget.tokens_max, "microdollars_max": budget.microdollars_max}
+    if budget.quota is None:
+        return _open_local_budget("run", limits, share, spent)
+    quota = await _open_quota(world, budget.quota, limits, member)
+    return SharedBudget("run", quota, **limits)
+
+
+async def open_model(
+    name: str,
+    settings: ModelSettings,
+    *,
+    seed: int,
+    share: float,
+    world: World | None = None,
+    member: str = "worker",
+    run_budget: Budget | SharedBudget | None = None,
+    tally: Tally | None = None,
+    spent: Load | None = None,
+) -> Model:
     """A model of a launch; `share` in (0, 1] is this worker's part of the node's bounds and budget.
 
-    Raises LaunchError, ModelSetupError.
+    `member` names this worker among those who share a quota of `world`. `spent` is what was spent of a budget without
+    quota before, where a run goes on; a quota knows that by itself.
+
+    Raises LaunchError, ModelSetupError, EcumeneError.
     """
-    in_flight_max = max(1, round(settings.in_flight_max * share))
-    if settings.provider == "local":
-        in_flight_max = min(in_flight_max, settings.slots)
+    windows, budgets = await _open_limits(name, settings, share, world, member, spent)
+    if run_budget is not None:
+        budgets.append(run_budget)
+    cache = None
+    if settings.cache is not None:
+        from agent_runtime.llm.records.cache import SqliteCache
+
+        cache = await SqliteCache.open(settings.cache, bytes_max=settings.cache_bytes_max)
     gateway = Gateway(
-        await _open_provider(name, settings, seed, in_flight_max),
-        in_flight_max=in_flight_max,
+        await _open_endpoints(name, settings, seed, share),
+        model=settings.model,
         queue_max=round(settings.queue_max * share),
         timeout_s=settings.timeout_s,
         attempts_max=settings.attempts_max,
         retry_total_s=settings.retry_total_s,
         repairs_max=settings.repairs_max,
+        is_two_call=settings.two_call,
+        limits=[*windows, *budgets],
+        price=Price(settings.price.prompt, settings.price.completion),
+        cache=cache,
     )
-    tokens_max = None if settings.tokens_max is None else round(settings.tokens_max * share)
-    return Model(gateway, settings, tokens_max)
+    return Model(name, gateway, settings, Tally() if tally is None else tally, tuple(budgets))
 
 
-async def _open_provider(name: str, settings: ModelSettings, seed: int, connections_max: int) -> Provider:
+async def _open_limits(
+    name: str, settings: ModelSettings, share: float, world: World | None, member: str, spent: Load | None
+) -> tuple[list[Limit], list[Budget | SharedBudget]]:
+    rates: dict[str, Any] = {
+        "requests_per_minute": settings.requests_per_minute,
+        "tokens_per_minute": settings.tokens_per_minute,
+    }
+    totals: dict[str, Any] = {"tokens_max": settings.tokens_max, "microdollars_max": settings.microdollars_max}
+    windows: list[Limit] = []
+    budgets: list[Budget | SharedBudget] = []
+    if settings.quota is not None:
+        quota = await _open_quota(world, settings.quota, rates | totals, member)
+        if any(limit is not None for limit in rates.values()):
+            windows.append(SharedWindow(settings.model, quota, **rates))
+        if any(limit is not None for limit in totals.values()):
+            budgets.append(SharedBudget(settings.model, quota, **totals))
+        return windows, budgets
+    if any(limit is not None for limit in rates.values()):
+        parts = {limit: _take_part(name, limit, value, share) for limit, value in rates.items()}
+        windows.append(RateWindow(settings.model, **parts))
+    if any(limit is not None for limit in totals.values()):
+        budgets.append(_open_local_budget(settings.model, totals, share, spent))
+    return windows, budgets
+
+
+def _take_part(name: str, limit: str, value: int | None, share: float) -> int | None:
+    """A worker's part of a limit of a minute: rounded down, so that all parts together keep it."""
+    if value is None:
+        return None
+    part = int(value * share + 1e-9)
+    if part < 1:
+        raise LaunchError(f"models.{name}.{limit}", f"{value} are too few for so many workers: share them by a quota")
+    return part
+
+
+def _open_local_budget(whose: str, limits: Mapping[str, int | None], share: float, spent: Load | None) -> Budget:
+    parts = {limit: None if value is None else round(value * share) for limit, value in limits.items()}
+    return Budget(whose, tokens_max=parts["tokens_max"], microdollars_max=parts["microdollars_max"], spent=spent)
+
+
+async def _open_quota(world: World | None, name: str, limits: Mapping[str, int | None], member: str) -> QuotaShares:
+    if world is None:
+        raise LaunchError(f"quota {name}", "there is no world to keep it")
+    return await WorldQuota.open(
+        world, name, {key: value for key, value in limits.items() if value is not None}, member
+    )
+
+
+async def _open_endpoints(name: str, settings: ModelSettings, seed: int, share: float) -> Sequence[Endpoint]:
+    in_flight_max = max(1, round(settings.in_flight_max * share))
+    if settings.provider == "local":
+        in_flight_max = min(in_flight_max, settings.slots)
+
+    def make(provider: Provider, label: str = "", weight: float = 1.0, most: int | None = None) -> Endpoint:
+        return Endpoint(
+            provider,
+            name=label or name,
+            weight=weight,
+            in_flight_max=in_flight_max if most is None else max(1, round(most * share)),
+            # What is made up must not depend on when others failed.
+            breaker_failures=0 if settings.provider in ("scripted", "replay") else settings.breaker_failures,
+        )
+
+    if settings.provider == "openai":
+        if not settings.base_url and not settings.endpoints:
+            raise LaunchError(f"models.{name}.base_url", "provider openai needs the address of an endpoint")
+        known = settings.endpoints or (EndpointSettings(base_url=settings.base_url),)
+        return [
+            make(_open_openai(settings, endpoint), endpoint.base_url, endpoint.weight, endpoint.in_flight_max)
+            for endpoint in known
+        ]
+    if settings.provider == "vllm":
+        from agent_runtime.llm.providers.vllm import open_engines
+
+        engines = await open_engines(settings.model, settings.vllm)
+        return [make(engine, f"{name}.engine-{place}") for place, engine in enumerate(engines)]
+    return [make(await _open_provider(name, settings, seed))]
+
+
+def _open_openai(settings: ModelSettings, endpoint: EndpointSettings) -> Provider:
+    # An HTTP client is a fifth of a worker's start, and most worlds of rule agents need none.
+    from agent_runtime.llm.providers.openai import ApiKey, OpenAIProvider
+
+    own_key = endpoint.api_key_env is not None or endpoint.api_key_file is not None
+    source: EndpointSettings | ModelSettings = endpoint if own_key else settings
+    return OpenAIProvider(
+        endpoint.base_url,
+        api_key=ApiKey.read(variable=source.api_key_env, file=source.api_key_file),
+        connections_max=endpoint.in_flight_max or settings.in_flight_max,
+        max_tokens_field=settings.max_tokens_field,
+    )
+
+
+async def _open_provider(name: str, settings: ModelSettings, seed: int) -> Provider:
     if settings.provider == "local":
         # Brings packages that only this provider needs.
         from agent_runtime.llm.providers.local import LocalProvider
@@ -59,19 +236,14 @@ async def _open_provider(name: str, settings: ModelSettings, seed: int, connecti
             context_tokens=settings.context_tokens,
             threads=settings.threads,
         )
-    if settings.provider == "openai":
-        # An HTTP client is a fifth of a worker's start, and most worlds of rule agents need none.
-        from agent_runtime.llm.providers.openai import ApiKey, OpenAIProvider
+    if settings.provider == "replay":
+        from agent_runtime.llm.providers.replay import ReplayProvider
+        from agent_runtime.llm.records import RecordedCalls, RecordedCallsError
 
-        if not settings.base_url:
-            raise LaunchError(f"models.{name}.base_url", "provider openai needs the address of an endpoint")
-        key = ApiKey.read(variable=settings.api_key_env, file=settings.api_key_file)
-        return OpenAIProvider(
-            settings.base_url,
-            api_key=key,
-            connections_max=connections_max,
-            timeout_s=settings.timeout_s,
-            max_tokens_field=settings.max_tokens_field,
-        )
+        assert settings.replay_from is not None
+        try:
+            return ReplayProvider(RecordedCalls.load(settings.replay_from))
+        except RecordedCallsError as error:
+            raise LaunchError(f"models.{name}.replay_from", str(error)) from error
     answer = find_function(settings.answers or PLAYER_ANSWERS, f"models.{name}.answers")
     return ScriptedProvider(answer, seed=seed, latency=settings.latency.distribution(), faults=settings.faults.rates())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ecumene.client import Entry, Event, Value
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from agent_runtime.agents.memory import Memory
     from agent_runtime.turns.desk import Desk
 
+NO_PROFILE: Mapping[str, Any] = {}
+
 
 class Turn:
     """What an agent has in hand during one turn. Ends when `on_event` returns; keep no reference to it.
@@ -23,7 +26,7 @@ class Turn:
     Attributes:
         agent_id, number: whose turn, and which of its turns, from 1.
         notice: what woke it; `events` and `revision` are the notice's.
-        memory: the agent's.
+        memory, profile: the agent's.
         actions: what it decided so far; sent as one op when it is done.
     """
 
@@ -42,6 +45,7 @@ class Turn:
         "mode",
         "notice",
         "number",
+        "profile",
         "prompt_tokens",
         "started_s",
     )
@@ -52,6 +56,7 @@ class Turn:
         self.number = number
         self.notice = notice
         self.memory: Memory | None = None
+        self.profile: Mapping[str, Any] = NO_PROFILE
         self.started_s = desk.clock.now_s()
         self.actions: list[Action] = []
         self.flags: list[str] | None = None

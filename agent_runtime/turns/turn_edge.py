@@ -63,7 +63,7 @@ class TurnEdge:
         try:
             if agent is None:
                 agent = make_agent(turn.agent_id, row)
-            turn.memory = agent.memory
+            turn.memory, turn.profile = agent.memory, agent.profile
             await agent.on_event(turn.notice.event, turn)
             if turn.is_timed_out:
                 # It went on although it was cancelled.
@@ -143,7 +143,8 @@ class TurnEdge:
                 await self._desk.places.check(action.name, action.path)
 
     async def _record(self, turn: Turn, end: TurnEnd, actions: Sequence[Action], revision: int | None) -> None:
-        model = self._desk.model
+        # A turn that asked nobody has no model; one that has no profile yet may belong to any of a mix.
+        model = self._desk.find_model(turn) if turn.calls else None
         name = model.settings.model if model is not None else None
         await self._desk.ledger.close_turn(self._desk.group.name, turn, name, end, actions, revision)
 

@@ -7,7 +7,7 @@ while it awaits. Staged writes take effect together, as one revision, when it re
 
 import json
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from env_server.behaviours.behaviour import Target
@@ -72,12 +72,15 @@ class UndeclaredWrite(Exception):
 class Context:
     """One call of one operation, or one event heard by one listener."""
 
-    def __init__(self, path: str, view: View, targets: list[Target]) -> None:
+    def __init__(
+        self, path: str, view: View, targets: list[Target], monotonic_ns: Callable[[], int] = lambda: 0
+    ) -> None:
         #: Path of the environment whose operation runs.
         self.path = path
         self.staged: list[Write] = []
         self._view = view
         self._targets = set(targets)
+        self._monotonic_ns = monotonic_ns
 
     def get(self, key: str, path: str | None = None) -> Any:
         """An entry's value, JSON values parsed anew, so that they may be changed and staged; None when it is absent."""
@@ -171,6 +174,13 @@ class Context:
             WorldError: what the other one ended with.
         """
         return CallOperation(path, operation, arguments)
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds of the server's clock, which never goes back while the server runs.
+
+        What was noted before a restart cannot be compared with it: the clock may have begun anew.
+        """
+        return self._monotonic_ns() // 1_000_000
 
     def breathe(self) -> Sleep:
         """Await it now and then in a long computation, so that others proceed."""

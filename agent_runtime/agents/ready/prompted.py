@@ -9,9 +9,11 @@ from agent_runtime.agents.ready.answers import NumberAnswer, ReasonedAnswer
 from agent_runtime.agents.ready.game import GuessGame
 from agent_runtime.agents.ready.products import find_wrong_products
 from agent_runtime.agents.ready.templates import PromptTemplate
+from agent_runtime.llm.answers.contradictions import contradicts
 from agent_runtime.llm.requests import Message
 
 WRONG_PRODUCT = "wrong_product"
+CONTRADICTION = "contradiction"
 _ANSWER_TYPES: dict[str, type[NumberAnswer] | type[ReasonedAnswer]] = {
     "number": NumberAnswer,
     "reasoning_and_number": ReasonedAnswer,
@@ -32,14 +34,15 @@ class PromptedPlayer:
             self.template, self.game, persona=persona, round_number=round_number, last_winner=last_winner
         )
 
-    def find_flags(self, answer: NumberAnswer | ReasonedAnswer) -> tuple[str, ...]:
-        """What to notice about an answer, for its record: `wrong_product`, or nothing.
+    def find_flags(self, answer: NumberAnswer | ReasonedAnswer, said: str = "") -> tuple[str, ...]:
+        """What to notice about an answer, for its record: `wrong_product`, `contradiction`, both or nothing.
 
-        A flag says that the arithmetic slipped, not that the number is wrong: it stands as reported.
+        `said` is the free answer from which the number was extracted, if it was. A flag says that the arithmetic
+        slipped, or that the reasoning decides on another number; the number stands as reported.
         """
-        if isinstance(answer, ReasonedAnswer) and find_wrong_products(answer.reasoning):
-            return (WRONG_PRODUCT,)
-        return ()
+        reasoning = answer.reasoning if isinstance(answer, ReasonedAnswer) else said
+        flags = (WRONG_PRODUCT,) if find_wrong_products(reasoning) else ()
+        return (*flags, CONTRADICTION) if contradicts(reasoning, answer.number) else flags
 
 
 def build_messages(

@@ -10,6 +10,7 @@ import aiohttp
 from pydantic_core import from_json, to_json
 from yarl import URL
 
+from agent_runtime.llm.answers import answer_schema, shape_messages
 from agent_runtime.llm.errors import (
     ModelEndpointError,
     ModelError,
@@ -19,8 +20,7 @@ from agent_runtime.llm.errors import (
     ModelUnavailableError,
 )
 from agent_runtime.llm.providers.api_key import ApiKey
-from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
-from agent_runtime.llm.structured import answer_schema, shape_messages
+from agent_runtime.llm.requests import Completion, Message, ModelRequest, SchemaMode, Tool, ToolCall
 
 RESPONSE_BYTES_MAX = 4 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
@@ -105,7 +105,7 @@ class OpenAIProvider:
         messages = shape_messages(request, mode)
         payload: dict[str, object] = {
             "model": request.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [_write_message(message) for message in messages],
             self._max_tokens_field: request.max_tokens,
             "stream": False,
         }
@@ -121,6 +121,8 @@ class OpenAIProvider:
             }
         elif mode is SchemaMode.JSON_OBJECT:
             payload["response_format"] = {"type": "json_object"}
+        if request.tools:
+            payload["tools"] = [_write_tool(tool) for tool in request.tools]
         return payload
 
     async def _read_body(self, request: ModelRequest, response: aiohttp.ClientResponse) -> bytes:
@@ -148,6 +150,7 @@ class OpenAIProvider:
                 prompt_tokens=int(usage.get("prompt_tokens") or 0),
                 completion_tokens=int(usage.get("completion_tokens") or 0),
                 model=str(reply.get("model") or request.model),
+                tool_calls=_read_tool_calls(message.get("tool_calls")),
             )
         except (ValueError, TypeError, LookupError, AttributeError):
             cause = "the reply is no chat completion"
@@ -207,6 +210,36 @@ def _read_error(content: bytes) -> tuple[str, str]:
     if not isinstance(error, dict):
         return "", str(error)
     return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
+
+
+def _write_message(message: Message) -> dict[str, object]:
+    if message.tool_calls:
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+        # Some endpoints refuse empty content, all take null beside calls.
+        return {"role": message.role, "content": message.content or None, "tool_calls": calls}
+    if message.role == "tool":
+        return {"role": "tool", "content": message.content, "tool_call_id": message.tool_call_id}
+    return {"role": message.role, "content": message.content}
+
+
+def _write_tool(tool: Tool) -> dict[str, object]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _read_tool_calls(calls: Any) -> tuple[ToolCall, ...]:
+    """What the model calls; an id that is missing is made up, so that the reply can name it."""
+    return tuple(
+        ToolCall(
+            str(call.get("id") or f"call_{place}"),
+            str(call["function"]["name"]),
+            str(call["function"].get("arguments") or "{}"),
+        )
+        for place, call in enumerate(calls or ())
+    )
 
 
 def _chat_url(base_url: str) -> URL:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pydantic import BaseModel
 
 from agent_runtime.llm.errors import ModelUnavailableError
 from agent_runtime.llm.latency import LATENCY_STREAM, FixedLatency, LatencyDistribution
-from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
+from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode, ToolCall
 from agent_runtime.llm.wakeups import Wakeups
 from agent_runtime.model.draws import Draw
 
-ScriptedAnswer = str | BaseModel | Mapping[str, object]
+ScriptedAnswer = str | BaseModel | Mapping[str, object] | ToolCall | Sequence[ToolCall]
 AnswerFunction = Callable[[ModelRequest, Draw], ScriptedAnswer]
 
 _ANSWER_STREAM = 0
@@ -60,11 +60,12 @@ class FaultRates:
 
 
 class ScriptedProvider:
-    """A provider whose answers come from `answer(request, draw)`.
+    """A provider whose answers come from `answer(request, draw)`: text, an object, or calls of tools.
 
     Same seed, same answers: they depend on (seed, agent, turn, call) alone, faults on the attempt as
     well, so that a retry may succeed and then gives the answer that it would have given at once.
-    Latency never changes an answer. Tokens are estimated at four characters each.
+    Latency never changes an answer. Tokens are estimated at four characters each. Where the value of an answer is
+    extracted by a second call, the function is asked twice: `request.step` says for what.
     """
 
     def __init__(
@@ -99,7 +100,12 @@ class ScriptedProvider:
             return self._completion(request, _GARBAGE, "stop")
         if fault == "refused":
             return self._completion(request, "", "content_filter")
-        text = _as_text(self._answer(request, self._draw(request, _ANSWER_STREAM)))
+        answer = self._answer(request, self._draw(request, _ANSWER_STREAM))
+        if isinstance(answer, ToolCall):
+            answer = (answer,)
+        if isinstance(answer, Sequence) and not isinstance(answer, str):
+            return self._completion(request, "", "tool_calls", tuple(answer))
+        text = _as_text(answer)
         if fault == "truncated":
             return self._completion(request, text[: len(text) // 2], "length")
         return self._completion(request, text, "stop")
@@ -110,12 +116,15 @@ class ScriptedProvider:
     def _draw(self, request: ModelRequest, stream: int) -> Draw:
         return Draw(self._seed, request.agent_id, request.turn, request.call, stream)
 
-    def _completion(self, request: ModelRequest, text: str, finish_reason: str) -> Completion:
+    def _completion(
+        self, request: ModelRequest, text: str, finish_reason: str, tool_calls: tuple[ToolCall, ...] = ()
+    ) -> Completion:
         prompt_chars = sum(len(message.content) for message in request.messages)
-        return Completion(text, finish_reason, -(-prompt_chars // 4), -(-len(text) // 4), request.model)
+        answer_chars = len(text) + sum(len(call.name) + len(call.arguments) for call in tool_calls)
+        return Completion(text, finish_reason, -(-prompt_chars // 4), -(-answer_chars // 4), request.model, tool_calls)
 
 
-def _as_text(answer: ScriptedAnswer) -> str:
+def _as_text(answer: str | BaseModel | Mapping[str, object]) -> str:
     if isinstance(answer, str):
         return answer
     if isinstance(answer, BaseModel):

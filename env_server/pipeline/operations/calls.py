@@ -123,7 +123,7 @@ class Calls:
         callee = call.callee
         call.invocation = Invocation(
             callee,
-            Context(call.node.path, self._view, call.targets),
+            Context(call.node.path, self._view, call.targets, self._clock.monotonic_ns),
             call.companions,
             self._clock,
             commit=lambda writes, result: self._commit(call, writes, result),

@@ -223,14 +223,24 @@ async def test_a_model_failure_with_a_fallback_is_a_fallback(tmp_path: Path) -> 
 
 
 async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path) -> None:
-    launch = make_launch(tmp_path, f"{PLAYERS}:Asker", ["a"], models=scripted(tokens_max=3))
-    async with set_stage(tmp_path, launch) as stage:
-        stage.world.open_round(1)
-        await stage.wait_turns(1)
-        stage.world.open_round(2)
-        await stage.wait_turns(2)
-    assert stage.statuses == {"ok": 1, "budget": 1}
-    assert stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in stage.read("turns")) > 0
+    price = {"prompt": 1_000_000, "completion": 2_000_000}
+    models = scripted(tokens_max=150, max_tokens=20, price=price)
+    async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Asker", ["a"], models=models)) as stage:
+        for number in range(1, 31):
+            stage.world.open_round(number)
+            await stage.wait_turns(number)
+    turns, calls = stage.read("turns"), stage.read("calls")
+    statuses = [row["status"] for row in sorted(turns, key=lambda row: row["turn"])]
+    answered = statuses.count("ok")
+    assert 0 < answered < 30
+    assert statuses == ["ok"] * answered + ["budget"] * (30 - answered)
+    spent = sum(row["prompt_tokens"] + row["completion_tokens"] for row in turns)
+    assert 0 < spent <= 150
+    (total,) = stage.pipeline.spent.by_model_and_phase().values()
+    assert total.prompt_tokens == stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
+    assert total.microdollars == sum(row["microdollars"] for row in calls)
+    assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
+    assert stage.pipeline.is_budget_spent
 
 
 async def test_rule_agents_in_columns_have_a_turn_a_record_and_a_producer_each(tmp_path: Path) -> None:

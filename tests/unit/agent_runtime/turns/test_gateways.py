@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from agent_runtime.llm import ModelSetupError
+from agent_runtime.llm.admission import Load
 from agent_runtime.llm.providers.local import MODEL_NAME, find_weights
-from agent_runtime.llm.testing import ModelEndpoint, Reply, Status
-from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
 from agent_runtime.turns.gateways import open_model
+from tests.model_endpoint import ModelEndpoint, Reply, Status
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage
 
 
@@ -40,7 +41,10 @@ async def test_agents_ask_an_openai_endpoint_and_its_failures_are_their_statuses
 async def test_a_worker_gets_its_share_of_a_nodes_budget() -> None:
     settings = ModelSettings(provider="scripted", in_flight_max=8, queue_max=100, tokens_max=1000)
     model = await open_model("m", settings, seed=0, share=0.25)
-    assert model.tokens_max == 250
+    (budget,) = model.budgets
+    assert budget.wait_s(Load(tokens=250), 0.0) == 0.0
+    with pytest.raises(BudgetExceededError, match="0 of 250 tokens"):
+        budget.wait_s(Load(tokens=251), 0.0)
     await model.gateway.aclose()
 
 

@@ -81,3 +81,12 @@ def test_a_slip_in_the_reasoning_is_flagged_and_the_number_stands() -> None:
     assert player.find_flags(ReasonedAnswer(reasoning="So 2/3 of 45 is 33.", number=33)) == ("wrong_product",)
     assert player.find_flags(ReasonedAnswer(reasoning="So 2/3 of 45 is 30.", number=30)) == ()
     assert player.find_flags(NumberAnswer(number=33)) == ()
+
+
+def test_another_number_than_was_decided_on_is_flagged_where_both_are_stated() -> None:
+    player = PromptedPlayer(load_template("guess-p2"), GAME)
+    assert player.find_flags(ReasonedAnswer(reasoning="So I choose 22.", number=33)) == ("contradiction",)
+    both = ReasonedAnswer(reasoning="2/3 of 45 is 33, so I choose 33.", number=22)
+    assert player.find_flags(both) == ("wrong_product", "contradiction")
+    assert player.find_flags(NumberAnswer(number=33), "I will go with 20.") == ("contradiction",)
+    assert player.find_flags(NumberAnswer(number=33), "Others say 20.") == ()

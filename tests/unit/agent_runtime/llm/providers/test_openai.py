@@ -19,7 +19,8 @@ from agent_runtime.llm import (
 )
 from agent_runtime.llm.providers.api_key import ApiKey
 from agent_runtime.llm.providers.openai import RESPONSE_BYTES_MAX, OpenAIProvider, read_retry_after_s
-from agent_runtime.llm.testing import Hang, ModelEndpoint, Reply, Status, check_llm_provider
+from agent_runtime.llm.testing import check_llm_provider
+from tests.model_endpoint import Hang, ModelEndpoint, Reply, Status
 
 KEY = "very-secret-value"
 

@@ -1,0 +1,171 @@
+"""Where calls wait for their turn: in one order, for an endpoint and for all limits at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from agent_runtime.llm.admission.limits import Limit, Load, Seat
+from agent_runtime.llm.endpoints import Pool
+from agent_runtime.llm.errors import ModelBrokenError, ModelError
+from agent_runtime.model.errors import BudgetExceededError
+
+WAIT_MIN_S = 0.001
+
+
+class _Waiting(NamedTuple):
+    seat: asyncio.Future[Seat]
+    load: Load
+    deadline_s: float
+
+
+class Dispatch:
+    """Lets calls in, first come, first served; those that were in before and try again stand in front.
+
+    The first in the queue goes to an endpoint as soon as one takes a call and every limit lets it pass;
+    nobody overtakes it, so that a large request is not starved by small ones. A call whose deadline comes
+    before the next probe of endpoints that all are broken fails at once. Belongs to one event loop.
+    """
+
+    def __init__(self, model: str, pool: Pool, limits: Sequence[Limit], clock: Callable[[], float]) -> None:
+        self._model = model
+        self._pool = pool
+        self._limits = tuple(limits)
+        self._clock = clock
+        self._fresh: deque[_Waiting] = deque()
+        self._again: deque[_Waiting] = deque()
+        self._cancelled = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait."""
+        return len(self._fresh) + len(self._again) - self._cancelled
+
+    def try_enter(self, load: Load) -> Seat | None:
+        """A seat if there is one now and nobody waits.
+
+        Raises:
+            ModelRateError, BudgetExceededError: there will never be one.
+        """
+        return None if self._fresh or self._again else self._find_seat(load, self._clock())
+
+    async def enter(self, load: Load, deadline_s: float, *, is_repeated: bool = False) -> Seat:
+        """A seat, once there is one. See `queue`."""
+        seat = self.queue(load, deadline_s=deadline_s, is_repeated=is_repeated)
+        try:
+            return await seat
+        except asyncio.CancelledError:
+            self.give_up(seat)
+            raise
+
+    def queue(self, load: Load, *, deadline_s: float, is_repeated: bool = False) -> asyncio.Future[Seat]:
+        """What is done once there is a seat, or fails as `try_enter` does, or with ModelBrokenError.
+
+        Await it; if that is cancelled, `give_up` it.
+        """
+        seat: asyncio.Future[Seat] = asyncio.get_running_loop().create_future()
+        queue = self._again if is_repeated else self._fresh
+        queue.append(_Waiting(seat, load, deadline_s))
+        self._fail_hopeless()
+        if self._head() is queue and len(queue) == 1:
+            self.pump()
+        return seat
+
+    def give_up(self, seat: asyncio.Future[Seat]) -> None:
+        """Ends the wait of a caller who was cancelled."""
+        if not seat.cancelled() and seat.exception() is None:
+            # Let in and cancelled in the same step: it never left.
+            self.leave(seat.result(), Load(), asyncio.CancelledError())
+            return
+        self._cancelled += 1
+        if self._cancelled * 2 > len(self._fresh) + len(self._again):
+            self._forget_cancelled()
+        self.pump()
+
+    def leave(self, seat: Seat, load: Load, error: BaseException | None) -> None:
+        """A call has come back; `load` is what it did cost, `error` how it failed."""
+        now_s = seat.left_s = self._clock()
+        if error is None:
+            seat.endpoint.note_answer()
+        else:
+            seat.endpoint.note_error(error, now_s)
+        for limit in self._limits:
+            limit.settle(seat, load)
+        seat.tokens, seat.microdollars = load.tokens, load.microdollars
+        if self._fresh or self._again:
+            self._fail_hopeless()
+            self.pump()
+
+    def pump(self) -> None:
+        """Lets in whoever may go now, and sets a timer for the next."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now_s = self._clock()
+        while queue := self._head():
+            waiting = queue[0]
+            if waiting.seat.done():
+                queue.popleft()
+                self._cancelled -= waiting.seat.cancelled()
+                continue
+            try:
+                seat = self._find_seat(waiting.load, now_s)
+            except (ModelError, BudgetExceededError) as error:
+                waiting.seat.set_exception(error)
+                continue
+            if seat is None:
+                self._arm(waiting.load, now_s)
+                return
+            waiting.seat.set_result(seat)
+
+    def close(self) -> None:
+        """No timer any more. Nobody may wait."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _head(self) -> deque[_Waiting]:
+        """The queue whose first is the next."""
+        return self._again or self._fresh
+
+    def _forget_cancelled(self) -> None:
+        for queue in (self._again, self._fresh):
+            left = [waiting for waiting in queue if not waiting.seat.cancelled()]
+            queue.clear()
+            queue.extend(left)
+        self._cancelled = 0
+
+    def _find_seat(self, load: Load, now_s: float) -> Seat | None:
+        for limit in self._limits:
+            if limit.wait_s(load, now_s) != 0.0:
+                return None
+        endpoint = self._pool.choose(now_s)
+        if endpoint is None:
+            return None
+        endpoint.enter()
+        seat = Seat(endpoint, load.tokens, load.microdollars, now_s)
+        for limit in self._limits:
+            limit.admit(seat)
+        return seat
+
+    def _arm(self, load: Load, now_s: float) -> None:
+        """Looks again when the first in the queue may go; None of a limit or the pool: somebody will call."""
+        waits = [self._pool.wait_s(now_s), *(limit.wait_s(load, now_s) for limit in self._limits)]
+        known = [wait_s for wait_s in waits if wait_s is not None]
+        if len(known) < len(waits):
+            return
+        delay_s = max(WAIT_MIN_S, *known)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.pump)
+
+    def _fail_hopeless(self) -> None:
+        """Ends the wait of those who would wait for a probe beyond their deadline."""
+        now_s = self._clock()
+        dead_s = self._pool.find_dead_s(now_s)
+        if dead_s is None:
+            return
+        names = tuple(endpoint.name for endpoint in self._pool.endpoints)
+        for waiting in (*self._again, *self._fresh):
+            if waiting.deadline_s < now_s + dead_s and not waiting.seat.done():
+                waiting.seat.set_exception(ModelBrokenError(self._model, names, dead_s))

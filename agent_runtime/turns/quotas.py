@@ -1,0 +1,88 @@
+"""Quotas of the world, as gateways use them: see the kind `quota` of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, TypeVar, cast
+
+from ecumene.client import EcumeneError, Environment, Json, World
+
+from agent_runtime.llm.admission import Load, QuotaUnavailableError, Share, Want
+from agent_runtime.llm.admission.quota_shares import Unused
+from agent_runtime.model.errors import LaunchError
+
+QUOTAS = "/runtime/quotas"
+KIND = "quota"
+CALL_TIMEOUT_S = 10.0
+_UNUSED_MAX = 1_000
+T = TypeVar("T")
+
+
+class WorldQuota:
+    """One quota of the world, for one worker. See QuotaShares."""
+
+    def __init__(self, environment: Environment, member: str) -> None:
+        self._environment = environment
+        self._member = member
+
+    @classmethod
+    async def open(cls, world: World, name: str, limits: dict[str, int], member: str) -> WorldQuota:
+        """The quota of a name, registered with these limits if it is not there; `member` is who takes.
+
+        Raises:
+            LaunchError: it is there with other limits, or as something else.
+            EcumeneError.
+        """
+        await world.environment("/runtime").register(if_absent=True)
+        await world.environment(QUOTAS).register(if_absent=True)
+        environment = world.environment(f"{QUOTAS}/{name}", timeout_s=CALL_TIMEOUT_S)
+        await environment.register(kind=KIND, config=cast(dict[str, Json], limits), if_absent=True)
+        known = await environment.describe()
+        if known.kind != KIND or known.config != limits:
+            raise LaunchError(f"quota {name}", f"is in the world with {known.config}, not with {limits}")
+        return cls(environment, member)
+
+    async def take(self, want: Want, unused: Unused) -> Share:
+        """See QuotaShares."""
+        told = await self._ask(
+            self._environment.invoke(
+                "take",
+                member=self._member,
+                requests=want.requests,
+                tokens=want.tokens,
+                least_tokens=want.least_tokens,
+                unused=_list_unused(unused),
+            )
+        )
+        if not told["requests"]:
+            return Share(0, 0, 0, 0.0, told["wait_ms"] / 1000)
+        return Share(told["share"], told["requests"], told["tokens"], told["ttl_ms"] / 1000)
+
+    async def draw(self, tokens: int, microdollars: int, least: Load) -> Load:
+        """See QuotaShares."""
+        told = await self._ask(
+            self._environment.invoke(
+                "draw",
+                tokens=tokens,
+                microdollars=microdollars,
+                least_tokens=least.tokens,
+                least_microdollars=least.microdollars,
+            )
+        )
+        return Load(told["tokens"], told["microdollars"])
+
+    async def give_back(self, tokens: int, microdollars: int, unused: Unused) -> None:
+        """See QuotaShares."""
+        await self._ask(
+            self._environment.invoke("give_back", tokens=tokens, microdollars=microdollars, unused=_list_unused(unused))
+        )
+
+    async def _ask(self, call: Awaitable[Json]) -> Any:
+        try:
+            return await call
+        except EcumeneError as error:
+            raise QuotaUnavailableError(" ".join(str(error).split())) from error
+
+
+def _list_unused(unused: Unused) -> list[Json]:
+    return [[share, *amounts] for share, amounts in list(unused.items())[:_UNUSED_MAX]]

@@ -1,0 +1,217 @@
+"""The provider of vllm's engines, against a stand-in with the surface of vllm 0.20. The real engine is not run here."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.machinery
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import BaseModel
+
+from agent_runtime.llm import (
+    Gateway,
+    Message,
+    ModelEndpointError,
+    ModelRequest,
+    ModelSetupError,
+    ModelUnavailableError,
+    SchemaMode,
+    Tool,
+)
+from agent_runtime.llm.endpoints import Endpoint
+from agent_runtime.llm.providers.vllm import VllmEngine, list_gpus, open_engines
+from agent_runtime.llm.settings import VllmSettings
+from agent_runtime.llm.testing import check_llm_provider
+
+
+class Guess(BaseModel):
+    number: int
+
+
+REQUEST = ModelRequest("a", 1, 0, "tiny", (Message("system", "Rules."), Message("user", "Pick.")), Guess, seed=7)
+
+
+class EngineDeadError(Exception):
+    """As vllm's."""
+
+
+class StandIn:
+    """vllm's AsyncLLM: its methods that the provider uses, and what was asked of it."""
+
+    made: ClassVar[list[StandIn]] = []
+
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments
+        self.gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+        self.errored = False
+        self.dies_next = False
+        self.aborted: list[str] = []
+        self.asked: list[tuple[Any, Any, str]] = []
+        self.is_shut = False
+        self.hold = asyncio.Event()
+        self.hold.set()
+        StandIn.made.append(self)
+
+    @classmethod
+    def from_engine_args(cls, arguments: Any) -> StandIn:
+        if arguments.model == "broken":
+            raise RuntimeError("no room on the GPU")
+        return cls(arguments)
+
+    async def get_tokenizer(self) -> Any:
+        def apply_chat_template(
+            messages: Any, *, add_generation_prompt: bool, tokenize: bool, return_dict: bool
+        ) -> Any:
+            assert add_generation_prompt and tokenize and not return_dict
+            return [len(message["content"]) for message in messages]
+
+        return SimpleNamespace(apply_chat_template=apply_chat_template)
+
+    async def generate(self, prompt: Any, sampling_params: Any, request_id: str) -> AsyncIterator[Any]:
+        self.asked.append((prompt, sampling_params, request_id))
+        if sampling_params.max_tokens > 10_000:
+            raise ValueError("max_tokens is beyond the context")
+        try:
+            if self.dies_next:
+                self.errored = True
+                raise EngineDeadError
+            await self.hold.wait()
+            await asyncio.sleep(0)
+            output = SimpleNamespace(text='{"number": 4}', token_ids=[1, 2, 3], finish_reason="stop")
+            yield SimpleNamespace(prompt_token_ids=prompt["prompt_token_ids"], outputs=[output])
+        except (asyncio.CancelledError, GeneratorExit):
+            self.aborted.append(request_id)
+            raise
+
+    def shutdown(self) -> None:
+        self.is_shut = True
+
+
+@pytest.fixture(autouse=True)
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    StandIn.made.clear()
+    modules: dict[str, dict[str, Any]] = {
+        "vllm": {},
+        "vllm.engine": {},
+        "vllm.engine.arg_utils": {"AsyncEngineArgs": SimpleNamespace},
+        "vllm.v1": {},
+        "vllm.v1.engine": {},
+        "vllm.v1.engine.async_llm": {"AsyncLLM": StandIn},
+        "vllm.inputs": {"TokensPrompt": dict},
+        "vllm.sampling_params": {
+            "SamplingParams": SimpleNamespace,
+            "StructuredOutputsParams": SimpleNamespace,
+            "RequestOutputKind": SimpleNamespace(FINAL_ONLY="final"),
+        },
+    }
+    for name, content in modules.items():
+        module = ModuleType(name)
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    yield
+
+
+async def open_one() -> VllmEngine:
+    (engine,) = await open_engines("tiny", VllmSettings())
+    return engine
+
+
+async def test_it_is_a_provider() -> None:
+    await check_llm_provider(open_one, REQUEST)
+
+
+async def test_what_is_asked_reaches_the_engine() -> None:
+    engine = await open_one()
+    completion = await engine.complete(REQUEST, SchemaMode.JSON_SCHEMA)
+    assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ('{"number": 4}', 2, 3)
+    _, parameters, number = StandIn.made[0].asked[0]
+    assert parameters.structured_outputs.json["required"] == ["number"]
+    assert (parameters.seed, parameters.max_tokens, parameters.output_kind) == (7, 256, "final")
+    assert not hasattr(parameters, "temperature")
+    await engine.complete(REQUEST, SchemaMode.JSON_OBJECT)
+    await engine.complete(REQUEST, SchemaMode.PROMPT)
+    assert StandIn.made[0].asked[1][1].structured_outputs.json_object is True
+    assert not hasattr(StandIn.made[0].asked[2][1], "structured_outputs")
+    assert len({asked[2] for asked in StandIn.made[0].asked}) == 3, "ids are unique"
+    assert number.startswith("a-1-0-")
+    await engine.aclose()
+    assert StandIn.made[0].is_shut
+
+
+async def test_a_cancelled_call_is_aborted_in_the_engine() -> None:
+    engine = await open_one()
+    StandIn.made[0].hold.clear()
+    call = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="call")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    assert StandIn.made[0].aborted == [StandIn.made[0].asked[0][2]]
+    await engine.aclose()
+
+
+async def test_an_engine_that_dies_is_started_anew_once_and_no_question_is_lost() -> None:
+    engine = await open_one()
+    StandIn.made[0].dies_next = True
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    gateway = Gateway([Endpoint(engine)], sleep=sleep)
+    answers = await asyncio.gather(*(gateway.ask(REQUEST) for _ in range(4)))
+    assert [answer.value for answer in answers] == [Guess(number=4)] * 4
+    assert len(StandIn.made) == 2
+    assert StandIn.made[0].is_shut
+    await gateway.aclose()
+
+
+async def test_a_request_that_the_engine_refuses_is_not_repeated() -> None:
+    engine = await open_one()
+    with pytest.raises(ModelEndpointError, match="beyond the context"):
+        await engine.complete(ModelRequest("a", 1, 0, "tiny", REQUEST.messages, max_tokens=99_999), SchemaMode.TEXT)
+    tool = Tool("look", "Looks.", {"type": "object"})
+    with pytest.raises(ModelSetupError, match="use provider openai"):
+        await engine.complete(ModelRequest("a", 1, 0, "tiny", REQUEST.messages, tools=(tool,)), SchemaMode.TEXT)
+    await engine.aclose()
+
+
+async def test_engines_get_their_gpus_and_a_failed_start_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    engines = await open_engines("tiny", VllmSettings(engines=2, gpus=2, arguments={"max_model_len": 512}))
+    assert [made.gpus for made in StandIn.made] == ["4,5", "6,7"]
+    assert [made.arguments.tensor_parallel_size for made in StandIn.made] == [2, 2]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
+    for engine in engines:
+        await engine.aclose()
+    with pytest.raises(ModelSetupError, match="needs GPU 5"):
+        await open_engines("tiny", VllmSettings(engines=3, gpus=2))
+    assert all(made.is_shut for made in StandIn.made)
+    with pytest.raises(ModelSetupError, match="no room on the GPU"):
+        await open_engines("broken", VllmSettings())
+
+
+def test_without_a_word_about_gpus_the_first_ones_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert list_gpus(1, 2) == "2,3"
+    assert list_gpus(1, 0) is None
+
+
+async def test_an_engine_that_does_not_come_back_is_unavailable() -> None:
+    engine = await open_one()
+    StandIn.made[0].errored = True
+    engine._model = "broken"
+    with pytest.raises(ModelUnavailableError, match="no room on the GPU"):
+        await engine.complete(REQUEST, SchemaMode.TEXT)
+    await engine.aclose()
+
+
+async def test_a_machine_without_vllm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModelSetupError, match=r"install ecumene\[vllm\]"):
+        await open_engines("tiny", VllmSettings())
