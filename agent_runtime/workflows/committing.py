@@ -68,7 +68,7 @@ class Committing:
         path = outcomes_path(message.flow, message.caller)
         place = self._places.get(path)
         if place is None:
-            place = self._places[path] = OpCalls(self._world.session, path, None, self._world.group_index)
+            place = self._places[path] = OpCalls(self._world.session, path, None, self._world.stamp)
         try:
             sent = place.update(f"r{message.number}", actions.set_value(text), {"expect_version": 0})
         except EcumeneError as error:

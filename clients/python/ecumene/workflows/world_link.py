@@ -44,7 +44,7 @@ class WorldLink:
         self._lease_id = lease_id
         self._path = outcomes_path(caller.flow, caller.name)
         self._environment = world.environment(self._path)
-        self._outcomes = OpCalls(world.session, self._path, None, world.group_index)
+        self._outcomes = OpCalls(world.session, self._path, None, world.stamp)
         self._inboxes: dict[str, OpCalls] = {}
         self._released: list[Call] = []
         self._has_released = asyncio.Event()
@@ -75,7 +75,7 @@ class WorldLink:
     def send(self, call: Call, host: str, text: str) -> None:
         inbox = self._inboxes.get(host)
         if inbox is None:
-            inbox = self._inboxes[host] = OpCalls(self._world.session, inbox_path(host), None, self._world.group_index)
+            inbox = self._inboxes[host] = OpCalls(self._world.session, inbox_path(host), None, self._world.stamp)
         try:
             sent = inbox.update(CALLS, actions.append(text), {})
         except EcumeneError as error:
