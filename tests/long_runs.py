@@ -56,6 +56,11 @@ PARTS = {
         "tests/faults/test_silent_servers.py",
         "tests/faults/test_cancelled_calls.py",
     ),
+    "workflows": (
+        "tests/promises/test_workflows.py",
+        "tests/faults/test_workflow_kills.py",
+        "tests/journey/test_workflow_examples.py",
+    ),
     "rest": (
         "tests/unit/agent_runtime",
         "tests/fuzz",

@@ -225,7 +225,7 @@ class NoWorldError(WorkflowError):
     code = "NO_WORLD"
 
 
-def find_error_classes() -> dict[str, type[WorkflowError]]:
+def _find_error_classes() -> dict[str, type[WorkflowError]]:
     """Our class of each code."""
     found, open_classes = {}, [WorkflowError]
     while open_classes:
@@ -235,13 +235,14 @@ def find_error_classes() -> dict[str, type[WorkflowError]]:
     return found
 
 
-_CLASSES = find_error_classes()
+ERROR_CLASSES = _find_error_classes()
+"""Our class of each code."""
 _TWINS: dict[str, type[CallFailedError]] = {}
 
 
 def to_error(failure: Failure) -> WorkflowError:
     """The exception that stands for a failure; a new one each time, so that tracebacks do not gather."""
-    error_class = _CLASSES.get(failure.code, WorkflowError)
+    error_class = ERROR_CLASSES.get(failure.code, WorkflowError)
     return (_find_twin(failure.kind) if error_class is CallFailedError else error_class)(failure)
 
 

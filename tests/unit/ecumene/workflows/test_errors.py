@@ -6,6 +6,7 @@ import pytest
 from ecumene import EcumeneError, workflows
 from ecumene.workflows.errors import (
     CAUSES_MAX,
+    ERROR_CLASSES,
     TEXT_CHARS_MAX,
     THROUGH_MAX,
     CallFailedError,
@@ -13,7 +14,6 @@ from ecumene.workflows.errors import (
     Origin,
     WorkflowError,
     describe_exception,
-    find_error_classes,
     to_error,
 )
 
@@ -37,7 +37,7 @@ def catch(length: int) -> Failure:
 
 
 def test_every_code_has_one_class_and_comes_back_as_it() -> None:
-    classes = find_error_classes()
+    classes = ERROR_CLASSES
     assert len(classes) == len({error_class.code for error_class in classes.values()})
     for code, error_class in classes.items():
         error = to_error(Failure(code, "what", origin=ORIGIN))
