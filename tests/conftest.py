@@ -13,12 +13,16 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import hypothesis
 import psutil
 import pytest
 
 LEAK_GRACE_S = 2.0
+# An example that takes long says something about the machine, not about the code.
+hypothesis.settings.register_profile("ecumene", deadline=None)
+hypothesis.settings.load_profile("ecumene")
 # Threads and processes of libraries, started once and shared by later tests.
 FOREIGN_THREADS = (
     "ThreadPoolExecutor",
@@ -34,8 +38,15 @@ FOREIGN_PROCESSES = ("resource_tracker", "forkserver")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the session's seed: ECUMENE_SEED, or a new one."""
-    config.ecumene_seed = int(os.environ.get("ECUMENE_SEED") or random.SystemRandom().randrange(2**32))  # type: ignore[attr-defined]
+    """Choose the session's seed: that of the process that shares out the tests, ECUMENE_SEED, or a new one."""
+    given = getattr(config, "workerinput", {}).get("ecumene_seed") or os.environ.get("ECUMENE_SEED")
+    config.ecumene_seed = int(given or random.SystemRandom().randrange(1, 2**32))  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process that takes a share of the tests (pytest-xdist) the seed."""
+    node.workerinput["ecumene_seed"] = node.config.ecumene_seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -48,7 +48,7 @@ async def test_nothing_that_a_session_has_sent_is_told_to_it_live_and_after_a_re
             ecumene.connect(server.address, client_id="me", settings=SETTINGS) as mine,
             ecumene.connect(server.address, client_id="other", settings=SETTINGS) as theirs,
         ):
-            start = mine.statistics().revision + 1
+            start = (await mine.environment("/").set("start", 1)).revision + 1
             live = asyncio.create_task(hear(mine, start, "other-end"), name="live")
             await asyncio.gather(write(mine, "me"), write(theirs, "other"))
             await theirs.environment("/").set("other-end", 1)
