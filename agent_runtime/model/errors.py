@@ -4,7 +4,9 @@
     ├── LaunchError            the launch description cannot be run; says where and what
     ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
     ├── BudgetExceededError    the tokens of a model are spent; no further question is asked
-    └── WorkerEndedError       a worker process ended without being asked to
+    ├── WorkerEndedError       a worker process ended without being asked to
+    ├── CommandError           a worker cannot do what its daemon told it; the message is the worker's
+    └── NodeError              what a node refuses; see `model.refusals`
 
 What a model call can raise stands in `agent_runtime.llm.errors`, what the world can answer in `ecumene.client`.
 """
@@ -51,3 +53,10 @@ class WorkerEndedError(AgentRuntimeError):
         self.worker = worker
         self.problem = " ".join(problem.split())
         super().__init__(f"worker {worker}: {self.problem}")
+
+
+class CommandError(AgentRuntimeError):
+    """A worker cannot do a command; the message is its own, in one line."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(" ".join(problem.split()))
