@@ -75,6 +75,7 @@ class AskAgent(_Command):
     agent: str
     question: str
     answer_schema: dict[str, Any] | None = None
+    timeout_s: Annotated[float, Field(gt=0)] = 120.0
 
 
 class Mute(_Command):

@@ -153,6 +153,8 @@ class GroupSpec(_Frozen):
         thinking: time that rule agents take; model agents take what their model takes.
         mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
         turns_in_flight_max: turns of the group that a worker runs at a time; the others wait as rows.
+        process: `shared`: many agents a worker process; `agent`: each agent has a process of its own.
+        node_labels: labels that a node must have to host agents of the group.
     """
 
     name: Name
@@ -167,6 +169,8 @@ class GroupSpec(_Frozen):
     turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     mailbox_max: Annotated[int, Field(ge=1)] = 64
     turns_in_flight_max: Annotated[int, Field(ge=1)] = 100_000
+    process: Literal["shared", "agent"] = "shared"
+    node_labels: Mapping[str, str] = {}
 
 
 class WorkerSettings(_Frozen):

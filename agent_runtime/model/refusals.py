@@ -48,8 +48,8 @@ def refuse_field(field: str, problem: str) -> NodeError:
 
 def refuse_limit(limit: str, maximum: int, actual: int) -> NodeError:
     """Something larger than a limit."""
-    told = {"limit": limit, "max": str(maximum), "actual": str(actual)}
-    return NodeError(Refusal.LIMIT_EXCEEDED, f"{actual:,} exceeds {limit} = {maximum:,}", **told)
+    message = f"{actual:,} exceeds {limit} = {maximum:,}"
+    return NodeError(Refusal.LIMIT_EXCEEDED, message, limit=limit, max=str(maximum), actual=str(actual))
 
 
 def refuse_run(run: str) -> NodeError:
