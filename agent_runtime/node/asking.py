@@ -116,7 +116,7 @@ async def ask_found(found: Found, question: str, schema: dict[str, Any] | None, 
 async def survey(
     hosting: HostedRun, questions: Sequence[Question], agents: Sequence[str], timeout_s: float, asks_max: int
 ) -> AsyncIterator[Reply]:
-    """Ask agents typed questions, at most `asks_max` at a time; replies as they come, one an agent, whatever happens."""
+    """Ask agents typed questions, at most `asks_max` at a time; replies as they come, one an agent in any case."""
     schema, text = describe_questions(questions)
     found = {one.agent: one for one in hosting.find(agents)}
     for agent in agents:

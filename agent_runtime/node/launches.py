@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from agent_runtime.agents.cohort import open_agents
+from agent_runtime.agents.cohort import check_ids, open_agents
 from agent_runtime.commands import Part
 from agent_runtime.launching import check_agents, split_evenly
 from agent_runtime.model.errors import LaunchError
@@ -88,12 +88,29 @@ def open_launch(launch: Launch, parts: Sequence[Part]) -> Ready:
     try:
         for group in launch.groups:
             check_provider(launch, group)
-        tables = {group.name: open_agents(group.agents, group.rows) for group in launch.groups}
+        tables = {group.name: open_population(group) for group in launch.groups}
         check_agents(launch, tables)
         check_parts(launch, tables, parts)
     except LaunchError as error:
         raise refuse_launch(error) from None
     return Ready(launch, tables)
+
+
+def open_population(group: GroupSpec) -> pa.Table:
+    """The agents of a group, mapped and checked. Raises LaunchError, which names no file of our own."""
+    where = f"groups.{group.name}.agents"
+    try:
+        table = open_agents(group.agents)
+    except LaunchError as error:
+        if error.__cause__ is None:
+            raise LaunchError(where, error.problem) from None
+        problem = f"no Arrow file can be read at {group.agents} on this node: all nodes of a run must see it there"
+        raise LaunchError(where, problem) from None
+    try:
+        check_ids(group.agents, table)
+    except LaunchError as error:
+        raise LaunchError(where, error.problem) from None
+    return table
 
 
 def check_parts(launch: Launch, tables: Mapping[str, pa.Table], parts: Sequence[Part]) -> None:
@@ -154,5 +171,8 @@ def list_providers() -> list[str]:
 
 
 def refuse_launch(error: LaunchError) -> NodeError:
-    """What of a launch cannot be run here."""
-    return NodeError(Refusal.LAUNCH_REFUSED, str(error), where=error.where)
+    """What of a launch cannot be run here. What a module said that could not be imported stays here."""
+    message, cause = str(error), error.__cause__
+    if isinstance(cause, ImportError | AttributeError | OSError):
+        message = message.replace(" ".join(str(cause).split()), "it cannot be loaded on this node")
+    return NodeError(Refusal.LAUNCH_REFUSED, message, where=error.where)

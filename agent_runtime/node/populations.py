@@ -1,4 +1,4 @@
-"""Who the agents of a run are, on this node: Arrow files, made of pieces that come with a launch or stand in the world."""
+"""Who the agents of a run are, on this node: files, made of pieces that come with a launch or stand in the world."""
 
 from __future__ import annotations
 

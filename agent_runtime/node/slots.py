@@ -215,10 +215,13 @@ class WorkerSlot:
 
     async def _orphan(self) -> None:
         """Nobody owns the parts any more: free their entries, so that nobody has to wait for the end of a lease."""
-        for state in list(self.parts.values()):
-            if state.condition is Condition.LIVE or state.term:
+        states = list(self.parts.values())
+        for state in states:
+            state.condition = Condition.STARTING
+        for state in states:
+            if state.term:
                 await self._owner.part_orphaned(state)
-            state.condition, state.term = Condition.STARTING, 0
+            state.term = 0
 
     def _begin_hosting(self, state: PartState) -> None:
         if self._is_ready and not self._is_stopping:

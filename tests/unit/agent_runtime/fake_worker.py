@@ -1,6 +1,6 @@
 """Speaks the words between a daemon and its workers, without agents; run as a process in place of a worker.
 
-It owns parts as a worker does: by entries under a lease of its own. `mood` among a group's parameters makes it misbehave:
+It owns parts as a worker does: by entries under a lease of its own. `mood` among a group's parameters: misbehaviour.
 
     dies      ends with exit code 3 when it has hosted a part of the group
     refuses   cannot host parts of the group

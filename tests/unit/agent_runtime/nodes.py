@@ -112,5 +112,5 @@ def name_agents(count: int) -> list[str]:
 async def wait_for(holds: Any, timeout_s: float = 20.0) -> None:
     """Until an awaited condition holds."""
     async with asyncio.timeout(timeout_s):
-        while not await holds():
+        while not await holds():  # noqa: ASYNC110 - what is waited for has no event of its own
             await asyncio.sleep(0.05)
