@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+DIE_WITH = "--die-with"
+"""Before the id of the parent, on the command line of a worker."""
 _PR_SET_PDEATHSIG = 1
 
 

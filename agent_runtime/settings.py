@@ -19,6 +19,7 @@ from agent_runtime.llm.latency import (
 )
 from agent_runtime.llm.providers.scripted import FaultRates
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import Part
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -153,6 +154,10 @@ class GroupSpec(_Frozen):
         thinking: time that rule agents take; model agents take what their model takes.
         mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
         turns_in_flight_max: turns of the group that a worker runs at a time; the others wait as rows.
+        parts: pieces that workers own, fixed for the run; None = as many as the launch has workers.
+        resumable: keep what each agent remembers, and how its last turn ended, in the world, so that another worker
+            goes on with it and asks no model again; None = yes for agents that are objects. Rule agents have nothing
+            to keep.
         process: `shared`: many agents a worker process; `agent`: each agent has a process of its own.
         node_labels: labels that a node must have to host agents of the group.
     """
@@ -169,6 +174,8 @@ class GroupSpec(_Frozen):
     turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     mailbox_max: Annotated[int, Field(ge=1)] = 64
     turns_in_flight_max: Annotated[int, Field(ge=1)] = 100_000
+    parts: Annotated[int, Field(ge=1, le=4096)] | None = None
+    resumable: bool | None = None
     process: Literal["shared", "agent"] = "shared"
     node_labels: Mapping[str, str] = {}
 
@@ -184,6 +191,8 @@ class WorkerSettings(_Frozen):
         stop_timeout_s: a stop gives what is being committed this long.
         connect_timeout_s: the first connection to the world gets this long.
         reconnect_timeout_s: a world that is gone longer ends the worker.
+        lease_ttl_s: a worker that is silent for so long loses its parts; then others may take them.
+        cursor_interval_s: how often a part notes up to where everything has had its effect.
     """
 
     block_ops_max: Annotated[int, Field(ge=1, le=4096)] = 1000
@@ -193,6 +202,8 @@ class WorkerSettings(_Frozen):
     stop_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     connect_timeout_s: Annotated[float, Field(gt=0)] = 20.0
     reconnect_timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    lease_ttl_s: Annotated[float, Field(ge=1, le=3600)] = 10.0
+    cursor_interval_s: Annotated[float, Field(gt=0)] = 1.0
     uvloop: bool = True
 
 
@@ -200,12 +211,13 @@ class Launch(_Frozen):
     """What a runtime hosts: the launch description.
 
     Attributes:
-        run: id of the run, for records.
+        run: id of the run, for records and for its place in the world.
         node: name of this node, for records; unique among the runtimes of a run.
         seed: from which everything random follows.
         workers: processes; None = one a core.
         recording: the run's directory; None records nothing.
         from_revision: first revision whose events may wake an agent; 0 = those after the start.
+        resume: go on with a run of this id, with the same seed and groups; without it, a run that exists is refused.
     """
 
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -216,6 +228,7 @@ class Launch(_Frozen):
     models: Mapping[str, ModelSettings] = {}
     recording: Path | None = None
     from_revision: Annotated[int, Field(ge=0)] = 0
+    resume: bool = False
     worker: WorkerSettings = WorkerSettings()
 
     @model_validator(mode="after")
@@ -230,13 +243,13 @@ class Launch(_Frozen):
 
 
 class WorkerConfig(_Frozen):
-    """What a worker is told: the launch, and which rows of each group are its own."""
+    """What a worker is told: the launch, and which parts it hosts from the start."""
 
     server: str
     world: str
     index: int
     launch: Launch
-    shares: Mapping[str, tuple[int, int]]
+    parts: tuple[Part, ...] = ()
 
 
 def load_launch(path: Path) -> Launch:

@@ -1,4 +1,4 @@
-"""A worker as its daemon sees it: a child process that is told its part by stdin and answers by stdout."""
+"""A worker as its daemon sees it: a child process that is told by stdin what to host, and answers by stdout."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_runtime.commands import Command
+from agent_runtime.death_signal import DIE_WITH
 from agent_runtime.model.errors import CommandError, WorkerEndedError
 from agent_runtime.settings import WorkerConfig
 
@@ -62,7 +63,7 @@ class WorkerProcess:
         `dies_with_us`: it is killed when this process is gone, instead of stopping in order. `log` takes the lines of
         its stderr, which is this process's otherwise.
         """
-        tie = ("--die-with", str(os.getpid())) if dies_with_us else ()
+        tie = (DIE_WITH, str(os.getpid())) if dies_with_us else ()
         process = await asyncio.create_subprocess_exec(
             *program,
             *tie,
@@ -154,7 +155,8 @@ class WorkerProcess:
         problem = ""
         try:
             while line := await self._read_line(self._process.stdout):
-                problem = self._take(line) or problem
+                told = self._take(line)
+                problem = problem or told
             code = await self._process.wait()
             await errors
         finally:
@@ -202,6 +204,11 @@ class WorkerProcess:
             return str(told.get("reason") or "it failed")
         elif self._hear is not None:
             self._hear(told)
+        elif "lost" in told:
+            # Nobody here can host it anew: what is left of the worker is stopped in order.
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            return f"part {told['lost']} was lost: {told.get('reason', '')}"
         return ""
 
     def _end_asked(self, problem: str) -> None:

@@ -78,15 +78,47 @@ def judge_failure(error: EcumeneError) -> tuple[TurnStatus, str]:
     return TurnStatus.ERROR, f"{error.reason or type(error).__name__}: {error}"[:200]
 
 
-async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, Value]:
-    """Status and value that an earlier turn of the same event left: its report, or its failure's."""
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What an earlier turn of the same event left: its report, or that it has none."""
+
+    status: TurnStatus
+    value: Value
+    revision: int | None
+    is_answer: bool
+
+
+async def find_adopted(world: World, path: str, key: str, event: tuple[str, int], revision: int | None) -> Adopted:
+    """What an agent's earlier turn about an event reported under its own key.
+
+    `event`: world and revision, as its turns' causes name them; `revision`: of the report, if it is known. Without a
+    report, the gate had closed: nothing else keeps one out for good that the agent's later turns got past.
+
+    Raises EcumeneError.
+    """
+    environment = world.environment(path)
     try:
-        value = (await world.environment(path).get(key)).value
+        if revision is not None:
+            entry = await environment.get(key)
+            if entry.modify_revision == revision:
+                return _read_report(entry.value, revision)
+        asked, last, cause = (revision or event[1] + 1), revision or 0, f"{event[0]}/{event[1]}."
+        while asked:
+            page = await environment.read_past(key, from_revision=asked, to_revision=last)
+            for past in page.values:
+                if past.revision == revision or (past.producer == key and past.cause.startswith(cause)):
+                    return _read_report(past.value, past.revision)
+            asked = page.next_revision
     except (EntryNotFoundError, EnvironmentNotFoundError):
-        return TurnStatus.OK, None
-    status = value.get("status") if isinstance(value, dict) else None
-    known = isinstance(status, str) and status in set(TurnStatus)
-    return (TurnStatus(str(status)) if known else TurnStatus.OK), value
+        pass
+    return Adopted(TurnStatus.OK if revision else TurnStatus.TIMEOUT, None, revision, False)
+
+
+def _read_report(value: Value, revision: int) -> Adopted:
+    status = value.get("status") if isinstance(value, dict) and len(value) == 1 else None
+    if isinstance(status, str) and status in set(TurnStatus):
+        return Adopted(TurnStatus(status), value, revision, False)
+    return Adopted(TurnStatus.OK, value, revision, True)
 
 
 def _is_plain(answer: object) -> bool:

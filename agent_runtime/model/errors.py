@@ -3,6 +3,7 @@
     AgentRuntimeError
     ├── LaunchError            the launch description cannot be run; says where and what
     ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
+    ├── PartHeldError          a part that somebody else owns, for longer than was waited
     ├── BudgetExceededError    the tokens of a model are spent; no further question is asked
     ├── WorkerEndedError       a worker process ended without being asked to
     ├── CommandError           a worker cannot do what its daemon told it; the message is the worker's
@@ -44,6 +45,15 @@ class BudgetExceededError(AgentRuntimeError):
         self.tokens_spent = tokens_spent
         self.tokens_max = tokens_max
         super().__init__(f"{model}: {tokens_spent} of {tokens_max} tokens are spent")
+
+
+class PartHeldError(AgentRuntimeError):
+    """A part is somebody else's."""
+
+    def __init__(self, part: str, waited_s: float) -> None:
+        self.part = part
+        waited = f", and was for {waited_s:g} s" if waited_s else ""
+        super().__init__(f"part {part} is held by another worker{waited}")
 
 
 class WorkerEndedError(AgentRuntimeError):

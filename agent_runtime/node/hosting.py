@@ -12,10 +12,11 @@ import pyarrow as pa
 from ecumene.client import EcumeneError
 
 from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.commands import Command, Mute, Part
+from agent_runtime.commands import Command, Mute
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, refuse_agent
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.records import Description, Records
@@ -231,7 +232,7 @@ class HostedRun:
         task = self._tasks.get(index)
         if index not in self._slots or task is None or task.done():
             config = WorkerConfig(
-                server=self._settings.server, world=self._settings.world, index=index, launch=self.launch, shares={}
+                server=self._settings.server, world=self._settings.world, index=index, launch=self.launch
             )
             slot = self._slots[index] = WorkerSlot(config, self._settings, self, self._clock)
             self._tasks[index] = asyncio.get_running_loop().create_task(

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from agent_runtime.agents.cohort import check_ids, open_agents
-from agent_runtime.commands import Part
-from agent_runtime.launching import check_agents, split_evenly
+from agent_runtime.launching import check_agents
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import Part, split_evenly
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_limit
 from agent_runtime.node.hosting import LOCAL_PROVIDER, asks_local
 from agent_runtime.settings import GroupSpec, Launch, parse_launch
@@ -157,6 +157,8 @@ def count_parts(launch: Launch, group: GroupSpec, rows: int, workers: int) -> in
         return max(1, rows)
     if asks_local(launch, group):
         return 1
+    if group.parts is not None:
+        return max(1, min(group.parts, rows))
     if launch.workers is not None:
         return max(1, min(workers, rows))
     return max(1, min(workers, rows // AGENTS_PER_PART_MIN))

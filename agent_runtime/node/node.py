@@ -12,10 +12,10 @@ from typing import Any
 
 from ecumene.client import ClientSettings, EcumeneError, EnvironmentExistsError, World, connect
 
-from agent_runtime.commands import Part
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_run
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.launches import (

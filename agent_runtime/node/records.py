@@ -2,7 +2,8 @@
 
 /runtime/nodes                        members, one a node, under its lease
 /runtime/runs/<run>                   config: the launch description, its parts, where its populations are
-/runtime/runs/<run>/parts             one entry an owned part, under its worker's lease
+/runtime/runs/<run>/parts             one entry an owned part, under its worker's lease; for this one, cursors and
+                                      agents see ownership
 /runtime/runs/<run>/placed            one entry a part: the node that is to host it; changed by compare and set
 /runtime/runs/<run>/ended             one entry a part that nobody is to host any more: why
 /runtime/runs/<run>/population        chunks of populations: <group>.<number>, each a piece of an Arrow IPC stream
@@ -28,11 +29,11 @@ from ecumene.client import (
     World,
 )
 
-from agent_runtime.commands import Part
+from agent_runtime.model.parts import Part
 
 NODES = "/runtime/nodes"
 RUNS = "/runtime/runs"
-KEPT = ("parts", "placed", "ended", "population", "muted", "interventions")
+KEPT = ("parts", "cursors", "agents", "placed", "ended", "population", "muted", "interventions")
 COMPLETE = "complete"
 SPEC_HASH = "spec-hash"
 WRITES_AT_A_TIME = 3

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from agent_runtime.commands import Command, Drop, Host, Inspect, Part
+from agent_runtime.commands import Command, Drop, Host, Inspect
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError, CommandError, WorkerEndedError
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import WorkerConfig

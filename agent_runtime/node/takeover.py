@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, EventFilter, EventType, World
 
-from agent_runtime.commands import Part
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.records import NODES, RUNS, Description, Placement, Records

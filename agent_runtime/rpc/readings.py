@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from agent_api.v1 import runtime_service_pb2 as pb
 
-from agent_runtime.commands import Choice, Part
+from agent_runtime.commands import Choice
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import refuse_field
 from agent_runtime.node.asking import STATUSES, Kind, Question, Reply, check_questions, dump_values
 from agent_runtime.node.hosting import HostedRun
@@ -144,12 +145,15 @@ def fill_run(hosting: HostedRun, workers: Sequence[pb.WorkerState]) -> pb.RunSta
 async def ask_worker(slot: WorkerSlot, timeout_s: float, *, brief: bool) -> pb.WorkerState:
     """How a worker is; its parts' statistics are brought up to date on the way."""
     told = {} if brief else await slot.inspect(timeout_s)
-    for one in told.get("parts") or ():
-        state = slot.parts.get(str(one.get("part")))
+    for name, figures in (told.get("parts") or {}).items():
+        state = slot.parts.get(name)
         if state is not None:
-            state.through = int(one.get("through") or state.through)
-            figures = one.get("statistics") or {}
-            state.statistics = {name: count for name, count in figures.items() if isinstance(count, int)}
+            state.through = int(figures.get("through") or state.through)
+            state.statistics = {
+                key: count
+                for key, count in figures.items()
+                if isinstance(count, int) and key not in ("term", "through")
+            }
     used = told.get("usage") or {}
     return pb.WorkerState(
         index=slot.index,

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ecumene.client import EcumeneError, FrameResult
+from ecumene.client import EcumeneError, FrameResult, SequencePassedError
+from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, settle_block
+from agent_runtime.actions.settlement import ADOPTED, LATE, Settled, find_adopted, judge_failure
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
@@ -37,14 +38,23 @@ START_ROWS_DRAWN = 4_096
 class ColumnTurns:
     """All turns of one group of RuleAgents in one worker."""
 
-    def __init__(self, desk: Desk, cohort: Cohort, agents: RuleAgents, pack_rows: int, linger_s: float) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        cohort: Cohort,
+        agents: RuleAgents,
+        pack_rows: int,
+        linger_s: float,
+        turns: Numbers | None = None,
+    ) -> None:
+        """`turns`: those that the agents have had before."""
         self._desk = desk
         self._cohort = cohort
         self._agents = agents
         self._pack_rows = pack_rows
         self._linger_s = linger_s
         self._latency = desk.spec.thinking.distribution()
-        self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
+        self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
         self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
         self._thinking = ThinkingRows()
         self._due: deque[Thinkers] = deque()
@@ -57,12 +67,12 @@ class ColumnTurns:
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
         if whom == EVERYONE:
-            starts, refused = self._mailboxes.admit_all(notice)
+            starts, refused = self.mailboxes.admit_all(notice)
             await self._refuse(notice, refused)
             self._queue(notice, starts)
         elif (row := self._cohort.find_row(whom)) is not None:
             alone = np.array([row], dtype=np.int32)
-            admission = self._mailboxes.admit_one(row, notice)
+            admission = self.mailboxes.admit_one(row, notice)
             if admission is Admission.REFUSED:
                 await self._refuse(notice, alone)
             elif admission is Admission.STARTS:
@@ -91,7 +101,7 @@ class ColumnTurns:
 
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
-        boxes = self._mailboxes
+        boxes = self.mailboxes
         starting = sum(len(rows) for _, rows, _ in self._starts)
         running = int(boxes.busy.sum()) - starting
         return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
@@ -111,7 +121,7 @@ class ColumnTurns:
 
     def _queue(self, notice: Notice, rows: Rows) -> None:
         if len(rows) and not self._is_stopping:
-            self._starts.append((notice, rows, self._mailboxes.turns[rows]))
+            self._starts.append((notice, rows, self.mailboxes.turns[rows]))
             self._wake.set()
 
     def _start_some(self) -> None:
@@ -165,8 +175,8 @@ class ColumnTurns:
             await self._close_and_release(pack, end)
             return
         try:
-            outbox, revision = self._desk.outbox, pack.notice.revision
-            answer = await outbox.submit(ask.path, ask.generation, revision, keys, values)
+            outbox, notice = self._desk.outbox, pack.notice
+            answer = await outbox.submit(ask.path, ask.generation, notice.revision, keys, values, notice.event.id)
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
             return
@@ -183,7 +193,7 @@ class ColumnTurns:
     ) -> None:
         """Record what became of a frame, and free its agents for their next notice."""
         try:
-            settled = settle_block(await answer)
+            settled = await self._desk.outbox.settle(answer)
         except asyncio.CancelledError:
             # The ops may have taken effect; whoever takes these turns again then adopts them.
             await self._close(pack, UNANSWERED)
@@ -195,7 +205,7 @@ class ColumnTurns:
             await self._close(pack, end, values, settled.revisions)
         else:
             await self._close_apart(pack, keys, values, end, ask, settled)
-        self._release(pack.rows)
+        self._release(pack)
 
     async def _close_apart(
         self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd, ask: Ask, settled: Settled
@@ -203,30 +213,48 @@ class ColumnTurns:
         """Record a frame of which some ops failed, or met the outcome of an earlier turn."""
         plain = [place for place in range(len(keys)) if place not in settled.others]
         await self._close(pack.select(plain), end, [values[place] for place in plain], settled.revisions[plain])
-        for place, outcome in settled.others.items():
-            ended, value = await self._judge(ask, keys[place], values[place], end, outcome)
-            known = None if outcome.revision is None else np.array([outcome.revision])
-            await self._close(pack.select([place]), ended, [value], known)
+        # Asked together: after a takeover this is the whole frame, and reads issued in one step travel in one.
+        judged = await asyncio.gather(
+            *(
+                self._judge(ask, pack.notice, keys[place], values[place], end, outcome)
+                for place, outcome in settled.others.items()
+            )
+        )
+        alike: dict[tuple[TurnEnd, bool, bool], list[tuple[int, Any, int | None]]] = {}
+        for place, (ended, value, revision) in zip(settled.others, judged, strict=True):
+            kind = (ended, all_numbers([value]), revision is not None)
+            alike.setdefault(kind, []).append((place, value, revision))
+        for (ended, _, is_done), rows in alike.items():
+            places, told, revisions = (list(column) for column in zip(*rows, strict=True))
+            await self._close(pack.select(places), ended, told, np.array(revisions) if is_done else None)
 
-    async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
-        """How a turn ended whose op was not simply done, and the value that stands for it."""
+    async def _judge(
+        self, ask: Ask, notice: Notice, key: str, value: Any, end: TurnEnd, outcome: Outcome
+    ) -> tuple[TurnEnd, Any, int | None]:
+        """How a turn ended whose op was not simply done, the value that stands for it, and the revision it took."""
+        if outcome.duplicate or isinstance(outcome.error, SequencePassedError):
+            world = self._desk.world
+            event = (world.name, notice.revision)
+            found = await find_adopted(world, ask.path, key, event, outcome.revision)
+            if found.revision is not None:
+                return TurnEnd(found.status, ADOPTED), found.value, found.revision
+            outcome = Outcome(error=outcome.error)
         if outcome.error is not None:
             failed = TurnEnd(*judge_failure(outcome.error))
-            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
-        if outcome.duplicate:
-            status, stored = await read_adopted(self._desk.world, ask.path, key)
-            return TurnEnd(status, ADOPTED), stored
-        return end, value
+            if isinstance(outcome.error, SequencePassedError) and self._desk.is_taken_over:
+                failed = TurnEnd(TurnStatus.TIMEOUT, LATE)
+            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value, None
+        return end, value, outcome.revision
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):
             now_s = self._desk.clock.now_s()
-            turns = self._mailboxes.turns[rows]
+            turns = self.mailboxes.turns[rows]
             await self._close(Thinkers(notice, now_s, rows, turns, np.zeros(len(rows))), MAILBOX_FULL)
 
     async def _close_and_release(self, pack: Thinkers, end: TurnEnd) -> None:
         await self._close(pack, end)
-        self._release(pack.rows)
+        self._release(pack)
 
     async def _close(
         self, pack: Thinkers, end: TurnEnd, values: Sequence[Any] | None = None, revisions: Any = None
@@ -245,6 +273,7 @@ class ColumnTurns:
             revisions=revisions,
         )
 
-    def _release(self, rows: Rows) -> None:
-        for notice, chosen in self._mailboxes.release_many(rows):
+    def _release(self, pack: Thinkers) -> None:
+        self.mailboxes.progress.end(pack.notice.revision, len(pack))
+        for notice, chosen in self.mailboxes.release_many(pack.rows):
             self._queue(notice, chosen)

@@ -1,4 +1,4 @@
-"""What all turns of one group in one worker share."""
+"""What all turns of one part share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from agent_runtime.actions.validation import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model
-from agent_runtime.turns.ledger import Ledger
+from agent_runtime.turns.ledger import PartLedger
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where the turns of a group are done: the stages that they pass, and what the group is."""
+    """Where the turns of a part are done: the stages that they pass, and what its group is.
+
+    Attributes:
+        world: for reads; what is written goes through the outbox, behind the part's fence.
+        states: where agents' memories are kept; None = nowhere.
+        is_taken_over: the agents may have had turns before, in another worker or another life of this one.
+    """
 
     spec: GroupSpec
     group: GroupInfo
@@ -26,7 +33,9 @@ class Desk:
     model: Model | None
     places: KnownPlaces
     outbox: Outbox
-    ledger: Ledger
+    ledger: PartLedger
     clock: Clock
     tasks: OwnedTasks
     notices_waiting_max: int
+    states: AgentStates | None = None
+    is_taken_over: bool = False

@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from ecumene.client import EcumeneError, GateClosedError, SequencePassedError
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted
+from agent_runtime.actions.settlement import ADOPTED, LATE, PASSED, find_adopted, judge_failure
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
-from agent_runtime.model.actions import NO_ANSWER, Action, Outcome
+from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
+from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
     NOTHING_REPORTED,
@@ -23,6 +25,7 @@ from agent_runtime.turns.ends import (
     make_no_answer,
 )
 from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.remembering import describe_agent, recall_turn, remember_turn
 from agent_runtime.turns.turn import Turn
 
 logger = logging.getLogger("ecumene.runtime")
@@ -40,10 +43,11 @@ class TurnEdge:
         self.agent_class = agent_class
         self._tracebacks = 0
 
-    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> None:
+    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> bool:
         """One turn, from the notice to its record. An agent that is not there yet is made within its turn.
 
-        Raises only what ends the worker: that it is cancelled, or that nothing can be recorded any more.
+        False if it was stopped before it decided, so that it is still to be taken. Raises only what ends the worker:
+        that it is cancelled, or that nothing can be recorded any more.
         """
         end = await self._think(turn, agent, make_agent, row)
         turn.is_committing = True
@@ -53,6 +57,23 @@ class TurnEdge:
             # The op may have taken effect; whoever takes this turn again then adopts it.
             await self._record(turn, UNANSWERED, (), None)
             raise
+        return end is not STOPPED
+
+    async def adopt_turn(self, turn: Turn, state: AgentState) -> None:
+        """Record a turn that was taken before as it was; `state` is the agent's, after that turn or a later one.
+
+        Raises EcumeneError if the world does not say.
+        """
+        states = self._desk.states
+        assert states is not None
+        found = state if state.revision == turn.revision else await states.read_turn(turn.agent_id, turn.revision)
+        if found is None:
+            await self._record(turn, TurnEnd(TurnStatus.CANCELLED, PASSED), (), None)
+            return
+        end = recall_turn(turn, found)
+        # The op of a late turn kept the memory alone.
+        done = None if found.reason is not None and found.reason.endswith(LATE) else found.commit_revision
+        await self._record(turn, end, turn.actions, done)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -111,31 +132,54 @@ class TurnEdge:
             end = NOTHING_REPORTED if end is OK else end
             no_answer = Action(NO_ANSWER, ask.path, turn.agent_id, make_no_answer(end), gate_generation=ask.generation)
             told = [*actions, no_answer]
-        if not told:
+        states = self._desk.states
+        remembered = None
+        if states is not None and turn.memory is not None and end is not STOPPED:
+            remembered = remember_turn(states.path, turn, end, actions)
+        if not told and remembered is None:
             await self._record(turn, end, actions, None)
             return
-        outcome = await self._desk.outbox.send(turn.agent_id, turn.notice.revision, told)
-        end, actions = await self._judge(turn, end, actions, outcome)
-        await self._record(turn, end, actions, outcome.revision)
+        notice = turn.notice
+        outcome = await self._desk.outbox.send(turn.agent_id, notice.revision, told, notice.event.id, remembered)
+        end, actions, revision = await self._judge(turn, end, actions, outcome)
+        if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
+            await self._keep_failed(turn, end, actions)
+        await self._record(turn, end, actions, revision)
+
+    async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
+        """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
+        assert self._desk.states is not None
+        try:
+            await self._desk.states.keep(turn.agent_id, describe_agent(turn, end, actions))
+        except EcumeneError as error:
+            self._log(turn, error)
 
     async def _judge(
         self, turn: Turn, end: TurnEnd, actions: Sequence[Action], outcome: Outcome
-    ) -> tuple[TurnEnd, Sequence[Action]]:
-        """What the world's answer makes of a turn."""
-        if outcome.error is not None:
+    ) -> tuple[TurnEnd, Sequence[Action], int | None]:
+        """What the world's answer makes of a turn: its end, its actions, and the revision that they took."""
+        is_passed = isinstance(outcome.error, SequencePassedError)
+        if outcome.error is not None and not (is_passed and self._desk.is_taken_over):
             failed = TurnEnd(*judge_failure(outcome.error))
             if end.status.acted:
-                return failed, actions
-            return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions
-        if not outcome.duplicate:
-            return end, actions
+                return failed, actions, outcome.revision
+            return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions, outcome.revision
+        if not (outcome.duplicate or is_passed):
+            return end, actions, outcome.revision
         ask = turn.notice.ask
-        if ask is None or len(actions) > 1:
-            return TurnEnd(end.status, ADOPTED), ()
-        status, value = await read_adopted(self._desk.world, ask.path, turn.agent_id)
-        if status.acted:
-            return TurnEnd(status, ADOPTED), [Action("report", ask.path, turn.agent_id, value)]
-        return TurnEnd(status, ADOPTED), ()
+        if ask is None or (len(actions) > 1 and not is_passed):
+            return TurnEnd(end.status, ADOPTED), (), outcome.revision
+        event = (self._desk.world.name, turn.revision)
+        found = await find_adopted(self._desk.world, ask.path, turn.agent_id, event, outcome.revision)
+        if found.revision is None:
+            return TurnEnd(found.status, LATE), actions, None
+        if found.is_answer:
+            return (
+                TurnEnd(found.status, ADOPTED),
+                [Action(REPORT, ask.path, turn.agent_id, found.value)],
+                found.revision,
+            )
+        return TurnEnd(found.status, ADOPTED), (), found.revision
 
     async def _check_places(self, turn: Turn) -> None:
         for action in turn.actions:

@@ -21,8 +21,9 @@ from typing import Any
 from ecumene.client import EntryExistsError, EntryNotFoundError, Lease, World, connect
 
 from agent_runtime.agents.cohort import AGENT_ID, open_agents
-from agent_runtime.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Part, Seat
+from agent_runtime.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.death_signal import die_with
+from agent_runtime.model.parts import Part
 from agent_runtime.settings import WorkerConfig
 
 LEASE_TTL_S = 2.0
@@ -46,10 +47,10 @@ class FakeWorker:
             await self.drop(command.part)
             return {"through": 7}
         if isinstance(command, Inspect):
-            parts = [
-                {"part": name, "statistics": {"agents": part.end - part.first}}
-                for name, (part, _) in self.parts.items()
-            ]
+            parts = {
+                name: {"term": term, "through": 8, "agents": part.end - part.first}
+                for name, (part, term) in self.parts.items()
+            }
             return {"parts": parts, "usage": {"cpu_s": 0.5, "rss_anon_bytes": 1000, "pid": os.getpid()}}
         group = self.find_group(command.agent)
         if self.mood(group) == "hangs":

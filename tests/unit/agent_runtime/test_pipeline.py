@@ -314,7 +314,7 @@ async def test_a_stop_ends_thinking_columns_as_cancelled_and_unsent(tmp_path: Pa
     launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"], thinking={"kind": "uniform", "high_ms": 60_000})
     async with set_stage(tmp_path, launch) as stage:
         stage.world.open_round()
-        await wait_until(lambda: stage.pipeline.statistics()["g"].running == 2)
+        await wait_until(lambda: stage.pipeline.statistics()["g.0"].running == 2)
     assert stage.statuses == {"cancelled": 2}
     assert stage.world.reports() == {}
 
@@ -343,6 +343,6 @@ async def test_a_stop_ends_columns_that_wait_for_room_in_the_session(tmp_path: P
     world.frames.submit_block = never  # type: ignore[method-assign]
     async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Rule", ids), world) as stage:
         world.open_round()
-        await wait_until(lambda: stage.pipeline.outbox.frames)
+        await wait_until(lambda: stage.pipeline.parts["g.0"].outbox.frames)
     assert stage.statuses == {"cancelled": 2500}
     assert len({row["agent"] for row in stage.read("turns")}) == 2500
