@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, FencedError, World
@@ -32,8 +32,10 @@ from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.gateways import Model
+from agent_runtime.turns.interviews import Question
 from agent_runtime.turns.ledger import Ledger, PartLedger
 from agent_runtime.turns.mailboxes import Mailboxes
+from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
 
@@ -60,6 +62,14 @@ class Turns(Protocol):
         """How full the part is."""
         ...
 
+    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+        """Ask an agent, in a copy of its state."""
+        ...
+
+    def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
+        """Attributes of an agent; None if it does not live here."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:
@@ -72,6 +82,7 @@ class Shared:
     agents_path: str
     clock: Clock
     failure: asyncio.Future[None]
+    presence: Presence = field(default_factory=Presence)
 
 
 class HostedPart:
@@ -113,6 +124,7 @@ class HostedPart:
             notices_waiting_max=shared.settings.notices_waiting_max,
             states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
             is_taken_over=not holding.is_new,
+            presence=shared.presence,
         )
         self.agents = len(holding.part)
         self._turns = self._make_turns(agent_class)
@@ -142,6 +154,14 @@ class HostedPart:
     def statistics(self) -> TurnsStatistics:
         """How full it is."""
         return self._turns.statistics()
+
+    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+        """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
+        return await self._turns.interview(agent_id, ask)
+
+    def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
+        """Attributes of an agent; None if it does not live here."""
+        return self._turns.find_profile(agent_id)
 
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more events, cancel turns that have not decided, let commits finish.

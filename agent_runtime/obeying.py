@@ -11,13 +11,15 @@ from typing import Any
 from ecumene.client import EcumeneError
 from pydantic import ValidationError
 
-from agent_runtime.commands import COMMANDS, Command, Drop, Host, Inspect
+from agent_runtime.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.llm import ModelError
 from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.output import JsonLines
 from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import RecordingError
+from agent_runtime.turns.interviews import Question
+from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.usage import measure_usage
 
 logger = logging.getLogger("ecumene.runtime")
@@ -31,6 +33,7 @@ class CommandRoom:
     def __init__(self, pipeline: Pipeline, lines: JsonLines) -> None:
         self._pipeline = pipeline
         self._lines = lines
+        pipeline.presence.tell = lines.write
 
     async def obey(self, told: asyncio.Queue[str]) -> None:
         """Do what the lines say, as they come and side by side, until cancelled."""
@@ -66,7 +69,23 @@ class CommandRoom:
             return {"through": await pipeline.drop(command.part, command.drain_s)}
         if isinstance(command, Inspect):
             return {"parts": self._describe_parts(), "usage": measure_usage()}
-        raise AgentRuntimeError(f"this worker does not know how to {command.do}")
+        part, profile = pipeline.find_agent(command.agent)
+        if isinstance(command, AskAgent):
+            question = Question(command.question, command.answer_schema, command.timeout_s)
+            return await part.interview(command.agent, question)
+        if isinstance(command, Mute):
+            pipeline.presence.mute(command.agent, command.muted)
+            return {}
+        if isinstance(command, Seat):
+            if command.seated:
+                pipeline.presence.seat(command.agent, command.timeout_s)
+            else:
+                pipeline.presence.give_back(command.agent)
+            plain = json.loads(json.dumps(dict(profile), default=str))
+            return {"group": part.holding.part.group, "profile": plain}
+        actions = [Chosen(one.name, one.path, one.key, one.value, one.change) for one in command.actions]
+        pipeline.presence.decide(command.agent, command.turn, Decision(command.report, actions))
+        return {}
 
     def _describe_parts(self) -> dict[str, dict[str, Any]]:
         return {

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, World
 
@@ -31,7 +31,9 @@ from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.gateways import Model, open_model
+from agent_runtime.turns.interviews import NoAgentError
 from agent_runtime.turns.ledger import Ledger
+from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.statistics import TurnsStatistics
 
 logger = logging.getLogger("ecumene.runtime")
@@ -97,6 +99,18 @@ class Pipeline:
     def parts(self) -> dict[str, HostedPart]:
         """Hosted parts by name."""
         return self._parts
+
+    @property
+    def presence(self) -> Presence:
+        """Who takes no turns, and where persons sit."""
+        return self._shared.presence
+
+    def find_agent(self, agent_id: str) -> tuple[HostedPart, Mapping[str, Any]]:
+        """The part of an agent that lives here, and the agent's attributes. Raises NoAgentError."""
+        for part in self._parts.values():
+            if (profile := part.find_profile(agent_id)) is not None:
+                return part, profile
+        raise NoAgentError(agent_id)
 
     async def start(self) -> None:
         """Host the parts of the config: whatever happens in the world from now on wakes their agents.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,13 @@ from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import EVERYONE, Ask, Notice
-from agent_runtime.turns.deciding import all_numbers, decide
+from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, UNANSWERED, make_no_answer
+from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, make_no_answer
+from agent_runtime.turns.interviews import NoAgentError, Question, interview_rule
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.sitting import Sitting
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms
 
@@ -63,6 +65,7 @@ class ColumnTurns:
         self._room = asyncio.Event()
         self._room.set()
         self._is_stopping = False
+        self._sitting: set[asyncio.Task[None]] = set()
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
@@ -96,6 +99,8 @@ class ColumnTurns:
     async def stop(self) -> None:
         """End what thinks as cancelled, unsent, so that it can be taken up again; `run` must have ended."""
         self._is_stopping = True
+        for task in self._sitting:
+            task.cancel()
         for thinkers in (*self._due, *self._thinking.take_all()):
             await self._close(thinkers, STOPPED)
 
@@ -105,6 +110,18 @@ class ColumnTurns:
         starting = sum(len(rows) for _, rows, _ in self._starts)
         running = int(boxes.busy.sum()) - starting
         return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
+
+    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+        """What an agent is: it has no opinions. Raises NoAgentError."""
+        profile = self.find_profile(agent_id)
+        if profile is None:
+            raise NoAgentError(agent_id)
+        return interview_rule(self._desk, self._agents, agent_id, profile)
+
+    def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
+        """Attributes of an agent; None if it does not live here."""
+        row = self._cohort.search_row(agent_id)
+        return None if row is None else self._cohort.read_profile(row)
 
     async def _sleep(self) -> None:
         """Until something starts or somebody is done; at most one waking a linger, so that frames fill."""
@@ -158,7 +175,11 @@ class ColumnTurns:
         try:
             values, failures = await decide(self._desk, self._agents, keys, pack.notice)
             by_end: dict[TurnEnd, list[int]] = {}
+            apart = self._part_with(pack, keys, values, failures) if not self._desk.presence.is_plain else set()
+            unsent -= apart
             for place in range(len(keys)):
+                if place in apart:
+                    continue
                 by_end.setdefault(failures.get(place, OK), []).append(place)
             for end, places in by_end.items():
                 told = [values[place] for place in places] if end is OK else [make_no_answer(end)] * len(places)
@@ -167,6 +188,31 @@ class ColumnTurns:
         except asyncio.CancelledError:
             await self._close(pack.select(sorted(unsent)), STOPPED)
             raise
+
+    def _part_with(self, pack: Thinkers, keys: list[str], values: list[Any], failures: Failures) -> set[int]:
+        """Muted agents get their end; who is seated goes on apart. Returns the places of the latter."""
+        presence, apart = self._desk.presence, set()
+        for place, key in enumerate(keys):
+            if key in presence.muted:
+                failures[place] = MUTED
+            elif presence.is_seated(key):
+                sitting = Sitting(self._desk, pack.select([place]), key, values[place], failures.get(place, OK))
+                task = self._desk.tasks.start(self._sit(sitting), f"seat of {key}")
+                self._sitting.add(task)
+                task.add_done_callback(self._sitting.discard)
+                apart.add(place)
+        return apart
+
+    async def _sit(self, sitting: Sitting) -> None:
+        """One turn of an agent in whose place a person sits."""
+        try:
+            end, value = await sitting.decide()
+        except asyncio.CancelledError:
+            await self._close(sitting.pack, STOPPED)
+            raise
+        told = value if end.status.acted else make_no_answer(end)
+        await self._send(sitting.pack, [sitting.key], [told], end)
+        sitting.tell_end(end)
 
     async def _send(self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd) -> None:
         """Put one frame on its way; what comes of it is another task's, so that frames overlap."""

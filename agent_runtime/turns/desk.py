@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ecumene.client import World
 
@@ -15,6 +15,7 @@ from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model
 from agent_runtime.turns.ledger import PartLedger
+from agent_runtime.turns.presence import Presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,4 @@ class Desk:
     notices_waiting_max: int
     states: AgentStates | None = None
     is_taken_over: bool = False
+    presence: Presence = field(default_factory=Presence)

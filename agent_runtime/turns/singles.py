@@ -11,6 +11,8 @@ and turns that it has had already are recorded as they were, and not taken.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
+from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn import Turn
@@ -84,7 +87,7 @@ class SingleTurns:
             for task, turn in self._running.values():
                 if turn.started_s > too_old_s:
                     break
-                if not turn.is_committing and not turn.is_timed_out:
+                if not (turn.is_committing or turn.is_timed_out or turn.is_seated):
                     turn.is_timed_out = True
                     task.cancel()
 
@@ -120,6 +123,27 @@ class SingleTurns:
                 turn = Turn(self._desk, turn.agent_id, int(self.mailboxes.turns[row]), notice)
         finally:
             self._room.release()
+
+    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+        """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
+        row = self._cohort.search_row(agent_id)
+        if row is None:
+            raise NoAgentError(agent_id)
+        agent = self._agents.get(row)
+        if agent is None:
+            # Nobody has woken it here: it is looked at as it would be, and not kept.
+            agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
+            states = self._desk.states
+            if states is not None and self._desk.is_taken_over:
+                state = self._restored.get(row) or await states.read(agent_id)
+                if state is not None:
+                    agent.memory.load(state.memory)
+        return await interview_agent(self._desk, agent, ask.text, ask.schema, ask.timeout_s)
+
+    def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
+        """Attributes of an agent; None if it does not live here."""
+        row = self._cohort.search_row(agent_id)
+        return None if row is None else self._cohort.read_profile(row)
 
     async def _take(self, row: int, turn: Turn) -> bool:
         """One turn, unless it was taken before; False if it has to be taken again by somebody else."""

@@ -17,6 +17,7 @@ from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
+    MUTED,
     NOTHING_REPORTED,
     OK,
     STOPPED,
@@ -25,6 +26,7 @@ from agent_runtime.turns.ends import (
     make_no_answer,
 )
 from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.presence import SEATED, Decision
 from agent_runtime.turns.remembering import describe_agent, recall_turn, remember_turn
 from agent_runtime.turns.turn import Turn
 
@@ -82,9 +84,14 @@ class TurnEdge:
     async def _think(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> TurnEnd:
         """Run the agent's code; returns how that ended, with the actions that stand in the turn."""
         try:
+            presence = self._desk.presence
+            if not presence.is_plain and turn.agent_id in presence.muted:
+                return MUTED
             if agent is None:
                 agent = make_agent(turn.agent_id, row)
             turn.memory = agent.memory
+            if not presence.is_plain and presence.is_seated(turn.agent_id):
+                return await self._ask_person(turn, agent)
             await agent.on_event(turn.notice.event, turn)
             if turn.is_timed_out:
                 # It went on although it was cancelled.
@@ -101,6 +108,30 @@ class TurnEdge:
             return await self._recover(turn, agent, self._make_timeout())
         except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
             return await self._recover(turn, agent, error)
+
+    async def _ask_person(self, turn: Turn, agent: Agent) -> TurnEnd:
+        """Let the person in the agent's seat decide, and the agent when the time is over. Raises as the agent does."""
+        turn.is_seated = True
+        turn.flag(SEATED)
+        places = self._desk.places
+
+        async def apply(decision: Decision) -> None:
+            turn.actions.clear()
+            for one in decision.actions:
+                turn.act(one.name, one.path, one.key, one.value, change=one.change)
+                await places.check(one.name, one.path)
+            for value in decision.report or ():
+                turn.report(value)
+
+        presence, notice = self._desk.presence, turn.notice
+        missed = await presence.ask(turn.agent_id, turn.number, notice, apply, ActionRefusedError)
+        if not missed:
+            return OK
+        turn.actions.clear()
+        async with asyncio.timeout(self._desk.spec.turn_timeout_s):
+            await agent.on_event(notice.event, turn)
+        await self._check_places(turn)
+        return TurnEnd(TurnStatus.FALLBACK, missed)
 
     async def _recover(self, turn: Turn, agent: Agent | None, failure: Exception) -> TurnEnd:
         """Let the agent fall back, if it can; otherwise the failure stands."""
@@ -190,6 +221,8 @@ class TurnEdge:
         model = self._desk.model
         name = model.settings.model if model is not None else None
         await self._desk.ledger.close_turn(self._desk.group.name, turn, name, end, actions, revision)
+        if turn.is_seated:
+            self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
     def _log(self, turn: Turn, error: Exception) -> None:
         self._tracebacks += 1
