@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -114,3 +115,12 @@ def answer_number(request: ModelRequest, draw: Draw) -> dict[str, float]:
 
 def answer_garbage(request: ModelRequest, draw: Draw) -> str:
     return "no number, sorry"
+
+
+def answer_anything(request: ModelRequest, draw: Draw) -> str:
+    """Numbers where a number is asked for, the first of what a schema allows elsewhere, an echo for free text."""
+    if request.answer_type is None:
+        return f"{request.agent_id} was asked: {request.messages[-1].content}"
+    properties = request.answer_type.model_json_schema()["properties"]
+    answers = {name: one["enum"][0] if "enum" in one else 7 for name, one in properties.items()}
+    return json.dumps({name: "because" if name == "reasoning" else value for name, value in answers.items()})
