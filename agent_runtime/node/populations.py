@@ -86,5 +86,6 @@ def write_files(folder: Path, chunks: Mapping[str, Sequence[bytes]]) -> dict[str
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove what was written. Blocks."""
+    """Remove what was written, and give the memory of it back. Blocks."""
     shutil.rmtree(folder, ignore_errors=True)
+    pa.default_memory_pool().release_unused()
