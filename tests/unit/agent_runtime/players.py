@@ -124,3 +124,16 @@ def answer_anything(request: ModelRequest, draw: Draw) -> str:
     properties = request.answer_type.model_json_schema()["properties"]
     answers = {name: one["enum"][0] if "enum" in one else 7 for name, one in properties.items()}
     return json.dumps({name: "because" if name == "reasoning" else value for name, value in answers.items()})
+
+
+class Diarist(Agent):
+    """Remembers each event, and says nothing."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.moods: dict[str, list[int]] = {}
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        self.memory.remember(f"{self.id} saw {event.key} in turn {turn.number}")
+        self.moods.setdefault(event.key, []).append(turn.number)
+        turn.report(1.0)

@@ -65,30 +65,28 @@ async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp
         assert (await served.launch(describe_run(), {})).agents == 10
 
 
-@pytest.mark.parametrize(
-    ("changed", "agents", "why"),
-    [
-        ({"agent": "nobody"}, 10, "no agent class 'nobody' is installed"),
-        ({"parameters": {"level": -1}}, 10, "level must not be negative"),
-        ({"agents": "relative.arrow"}, 10, "must be an absolute path"),
-        ({"agents": "/nowhere.arrow"}, 0, "no Arrow file can be read"),
-        ({"rows": [0, 5]}, 10, "parts say which rows"),
-        ({"node_labels": {"gpu": "h200"}}, 10, "this node has not gpu=h200"),
-        ({"surprise": 1}, 10, "Extra inputs are not permitted"),
-        ({}, 0, "no agents were sent"),
-    ],
-)
-async def test_a_launch_that_cannot_run_is_refused_with_the_place(
-    tmp_path: Path, server: str, changed: dict[str, Any], agents: int, why: str
-) -> None:
+REFUSED: list[tuple[dict[str, Any], int, str]] = [
+    ({"agent": "nobody"}, 10, "no agent class 'nobody' is installed"),
+    ({"parameters": {"level": -1}}, 10, "level must not be negative"),
+    ({"agents": "relative.arrow"}, 10, "must be an absolute path"),
+    ({"agents": "/nowhere.arrow"}, 0, "no Arrow file can be read"),
+    ({"rows": [0, 5]}, 10, "parts say which rows"),
+    ({"node_labels": {"gpu": "h200"}}, 10, "this node has not gpu=h200"),
+    ({"surprise": 1}, 10, "Extra inputs are not permitted"),
+    ({}, 0, "no agents were sent"),
+]
+
+
+async def test_a_launch_that_cannot_run_is_refused_with_the_place(tmp_path: Path, server: str) -> None:
     async with open_served(make_settings(server, tmp_path)) as served:
-        sent = {"g": name_agents(agents)} if agents else {}
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await served.launch(describe_run(**changed), sent)
-        assert refused.value.code() is CODE.INVALID_ARGUMENT
-        assert why in str(refused.value.details())
-        assert "groups" in str(refused.value.details())
-        assert not served.node.runs
+        for changed, agents, why in REFUSED:
+            sent = {"g": name_agents(agents)} if agents else {}
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await served.launch(describe_run(**changed), sent)
+            assert refused.value.code() is CODE.INVALID_ARGUMENT
+            assert why in str(refused.value.details())
+            assert "groups" in str(refused.value.details())
+            assert not served.node.runs
 
 
 async def test_more_agents_than_there_is_room_for_are_refused(tmp_path: Path, server: str) -> None:
