@@ -27,6 +27,7 @@ from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import Holding
 from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
@@ -97,9 +98,15 @@ class HostedPart:
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
         self._records = PartLedger(shared.ledger)
-        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced)
+        actor = f"term-{holding.term}"
+        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
+        self._history = None
+        if not holding.is_new:
+            self._history = History(
+                shared.world, after=holding.cursor.through, term=holding.term, agents_path=shared.agents_path
+            )
         self._desk = Desk(
             spec=spec,
             group=group,
@@ -112,7 +119,7 @@ class HostedPart:
             tasks=self._tasks,
             notices_waiting_max=shared.settings.notices_waiting_max,
             states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
-            is_taken_over=not holding.is_new,
+            history=self._history,
         )
         self.agents = len(holding.part)
         self._turns = self._make_turns(agent_class)
@@ -134,7 +141,7 @@ class HostedPart:
         """Begin to wake agents: by everything that happened since the cursor."""
         name = self.name
         self._heads.start(self._turns.run(), f"turns {name}")
-        self._heads.start(self._feed.run(), f"feed {name}")
+        self._heads.start(self._read(), f"feed {name}")
         self._heads.start(self._keep_cursor(), f"cursor {name}")
         if isinstance(self._turns, SingleTurns):
             self._heads.start(self._turns.sweep(), f"sweep {name}")
@@ -183,6 +190,14 @@ class HostedPart:
             await self._records.wait_on_disk()
             await self.holding.keeping.write(cursor)
             self._saved = through
+            if self._history is not None:
+                self._history.forget(through)
+
+    async def _read(self) -> None:
+        """What was done before, then what happens."""
+        if self._history is not None:
+            await self._history.read()
+        await self._feed.run()
 
     async def _keep_cursor(self) -> None:
         while True:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ecumene.client import EcumeneError, FrameResult, SequencePassedError
+from ecumene.client import EcumeneError, FrameResult
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, LATE, Settled, find_adopted, judge_failure
+from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
@@ -154,6 +154,9 @@ class ColumnTurns:
     async def _answer(self, pack: Thinkers) -> None:
         """Decide for agents that have thought, and send what they decided."""
         keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
+        if self._desk.history is not None:
+            pack = await self._adopt(pack, keys)
+            keys = self._cohort.select_ids(pack.rows).to_pylist()
         unsent = set(range(len(keys)))
         try:
             values, failures = await decide(self._desk, self._agents, keys, pack.notice)
@@ -213,38 +216,37 @@ class ColumnTurns:
         """Record a frame of which some ops failed, or met the outcome of an earlier turn."""
         plain = [place for place in range(len(keys)) if place not in settled.others]
         await self._close(pack.select(plain), end, [values[place] for place in plain], settled.revisions[plain])
-        # Asked together: after a takeover this is the whole frame, and reads issued in one step travel in one.
-        judged = await asyncio.gather(
-            *(
-                self._judge(ask, pack.notice, keys[place], values[place], end, outcome)
-                for place, outcome in settled.others.items()
-            )
-        )
-        alike: dict[tuple[TurnEnd, bool, bool], list[tuple[int, Any, int | None]]] = {}
-        for place, (ended, value, revision) in zip(settled.others, judged, strict=True):
-            kind = (ended, all_numbers([value]), revision is not None)
-            alike.setdefault(kind, []).append((place, value, revision))
-        for (ended, _, is_done), rows in alike.items():
-            places, told, revisions = (list(column) for column in zip(*rows, strict=True))
-            await self._close(pack.select(places), ended, told, np.array(revisions) if is_done else None)
+        for place, outcome in settled.others.items():
+            ended, value = await self._judge(ask, keys[place], values[place], end, outcome)
+            known = None if outcome.revision is None else np.array([outcome.revision])
+            await self._close(pack.select([place]), ended, [value], known)
 
-    async def _judge(
-        self, ask: Ask, notice: Notice, key: str, value: Any, end: TurnEnd, outcome: Outcome
-    ) -> tuple[TurnEnd, Any, int | None]:
-        """How a turn ended whose op was not simply done, the value that stands for it, and the revision it took."""
-        if outcome.duplicate or isinstance(outcome.error, SequencePassedError):
-            world = self._desk.world
-            event = (world.name, notice.revision)
-            found = await find_adopted(world, ask.path, key, event, outcome.revision)
-            if found.revision is not None:
-                return TurnEnd(found.status, ADOPTED), found.value, found.revision
-            outcome = Outcome(error=outcome.error)
+    async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
+        """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error))
-            if isinstance(outcome.error, SequencePassedError) and self._desk.is_taken_over:
-                failed = TurnEnd(TurnStatus.TIMEOUT, LATE)
-            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value, None
-        return end, value, outcome.revision
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
+            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
+        if outcome.duplicate:
+            status, stored = await read_adopted(self._desk.world, ask.path, key)
+            return TurnEnd(status, ADOPTED), stored
+        return end, value
+
+    async def _adopt(self, pack: Thinkers, keys: list[str]) -> Thinkers:
+        """Record those of a pack who took their turn before, as it was; returns the others."""
+        history, ask = self._desk.history, pack.notice.ask
+        known = history.find_all(keys, pack.notice.revision) if history is not None and ask is not None else {}
+        if not known or ask is None:
+            return pack
+        alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
+        for place, done in known.items():
+            report = done.find_report(ask.path, keys[place])
+            value, revision = (None, 0) if report is None else (report.value, report.revision)
+            alike.setdefault((read_report(value)[0], all_numbers([value])), []).append((place, value, revision))
+        for (status, _), rows in alike.items():
+            places, values, revisions = (list(column) for column in zip(*rows, strict=True))
+            await self._close(pack.select(places), TurnEnd(status, ADOPTED), values, np.array(revisions))
+        self._release(pack.select(list(known)))
+        return pack.select([place for place in range(len(keys)) if place not in known])
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):

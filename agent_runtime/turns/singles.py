@@ -45,7 +45,7 @@ class SingleTurns:
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
         self._agents: dict[int, Agent] = {}
         self._restored: dict[int, AgentState | None] = {}
-        """What was found of agents that were woken, as long as it is needed; only of a part that was taken over."""
+        """What was found of an agent, until it is made; only of a part that was taken over."""
         self._is_stopping = False
 
     async def deliver(self, notice: Notice, whom: str) -> None:
@@ -123,17 +123,17 @@ class SingleTurns:
 
     async def _take(self, row: int, turn: Turn) -> bool:
         """One turn, unless it was taken before; False if it has to be taken again by somebody else."""
-        if self._desk.states is not None and self._desk.is_taken_over:
-            turn.is_committing = True  # nothing to be cut short: neither a stop nor a time-out may
-            if row not in self._restored and row not in self._agents:
-                self._restored[row] = await self._desk.states.read(turn.agent_id)
-            state = self._restored.get(row)
-            if state is not None and state.revision >= turn.revision:
-                await self._edge.adopt_turn(turn, state)
+        desk = self._desk
+        if desk.history is not None:
+            if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
+                await self._edge.adopt_turn(turn, done)
                 return True
-            turn.is_committing = False
-            if self._is_stopping:
-                return False
+            if desk.states is not None and row not in self._agents:
+                turn.is_committing = True  # neither a stop nor a time-out may cut this short
+                self._restored[row] = await desk.states.read(turn.agent_id)
+                turn.is_committing = False
+                if self._is_stopping:
+                    return False
         return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
 
     async def _refuse(self, row: int, notice: Notice) -> None:

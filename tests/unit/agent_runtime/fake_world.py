@@ -143,6 +143,7 @@ class FakeFrames:
         producers: Sequence[str],
         seqs: int,
         gate_generation: int = 0,
+        actors: Sequence[str] | None = None,
         causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
@@ -196,7 +197,7 @@ class FakeTransaction:
     def require(self, path: str, *, gate_generation: int) -> None:
         self._required.append((path, gate_generation))
 
-    async def commit(self, *, producer: str, seq: int, cause: str = "") -> Transacted:
+    async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
         world = self._world
         last, outcome = world.outcomes.get(producer, (0, (0, "")))
         if last == seq:
@@ -206,6 +207,7 @@ class FakeTransaction:
         if not world.fence_holds:
             raise FencedError(ErrorDetails(reason="FENCED"))
         world.transactions.append((producer, seq, self.writes))
+        assert self._required or not (self.otherwise and self.otherwise.writes), "a server refuses such"
         is_late = any(world.collecting.get(path) != generation for path, generation in self._required)
         for path, generation in self._generations:
             if generation and world.collecting.get(path) != generation:
