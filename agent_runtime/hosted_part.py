@@ -40,13 +40,18 @@ from agent_runtime.turns.statistics import TurnsStatistics
 
 logger = logging.getLogger("ecumene.runtime")
 
-DRAIN_ASKED_S = 0.05
+WAIT_ASKED_S = 0.02
 
 
 class Turns(Protocol):
     """The turns of one part: of objects (SingleTurns) or in columns (ColumnTurns)."""
 
     mailboxes: Mailboxes
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        ...
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice for everyone or for one agent."""
@@ -153,12 +158,12 @@ class HostedPart:
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more events, cancel turns that have not decided, let commits finish.
 
-        With `drain_s`, turns that were begun get that long first. What ended is in the worker's ledger; `save_cursor`
-        comes next.
+        With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
+        case. What ended is in the worker's ledger; `save_cursor` comes next.
         """
+        await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
         await self._watch.aclose()
-        if drain_s:
-            await self._drain(drain_s)
+        await self._wait(lambda: self._turns.mailboxes.progress.is_idle, drain_s)
         await self._heads.cancel_all()
         await self._turns.stop()
         self.outbox.flush()
@@ -210,11 +215,20 @@ class HostedPart:
                 # What is not kept is only done again by the next owner, and met by its outcomes.
                 logger.warning("the cursor of %s was not kept: %s", self.name, error)
 
-    async def _drain(self, drain_s: float) -> None:
-        deadline_s = self._shared.clock.now_s() + drain_s
-        progress = self._turns.mailboxes.progress
-        while not progress.is_idle and self._shared.clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and bounded
-            await asyncio.sleep(DRAIN_ASKED_S)
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether all that earlier owners did is recorded, so that it does not go with them."""
+        history = self._history
+        if history is None:
+            return True
+        return history.is_read and self._feed.reached >= history.term - 1 and self._turns.is_caught_up
+
+    async def _wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
+        """Until something holds, at most so long; while the part is not cut off."""
+        clock = self._shared.clock
+        deadline_s = clock.now_s() + timeout_s
+        while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
+            await asyncio.sleep(WAIT_ASKED_S)
 
     def _make_turns(self, agent_class: type[Any]) -> Turns:
         desk, part, turns = self._desk, self.holding.part, self.holding.cursor.turns

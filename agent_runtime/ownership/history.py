@@ -47,6 +47,7 @@ class History:
         self._agents_path = agents_path
         self._done: dict[int, dict[str, DoneTurn]] = {}
         self.term = term
+        self.is_read = False
 
     async def read(self) -> None:
         """Read the log. Raises EcumeneError, RevisionCompactedError if it does not reach back so far."""
@@ -57,6 +58,7 @@ class History:
                 self._take(batch)
                 if batch.revisions[-1] >= self.term:
                     break
+        self.is_read = True
 
     def find(self, agent: str, revision: int) -> DoneTurn | None:
         """The turn that the event of `revision` began; None if it was not taken."""

@@ -22,6 +22,7 @@ from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import EVERYONE, Ask, Notice
+from agent_runtime.ownership.history import History
 from agent_runtime.turns.deciding import all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, UNANSWERED, make_no_answer
@@ -63,6 +64,12 @@ class ColumnTurns:
         self._room = asyncio.Event()
         self._room.set()
         self._is_stopping = False
+        self._adopting = 0
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return not self._starts and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
@@ -84,7 +91,7 @@ class ColumnTurns:
     async def run(self) -> None:
         """Start and answer turns until cancelled."""
         while True:
-            self._start_some()
+            await self._start_some()
             self._due.extend(self._thinking.take_due(self._desk.clock.now_s()))
             while self._due:
                 await self._answer(self._take_pack())
@@ -124,8 +131,8 @@ class ColumnTurns:
             self._starts.append((notice, rows, self.mailboxes.turns[rows]))
             self._wake.set()
 
-    def _start_some(self) -> None:
-        """Let at most one step's rows begin to think."""
+    async def _start_some(self) -> None:
+        """Let at most one step's rows begin to think, but those who took this turn before."""
         if not self._starts:
             return
         latency = self._latency
@@ -136,6 +143,8 @@ class ColumnTurns:
             rows, turns = rows[:rows_max], turns[:rows_max]
         if len(self._starts) < self._desk.notices_waiting_max:
             self._room.set()
+        if self._desk.history is not None:
+            rows, turns = await self._adopt(self._desk.history, notice, rows, turns)
         delays_ms: Any
         if isinstance(latency, FixedLatency):
             delays_ms = float(latency.ms)
@@ -154,9 +163,6 @@ class ColumnTurns:
     async def _answer(self, pack: Thinkers) -> None:
         """Decide for agents that have thought, and send what they decided."""
         keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
-        if self._desk.history is not None:
-            pack = await self._adopt(pack, keys)
-            keys = self._cohort.select_ids(pack.rows).to_pylist()
         unsent = set(range(len(keys)))
         try:
             values, failures = await decide(self._desk, self._agents, keys, pack.notice)
@@ -231,22 +237,27 @@ class ColumnTurns:
             return TurnEnd(status, ADOPTED), stored
         return end, value
 
-    async def _adopt(self, pack: Thinkers, keys: list[str]) -> Thinkers:
-        """Record those of a pack who took their turn before, as it was; returns the others."""
-        history, ask = self._desk.history, pack.notice.ask
-        known = history.find_all(keys, pack.notice.revision) if history is not None and ask is not None else {}
+    async def _adopt(self, history: History, notice: Notice, rows: Rows, turns: Numbers) -> tuple[Rows, Numbers]:
+        """Record those who took their turn before, as it was; returns the others."""
+        ask, ids = notice.ask, self._cohort.select_ids(rows).to_pylist()
+        known = history.find_all(ids, notice.revision)
         if not known or ask is None:
-            return pack
+            return rows, turns
+        self._adopting += 1
+        now_s = self._desk.clock.now_s()
+        pack = Thinkers(notice, now_s, rows, turns, np.full(len(rows), now_s))
         alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
         for place, done in known.items():
-            report = done.find_report(ask.path, keys[place])
+            report = done.find_report(ask.path, ids[place])
             value, revision = (None, 0) if report is None else (report.value, report.revision)
             alike.setdefault((read_report(value)[0], all_numbers([value])), []).append((place, value, revision))
-        for (status, _), rows in alike.items():
-            places, values, revisions = (list(column) for column in zip(*rows, strict=True))
+        for (status, _), reports in alike.items():
+            places, values, revisions = (list(column) for column in zip(*reports, strict=True))
             await self._close(pack.select(places), TurnEnd(status, ADOPTED), values, np.array(revisions))
         self._release(pack.select(list(known)))
-        return pack.select([place for place in range(len(keys)) if place not in known])
+        self._adopting -= 1
+        left = [place for place in range(len(ids)) if place not in known]
+        return rows[left], turns[left]
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):

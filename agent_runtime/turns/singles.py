@@ -47,6 +47,14 @@ class SingleTurns:
         self._restored: dict[int, AgentState | None] = {}
         """What was found of an agent, until it is made; only of a part that was taken over."""
         self._is_stopping = False
+        self._adopting = 0
+        self._starting = 0
+        """Turns of the notice at hand that have no task yet."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return self._starts.empty() and not self._starting and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
@@ -68,12 +76,14 @@ class SingleTurns:
         """Start turns, as room allows, until cancelled."""
         while True:
             notice, rows, numbers = await self._starts.get()
+            self._starting = len(rows)
             for some, turns in zip(split_rows(rows, STARTS_A_STEP), split_rows(numbers, STARTS_A_STEP), strict=True):
                 ids = self._cohort.select_ids(some).to_pylist()
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
                     turn = Turn(self._desk, agent_id, number, notice)
                     self._desk.tasks.start(self._live(row, turn), f"turn of {agent_id}")
+                    self._starting -= 1
                 await asyncio.sleep(0)
 
     async def sweep(self) -> None:
@@ -126,7 +136,9 @@ class SingleTurns:
         desk = self._desk
         if desk.history is not None:
             if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
+                self._adopting += 1
                 await self._edge.adopt_turn(turn, done)
+                self._adopting -= 1
                 return True
             if desk.states is not None and row not in self._agents:
                 turn.is_committing = True  # neither a stop nor a time-out may cut this short

@@ -24,7 +24,7 @@ class Echo(RuleAgents):
 
 
 class Diarist(Agent):
-    """Counts its turns in /counts and in its memory, and reports what it remembers, with its model's number behind it."""
+    """Counts its turns in /counts and in its memory; reports what it remembers, with its model's number behind it."""
 
     async def on_event(self, event: Event, turn: Turn) -> None:
         document: Any = event.value

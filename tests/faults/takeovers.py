@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import ecumene
+import psutil
 from ecumene.client import EventFilter, EventType, World
 
-from agent_runtime.launching import begin_launch, plan_parts, plan_workers
+from agent_runtime.launching import begin_launch, plan_parts
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
 from agent_runtime.worker_process import WorkerProcess
@@ -156,11 +159,48 @@ def make_launch(folder: Path, **more: Any) -> Launch:
     return parse_launch(describe_launch(folder, **more))
 
 
-def plan_configs(launch: Launch, address: str) -> list[WorkerConfig]:
-    """What the workers of a launch are told."""
-    return plan_workers(launch, address, "main")
-
-
 def open_world(server: ServerProcess) -> Any:
     """The world of the server."""
     return ecumene.connect(server.address)
+
+
+class Runtime:
+    """`ecumene runtime` as a process, with all its workers."""
+
+    def __init__(self, folder: Path, launch: dict[str, Any], address: str) -> None:
+        self._path = folder / "launch.json"
+        self._launch = launch
+        self._address = address
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, *, resume: bool = False, workers: int | None = None) -> dict[str, Any]:
+        """Start it; returns what it says when it is ready, or why it is not."""
+        changes = {"resume": resume, "workers": workers or self._launch["workers"]}
+        self._path.write_text(json.dumps(self._launch | changes), encoding="utf-8")
+        arguments = ("runtime", "--server", self._address, "--spec", str(self._path))
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "ecumene.cli", *arguments, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        told: dict[str, Any] = json.loads(await asyncio.wait_for(self._process.stdout.readline(), 90))
+        return told
+
+    async def kill(self) -> None:
+        """SIGKILL, all of it at once."""
+        assert self._process is not None
+        tree = psutil.Process(self._process.pid)
+        for process in (*tree.children(recursive=True), tree):
+            process.kill()
+        await self._process.communicate()
+
+    async def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return await self.wait()
+
+    async def wait(self) -> int:
+        """Until it has ended by itself; returns the exit code."""
+        assert self._process is not None
+        await self._process.communicate()
+        return self._process.returncode or 0
