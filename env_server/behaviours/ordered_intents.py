@@ -15,12 +15,13 @@ Events: `intents.wanted`, which agents answer by a report, and `intents.applied`
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from env_server.behaviours.behaviour import Behaviour, Target, operation
+from env_server.behaviours.behaviour import Behaviour, Operation, Target, operation
 from env_server.behaviours.context import Context, View
 from env_server.behaviours.kept_state import get_kept
 from env_server.behaviours.overlay import Overlay
@@ -113,12 +114,14 @@ class OrderedIntents(Behaviour):
         if gate.collecting:
             ctx.open_gate(_place(ctx.path), GATE, generation)
         wanted = _sort_intents(ctx, gate.begin_revision)
+        operations = self.operations()
+        offered = {name: (operations[name], argument) for name, argument in self.intents.items()}
         staging = _Staging(ctx)
         refusals: list[Refusal] = []
         for number, (agent, seq, intent) in enumerate(wanted):
             if number % INTENTS_A_SLICE == INTENTS_A_SLICE - 1:
                 await ctx.breathe()
-            if (reason := await self._apply(staging, agent, intent)) is not None:
+            if (reason := await _apply(offered, staging, agent, intent)) is not None:
                 refusals.append(Refusal(agent=agent, seq=seq, reason=reason))
         ctx.staged += staging.writes()
         ctx.set(COLLECTING, {**collecting, "open": False})
@@ -132,22 +135,6 @@ class OrderedIntents(Behaviour):
         )
         ctx.emit("intents.applied", applied)
         return applied
-
-    async def _apply(self, staging: "_Staging", agent: str, intent: Any) -> str | None:
-        """Lets one intent have its effect; returns why it has none."""
-        do = intent.get("do") if isinstance(intent, dict) else None
-        asked = intent.get("args", {}) if isinstance(intent, dict) else None
-        if not isinstance(do, str) or do not in self.intents or not isinstance(asked, dict):
-            return "no_such_intent"
-        called = self.operations()[do]
-        attempt = staging.begin()
-        try:
-            arguments = called.parse(Json.of({**asked, self.intents[do]: agent}))
-            await called.method(attempt, **arguments)
-        except WorldError as error:
-            return str(error.metadata.get("code") or error.reason.name)
-        staging.keep(attempt)
-        return None
 
 
 class _Staging:
@@ -179,6 +166,24 @@ class _Staging:
     def writes(self) -> list[Write]:
         """All of them, in order."""
         return [write for write in self._writes if write is not None]
+
+
+async def _apply(
+    offered: Mapping[str, tuple[Operation, str]], staging: _Staging, agent: str, intent: Any
+) -> str | None:
+    """Lets one intent have its effect; returns why it has none."""
+    do = intent.get("do") if isinstance(intent, dict) else None
+    asked = intent.get("args", {}) if isinstance(intent, dict) else None
+    if not isinstance(do, str) or do not in offered or not isinstance(asked, dict):
+        return "no_such_intent"
+    called, argument = offered[do]
+    attempt = staging.begin()
+    try:
+        await called.method(attempt, **called.parse(Json.of({**asked, argument: agent})))
+    except WorldError as error:
+        return str(error.metadata.get("code") or error.reason.name)
+    staging.keep(attempt)
+    return None
 
 
 def _sort_intents(ctx: Context, begin_revision: int) -> list[tuple[str, int, Any]]:
