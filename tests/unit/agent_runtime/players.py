@@ -114,3 +114,18 @@ def answer_number(request: ModelRequest, draw: Draw) -> dict[str, float]:
 
 def answer_garbage(request: ModelRequest, draw: Draw) -> str:
     return "no number, sorry"
+
+
+class Diarist(Agent):
+    """Remembers each round in which it was woken, and reports how many it remembers; asks if its group has a model."""
+
+    asked: ClassVar[list[str]] = []
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        if self.group.parameters.get("waits"):
+            await asyncio.get_running_loop().create_future()
+        Diarist.asked.append(f"{self.id}.{turn.number}")
+        self.memory.remember(f"{event.revision}")
+        if self.group.parameters.get("acts"):
+            turn.act("say", "/game", self.id, "hello")
+        turn.report(float(len(self.memory)))
