@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ecumene.client.world import World
 
 BOOKS = "/runtime"
+"""Where runtimes keep their books in a world: no part of what happened there."""
 _CUT_SHORT = ("the runtime was stopped", "stopped before the world answered")
 _DIGEST_BYTES = 16
 _TURN_COLUMNS = ("agent", "turn", "sim_time_ns", "wall_time_ns", "status", "reason")
