@@ -27,6 +27,7 @@ from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import Holding
 from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
@@ -41,13 +42,18 @@ from agent_runtime.turns.statistics import TurnsStatistics
 
 logger = logging.getLogger("ecumene.runtime")
 
-DRAIN_ASKED_S = 0.05
+WAIT_ASKED_S = 0.02
 
 
 class Turns(Protocol):
     """The turns of one part: of objects (SingleTurns) or in columns (ColumnTurns)."""
 
     mailboxes: Mailboxes
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        ...
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice for everyone or for one agent."""
@@ -108,9 +114,15 @@ class HostedPart:
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
         self._records = PartLedger(shared.ledger)
-        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced)
+        actor = f"term-{holding.term}"
+        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
+        self._history = None
+        if not holding.is_new:
+            self._history = History(
+                shared.world, after=holding.cursor.through, term=holding.term, agents_path=shared.agents_path
+            )
         self._desk = Desk(
             spec=spec,
             group=group,
@@ -123,7 +135,7 @@ class HostedPart:
             tasks=self._tasks,
             notices_waiting_max=shared.settings.notices_waiting_max,
             states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
-            is_taken_over=not holding.is_new,
+            history=self._history,
             presence=shared.presence,
         )
         self.agents = len(holding.part)
@@ -146,7 +158,7 @@ class HostedPart:
         """Begin to wake agents: by everything that happened since the cursor."""
         name = self.name
         self._heads.start(self._turns.run(), f"turns {name}")
-        self._heads.start(self._feed.run(), f"feed {name}")
+        self._heads.start(self._read(), f"feed {name}")
         self._heads.start(self._keep_cursor(), f"cursor {name}")
         if isinstance(self._turns, SingleTurns):
             self._heads.start(self._turns.sweep(), f"sweep {name}")
@@ -166,12 +178,12 @@ class HostedPart:
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more events, cancel turns that have not decided, let commits finish.
 
-        With `drain_s`, turns that were begun get that long first. What ended is in the worker's ledger; `save_cursor`
-        comes next.
+        With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
+        case. What ended is in the worker's ledger; `save_cursor` comes next.
         """
+        await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
         await self._watch.aclose()
-        if drain_s:
-            await self._drain(drain_s)
+        await self._wait(lambda: self._turns.mailboxes.progress.is_idle, drain_s)
         await self._heads.cancel_all()
         await self._turns.stop()
         self.outbox.flush()
@@ -203,6 +215,14 @@ class HostedPart:
             await self._records.wait_on_disk()
             await self.holding.keeping.write(cursor)
             self._saved = through
+            if self._history is not None:
+                self._history.forget(through)
+
+    async def _read(self) -> None:
+        """What was done before, then what happens."""
+        if self._history is not None:
+            await self._history.read()
+        await self._feed.run()
 
     async def _keep_cursor(self) -> None:
         while True:
@@ -215,11 +235,20 @@ class HostedPart:
                 # What is not kept is only done again by the next owner, and met by its outcomes.
                 logger.warning("the cursor of %s was not kept: %s", self.name, error)
 
-    async def _drain(self, drain_s: float) -> None:
-        deadline_s = self._shared.clock.now_s() + drain_s
-        progress = self._turns.mailboxes.progress
-        while not progress.is_idle and self._shared.clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and bounded
-            await asyncio.sleep(DRAIN_ASKED_S)
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether all that earlier owners did is recorded, so that it does not go with them."""
+        history = self._history
+        if history is None:
+            return True
+        return history.is_read and self._feed.reached >= history.term - 1 and self._turns.is_caught_up
+
+    async def _wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
+        """Until something holds, at most so long; while the part is not cut off."""
+        clock = self._shared.clock
+        deadline_s = clock.now_s() + timeout_s
+        while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
+            await asyncio.sleep(WAIT_ASKED_S)
 
     def _make_turns(self, agent_class: type[Any]) -> Turns:
         desk, part, turns = self._desk, self.holding.part, self.holding.cursor.turns

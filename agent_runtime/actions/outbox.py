@@ -67,10 +67,16 @@ class Outbox:
     """Sends ops of one part. At most `ops_waiting_max` single ops are unanswered; then `send` waits."""
 
     def __init__(
-        self, world: World, tasks: OwnedTasks, settings: WorkerSettings, on_fenced: Callable[[str], None] | None = None
+        self,
+        world: World,
+        tasks: OwnedTasks,
+        settings: WorkerSettings,
+        on_fenced: Callable[[str], None] | None = None,
+        actor: str = "",
     ) -> None:
-        """`on_fenced` is told, once, that the world takes nothing from here any more."""
+        """`on_fenced` is told, once, that the world takes nothing from here any more; `actor` stands on every op."""
         self._world = world
+        self._actor = actor
         self._tasks = tasks
         self._on_fenced = on_fenced
         self.is_closed = False
@@ -114,9 +120,9 @@ class Outbox:
             await self._never()
         self.frames += 1
         self.ops += len(keys)
-        causes = (cause,) if cause else None
+        causes, actors = _all_the_same(cause), _all_the_same(self._actor)
         return await self._world.frames.submit_block(
-            path, keys, values, producers=keys, seqs=seq, gate_generation=generation, causes=causes
+            path, keys, values, producers=keys, seqs=seq, gate_generation=generation, actors=actors, causes=causes
         )
 
     async def settle(self, answer: asyncio.Future[FrameResult]) -> Settled:
@@ -190,7 +196,8 @@ class Outbox:
                 producers=block.producers,
                 seqs=key.seq,
                 gate_generation=key.generation,
-                causes=(key.cause,) if key.cause else None,
+                actors=_all_the_same(self._actor),
+                causes=_all_the_same(key.cause),
                 add=key.adds,
             )
             settled = await self.settle(answer)
@@ -212,10 +219,11 @@ class Outbox:
         _add_actions(transaction, actions, in_writes=remembered is None)
         if remembered is not None:
             transaction.set(remembered.path, remembered.key, remembered.value)
-            transaction.otherwise.set(remembered.path, remembered.key, remembered.if_late)
+            if any(action.gate_generation for action in actions):
+                transaction.otherwise.set(remembered.path, remembered.key, remembered.if_late)
         self.ops += 1
         try:
-            done: Transacted = await transaction.commit(producer=producer, seq=seq, cause=cause)
+            done: Transacted = await transaction.commit(producer=producer, seq=seq, actor=self._actor, cause=cause)
         except FencedError as error:
             await self.lose(error)
         except EcumeneError as error:
@@ -243,6 +251,11 @@ def _add_actions(transaction: Transaction, actions: Sequence[Action], *, in_writ
             transaction.increment(action.path, action.key, amount, gate_generation=generation)
         else:
             transaction.set(action.path, action.key, action.value, gate_generation=generation)
+
+
+def _all_the_same(name: str) -> Sequence[str] | None:
+    """A column in which every op of a frame has the same."""
+    return (name,) if name else None
 
 
 def _resolve(futures: list[asyncio.Future[Outcome]], outcomes: list[Outcome]) -> None:

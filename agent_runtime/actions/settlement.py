@@ -69,56 +69,36 @@ def read_answer(answer: object) -> Outcome:
     return Outcome(revision, bool(getattr(answer, "duplicate", False)))
 
 
-def judge_failure(error: EcumeneError) -> tuple[TurnStatus, str]:
-    """Status and reason of a turn whose op the world refused."""
+def judge_failure(error: EcumeneError, *, is_taken_over: bool = False) -> tuple[TurnStatus, str]:
+    """Status and reason of a turn whose op the world refused.
+
+    `is_taken_over`: earlier owners took turns of the agent; of one that was passed and left no effect the gate had
+    closed then, as nothing else keeps one out for good that the agent's later turns got past.
+    """
     if isinstance(error, GateClosedError):
+        return TurnStatus.TIMEOUT, LATE
+    if isinstance(error, SequencePassedError) and is_taken_over:
         return TurnStatus.TIMEOUT, LATE
     if isinstance(error, SequencePassedError):
         return TurnStatus.CANCELLED, PASSED
     return TurnStatus.ERROR, f"{error.reason or type(error).__name__}: {error}"[:200]
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """What an earlier turn of the same event left: its report, or that it has none."""
-
-    status: TurnStatus
-    value: Value
-    revision: int | None
-    is_answer: bool
-
-
-async def find_adopted(world: World, path: str, key: str, event: tuple[str, int], revision: int | None) -> Adopted:
-    """What an agent's earlier turn about an event reported under its own key.
-
-    `event`: world and revision, as its turns' causes name them; `revision`: of the report, if it is known. Without a
-    report, the gate had closed: nothing else keeps one out for good that the agent's later turns got past.
-
-    Raises EcumeneError.
-    """
-    environment = world.environment(path)
+async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, Value]:
+    """Status and value that an earlier turn of the same event left: its report, or its failure's."""
     try:
-        if revision is not None:
-            entry = await environment.get(key)
-            if entry.modify_revision == revision:
-                return _read_report(entry.value, revision)
-        asked, last, cause = (revision or event[1] + 1), revision or 0, f"{event[0]}/{event[1]}."
-        while asked:
-            page = await environment.read_past(key, from_revision=asked, to_revision=last)
-            for past in page.values:
-                if past.revision == revision or (past.producer == key and past.cause.startswith(cause)):
-                    return _read_report(past.value, past.revision)
-            asked = page.next_revision
+        value = (await world.environment(path).get(key)).value
     except (EntryNotFoundError, EnvironmentNotFoundError):
-        pass
-    return Adopted(TurnStatus.OK if revision else TurnStatus.TIMEOUT, None, revision, False)
+        return TurnStatus.OK, None
+    return read_report(value)[0], value
 
 
-def _read_report(value: Value, revision: int) -> Adopted:
+def read_report(value: Value) -> tuple[TurnStatus, bool]:
+    """The status that a report tells, and whether it is an answer at all: one without only says how its turn ended."""
     status = value.get("status") if isinstance(value, dict) and len(value) == 1 else None
     if isinstance(status, str) and status in set(TurnStatus):
-        return Adopted(TurnStatus(status), value, revision, False)
-    return Adopted(TurnStatus.OK, value, revision, True)
+        return TurnStatus(status), False
+    return TurnStatus.OK, True
 
 
 def _is_plain(answer: object) -> bool:

@@ -96,21 +96,6 @@ class AgentStates:
             return None
         return AgentState.from_document(_document(entry.value), entry.modify_revision)
 
-    async def read_turn(self, agent_id: str, revision: int) -> AgentState | None:
-        """The agent after the turn that the event of `revision` began; None if there was none, or it is forgotten.
-
-        Raises EcumeneError.
-        """
-        asked = revision
-        while asked:
-            page = await self._place.read_past(agent_id, from_revision=asked)
-            for past in page.values:
-                document = _document(past.value)
-                if document.get("revision") == revision:
-                    return AgentState.from_document(document, past.revision)
-            asked = page.next_revision
-        return None
-
     async def keep(self, agent_id: str, state: AgentState) -> None:
         """Keep a state by itself, where the turn's own op failed. Raises EcumeneError."""
         await self._fenced.set(agent_id, state.to_document())

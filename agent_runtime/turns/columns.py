@@ -13,15 +13,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from ecumene.client import EcumeneError, FrameResult, SequencePassedError
+from ecumene.client import EcumeneError, FrameResult
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, LATE, Settled, find_adopted, judge_failure
+from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import EVERYONE, Ask, Notice
+from agent_runtime.ownership.history import History
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, make_no_answer
@@ -66,6 +67,12 @@ class ColumnTurns:
         self._room.set()
         self._is_stopping = False
         self._sitting: set[asyncio.Task[None]] = set()
+        self._adopting = 0
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return not self._starts and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
@@ -87,7 +94,7 @@ class ColumnTurns:
     async def run(self) -> None:
         """Start and answer turns until cancelled."""
         while True:
-            self._start_some()
+            await self._start_some()
             self._due.extend(self._thinking.take_due(self._desk.clock.now_s()))
             while self._due:
                 await self._answer(self._take_pack())
@@ -141,8 +148,8 @@ class ColumnTurns:
             self._starts.append((notice, rows, self.mailboxes.turns[rows]))
             self._wake.set()
 
-    def _start_some(self) -> None:
-        """Let at most one step's rows begin to think."""
+    async def _start_some(self) -> None:
+        """Let at most one step's rows begin to think, but those who took this turn before."""
         if not self._starts:
             return
         latency = self._latency
@@ -153,6 +160,8 @@ class ColumnTurns:
             rows, turns = rows[:rows_max], turns[:rows_max]
         if len(self._starts) < self._desk.notices_waiting_max:
             self._room.set()
+        if self._desk.history is not None:
+            rows, turns = await self._adopt(self._desk.history, notice, rows, turns)
         delays_ms: Any
         if isinstance(latency, FixedLatency):
             delays_ms = float(latency.ms)
@@ -259,38 +268,42 @@ class ColumnTurns:
         """Record a frame of which some ops failed, or met the outcome of an earlier turn."""
         plain = [place for place in range(len(keys)) if place not in settled.others]
         await self._close(pack.select(plain), end, [values[place] for place in plain], settled.revisions[plain])
-        # Asked together: after a takeover this is the whole frame, and reads issued in one step travel in one.
-        judged = await asyncio.gather(
-            *(
-                self._judge(ask, pack.notice, keys[place], values[place], end, outcome)
-                for place, outcome in settled.others.items()
-            )
-        )
-        alike: dict[tuple[TurnEnd, bool, bool], list[tuple[int, Any, int | None]]] = {}
-        for place, (ended, value, revision) in zip(settled.others, judged, strict=True):
-            kind = (ended, all_numbers([value]), revision is not None)
-            alike.setdefault(kind, []).append((place, value, revision))
-        for (ended, _, is_done), rows in alike.items():
-            places, told, revisions = (list(column) for column in zip(*rows, strict=True))
-            await self._close(pack.select(places), ended, told, np.array(revisions) if is_done else None)
+        for place, outcome in settled.others.items():
+            ended, value = await self._judge(ask, keys[place], values[place], end, outcome)
+            known = None if outcome.revision is None else np.array([outcome.revision])
+            await self._close(pack.select([place]), ended, [value], known)
 
-    async def _judge(
-        self, ask: Ask, notice: Notice, key: str, value: Any, end: TurnEnd, outcome: Outcome
-    ) -> tuple[TurnEnd, Any, int | None]:
-        """How a turn ended whose op was not simply done, the value that stands for it, and the revision it took."""
-        if outcome.duplicate or isinstance(outcome.error, SequencePassedError):
-            world = self._desk.world
-            event = (world.name, notice.revision)
-            found = await find_adopted(world, ask.path, key, event, outcome.revision)
-            if found.revision is not None:
-                return TurnEnd(found.status, ADOPTED), found.value, found.revision
-            outcome = Outcome(error=outcome.error)
+    async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
+        """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error))
-            if isinstance(outcome.error, SequencePassedError) and self._desk.is_taken_over:
-                failed = TurnEnd(TurnStatus.TIMEOUT, LATE)
-            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value, None
-        return end, value, outcome.revision
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
+            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
+        if outcome.duplicate:
+            status, stored = await read_adopted(self._desk.world, ask.path, key)
+            return TurnEnd(status, ADOPTED), stored
+        return end, value
+
+    async def _adopt(self, history: History, notice: Notice, rows: Rows, turns: Numbers) -> tuple[Rows, Numbers]:
+        """Record those who took their turn before, as it was; returns the others."""
+        ask, ids = notice.ask, self._cohort.select_ids(rows).to_pylist()
+        known = history.find_all(ids, notice.revision)
+        if not known or ask is None:
+            return rows, turns
+        self._adopting += 1
+        now_s = self._desk.clock.now_s()
+        pack = Thinkers(notice, now_s, rows, turns, np.full(len(rows), now_s))
+        alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
+        for place, done in known.items():
+            report = done.find_report(ask.path, ids[place])
+            value, revision = (None, 0) if report is None else (report.value, report.revision)
+            alike.setdefault((read_report(value)[0], all_numbers([value])), []).append((place, value, revision))
+        for (status, _), reports in alike.items():
+            places, values, revisions = (list(column) for column in zip(*reports, strict=True))
+            await self._close(pack.select(places), TurnEnd(status, ADOPTED), values, np.array(revisions))
+        self._release(pack.select(list(known)))
+        self._adopting -= 1
+        left = [place for place in range(len(ids)) if place not in known]
+        return rows[left], turns[left]
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):

@@ -12,6 +12,7 @@ from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
+from agent_runtime.ownership.history import History
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model
 from agent_runtime.turns.ledger import PartLedger
@@ -25,7 +26,7 @@ class Desk:
     Attributes:
         world: for reads; what is written goes through the outbox, behind the part's fence.
         states: where agents' memories are kept; None = nowhere.
-        is_taken_over: the agents may have had turns before, in another worker or another life of this one.
+        history: turns that the agents have had before, in another worker or another life of this one; None = none.
     """
 
     spec: GroupSpec
@@ -39,5 +40,5 @@ class Desk:
     tasks: OwnedTasks
     notices_waiting_max: int
     states: AgentStates | None = None
-    is_taken_over: bool = False
+    history: History | None = None
     presence: Presence = field(default_factory=Presence)

@@ -48,8 +48,16 @@ class SingleTurns:
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
         self._agents: dict[int, Agent] = {}
         self._restored: dict[int, AgentState | None] = {}
-        """What was found of agents that were woken, as long as it is needed; only of a part that was taken over."""
+        """What was found of an agent, until it is made; only of a part that was taken over."""
         self._is_stopping = False
+        self._adopting = 0
+        self._starting = 0
+        """Turns of the notice at hand that have no task yet."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return self._starts.empty() and not self._starting and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
@@ -71,12 +79,14 @@ class SingleTurns:
         """Start turns, as room allows, until cancelled."""
         while True:
             notice, rows, numbers = await self._starts.get()
+            self._starting = len(rows)
             for some, turns in zip(split_rows(rows, STARTS_A_STEP), split_rows(numbers, STARTS_A_STEP), strict=True):
                 ids = self._cohort.select_ids(some).to_pylist()
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
                     turn = Turn(self._desk, agent_id, number, notice)
                     self._desk.tasks.start(self._live(row, turn), f"turn of {agent_id}")
+                    self._starting -= 1
                 await asyncio.sleep(0)
 
     async def sweep(self) -> None:
@@ -134,8 +144,8 @@ class SingleTurns:
             # Nobody has woken it here: it is looked at as it would be, and not kept.
             agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
             states = self._desk.states
-            if states is not None and self._desk.is_taken_over:
-                state = self._restored.get(row) or await states.read(agent_id)
+            if states is not None and self._desk.history is not None:
+                state = await states.read(agent_id)
                 if state is not None:
                     agent.memory.load(state.memory)
         return await interview_agent(self._desk, agent, ask.text, ask.schema, ask.timeout_s)
@@ -147,17 +157,19 @@ class SingleTurns:
 
     async def _take(self, row: int, turn: Turn) -> bool:
         """One turn, unless it was taken before; False if it has to be taken again by somebody else."""
-        if self._desk.states is not None and self._desk.is_taken_over:
-            turn.is_committing = True  # nothing to be cut short: neither a stop nor a time-out may
-            if row not in self._restored and row not in self._agents:
-                self._restored[row] = await self._desk.states.read(turn.agent_id)
-            state = self._restored.get(row)
-            if state is not None and state.revision >= turn.revision:
-                await self._edge.adopt_turn(turn, state)
+        desk = self._desk
+        if desk.history is not None:
+            if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
+                self._adopting += 1
+                await self._edge.adopt_turn(turn, done)
+                self._adopting -= 1
                 return True
-            turn.is_committing = False
-            if self._is_stopping:
-                return False
+            if desk.states is not None and row not in self._agents:
+                turn.is_committing = True  # neither a stop nor a time-out may cut this short
+                self._restored[row] = await desk.states.read(turn.agent_id)
+                turn.is_committing = False
+                if self._is_stopping:
+                    return False
         return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
 
     async def _refuse(self, row: int, notice: Notice) -> None:

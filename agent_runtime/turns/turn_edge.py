@@ -6,15 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from ecumene.client import EcumeneError, GateClosedError, SequencePassedError
+from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, LATE, PASSED, find_adopted, judge_failure
+from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
-from agent_runtime.ownership.agent_states import AgentState
+from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
     MUTED,
@@ -33,6 +33,8 @@ from agent_runtime.turns.turn import Turn
 logger = logging.getLogger("ecumene.runtime")
 
 TRACEBACKS_MAX = 20
+ADOPTED_ACTION = "adopted"
+"""What an earlier turn did and its name is not known of."""
 MakeAgent = Callable[[str, int], Agent]
 """Makes the agent of an id and a row."""
 
@@ -61,21 +63,22 @@ class TurnEdge:
             raise
         return end is not STOPPED
 
-    async def adopt_turn(self, turn: Turn, state: AgentState) -> None:
-        """Record a turn that was taken before as it was; `state` is the agent's, after that turn or a later one.
-
-        Raises EcumeneError if the world does not say.
-        """
-        states = self._desk.states
-        assert states is not None
-        found = state if state.revision == turn.revision else await states.read_turn(turn.agent_id, turn.revision)
-        if found is None:
-            await self._record(turn, TurnEnd(TurnStatus.CANCELLED, PASSED), (), None)
+    async def adopt_turn(self, turn: Turn, done: DoneTurn) -> None:
+        """Record a turn that was taken before as it was."""
+        revision = done.effects[0].revision if done.effects else None
+        if done.state is not None:
+            end = recall_turn(turn, done.state)
+            await self._record(turn, end, turn.actions, revision)
             return
-        end = recall_turn(turn, found)
-        # The op of a late turn kept the memory alone.
-        done = None if found.reason is not None and found.reason.endswith(LATE) else found.commit_revision
-        await self._record(turn, end, turn.actions, done)
+        ask = turn.notice.ask
+        report = None if ask is None else done.find_report(ask.path, turn.agent_id)
+        status, is_answer = read_report(None if report is None else report.value)
+        effects = [effect for effect in done.effects if is_answer or effect is not report]
+        actions = [
+            Action(REPORT if effect is report else ADOPTED_ACTION, effect.path, effect.key, effect.value)
+            for effect in effects
+        ]
+        await self._record(turn, TurnEnd(status, ADOPTED), actions, revision)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -172,10 +175,10 @@ class TurnEdge:
             return
         notice = turn.notice
         outcome = await self._desk.outbox.send(turn.agent_id, notice.revision, told, notice.event.id, remembered)
-        end, actions, revision = await self._judge(turn, end, actions, outcome)
+        end, actions = await self._judge(turn, end, actions, outcome)
         if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
             await self._keep_failed(turn, end, actions)
-        await self._record(turn, end, actions, revision)
+        await self._record(turn, end, actions, outcome.revision)
 
     async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
         """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
@@ -187,30 +190,22 @@ class TurnEdge:
 
     async def _judge(
         self, turn: Turn, end: TurnEnd, actions: Sequence[Action], outcome: Outcome
-    ) -> tuple[TurnEnd, Sequence[Action], int | None]:
-        """What the world's answer makes of a turn: its end, its actions, and the revision that they took."""
-        is_passed = isinstance(outcome.error, SequencePassedError)
-        if outcome.error is not None and not (is_passed and self._desk.is_taken_over):
-            failed = TurnEnd(*judge_failure(outcome.error))
+    ) -> tuple[TurnEnd, Sequence[Action]]:
+        """What the world's answer makes of a turn."""
+        if outcome.error is not None:
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
             if end.status.acted:
-                return failed, actions, outcome.revision
-            return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions, outcome.revision
-        if not (outcome.duplicate or is_passed):
-            return end, actions, outcome.revision
+                return failed, actions
+            return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions
+        if not outcome.duplicate:
+            return end, actions
         ask = turn.notice.ask
-        if ask is None or (len(actions) > 1 and not is_passed):
-            return TurnEnd(end.status, ADOPTED), (), outcome.revision
-        event = (self._desk.world.name, turn.revision)
-        found = await find_adopted(self._desk.world, ask.path, turn.agent_id, event, outcome.revision)
-        if found.revision is None:
-            return TurnEnd(found.status, LATE), actions, None
-        if found.is_answer:
-            return (
-                TurnEnd(found.status, ADOPTED),
-                [Action(REPORT, ask.path, turn.agent_id, found.value)],
-                found.revision,
-            )
-        return TurnEnd(found.status, ADOPTED), (), found.revision
+        if ask is None or len(actions) > 1:
+            return TurnEnd(end.status, ADOPTED), ()
+        status, value = await read_adopted(self._desk.world, ask.path, turn.agent_id)
+        if read_report(value)[1]:
+            return TurnEnd(status, ADOPTED), [Action(REPORT, ask.path, turn.agent_id, value)]
+        return TurnEnd(status, ADOPTED), ()
 
     async def _check_places(self, turn: Turn) -> None:
         for action in turn.actions:

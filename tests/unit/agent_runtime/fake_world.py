@@ -23,7 +23,6 @@ from ecumene.client import (
     FencedError,
     FrameResult,
     GateClosedError,
-    PastPage,
     PastValue,
     SequencePassedError,
     Transacted,
@@ -47,6 +46,7 @@ class FakeWorld:
         self.collecting: dict[str, int] = {REPORTS: 1}
         self.frames = FakeFrames(self)
         self.watches: list[FakeWatch] = []
+        self.emitted: list[tuple[int, EventBatch]] = []
         self.hold_answers = False
         self.held: list[tuple[asyncio.Future[FrameResult], FrameResult]] = []
         self.transactions: list[tuple[str, int, list[tuple[str, str, Any]]]] = []
@@ -60,8 +60,36 @@ class FakeWorld:
 
     def watch_frames(self, event_filter: EventFilter, *, from_revision: int = 0) -> FakeWatch:
         watch = FakeWatch(event_filter, from_revision)
+        if EventType.ENTRY_SET in event_filter.types and not event_filter.path_glob:
+            watch.queue.put_nowait(self.tell_past(from_revision))
+            return watch
+        for revision, batch in self.emitted:
+            if revision >= from_revision:
+                watch.queue.put_nowait(batch)
         self.watches.append(watch)
         return watch
+
+    def tell_past(self, from_revision: int) -> EventBatch:
+        """All that was stored from a revision on."""
+        told = sorted(
+            (past.revision, path, key, past)
+            for (path, key), pasts in self.past.items()
+            for past in pasts
+            if past.revision >= from_revision
+        )
+        frame = events_pb2.EventFrame(count=len(told), through_revision=self.revision)
+        for place, (revision, path, key, past) in enumerate(told):
+            frame.revisions.append(revision)
+            frame.paths.append(path)
+            frame.path.append(place)
+            frame.keys.append(key)
+            frame.types.append(int(past.type))  # type: ignore[arg-type]
+            frame.value_kinds.append(7)
+            frame.blobs.append(json.dumps(past.value).encode())
+            frame.producers.append(past.producer)
+            frame.producer_seqs.append(past.version)
+            frame.causes.append(past.cause)
+        return EventBatch(frame, self.name)
 
     def emit(self, *events: tuple[EventType, str, str, Any], revision: int | None = None) -> int:
         """Give all watches events of one revision, (type, path, key, value) each; returns the revision."""
@@ -71,12 +99,14 @@ class FakeWorld:
         for place, (kind, path, key, value) in enumerate(events):
             frame.paths.append(path)
             frame.path.append(place)
-            frame.types.append(int(kind))
+            frame.types.append(int(kind))  # type: ignore[arg-type]
             frame.keys.append(key)
             frame.value_kinds.append(7)
             frame.blobs.append(json.dumps(value).encode())
+        batch = EventBatch(frame, self.name)
+        self.emitted.append((self.revision, batch))
         for watch in self.watches:
-            watch.queue.put_nowait(EventBatch(frame, self.name))
+            watch.queue.put_nowait(batch)
         return self.revision
 
     def open_round(self, number: int = 1, *, revision: int | None = None, **more: Any) -> int:
@@ -98,10 +128,10 @@ class FakeWorld:
         """Entries under the reports' path."""
         return {key: value for (path, key), value in self.entries.items() if path == REPORTS}
 
-    def store(self, path: str, key: str, value: Any, producer: str, cause: str) -> None:
-        """A value that takes the world's revision."""
+    def store(self, path: str, key: str, value: Any, producer: str = "", seq: int = 0, cause: str = "") -> None:
+        """A value that takes the world's revision; its version stands for its producer's number."""
         self.entries[path, key] = value
-        past = PastValue(self.revision, EventType.ENTRY_SET, value, 1, "", cause, producer, 0)
+        past = PastValue(self.revision, EventType.ENTRY_SET, value, seq, "", cause, producer, 0)
         self.past.setdefault((path, key), []).append(past)
 
     def apply(
@@ -121,7 +151,7 @@ class FakeWorld:
             outcome = 0, "GATE_CLOSED"
         else:
             self.revision += 1
-            self.store(path, key, value, producer, cause)
+            self.store(path, key, value, producer, seq, cause)
             outcome = self.revision, ""
         self.outcomes[producer] = seq, outcome
         return (*outcome, False)
@@ -143,6 +173,7 @@ class FakeFrames:
         producers: Sequence[str],
         seqs: int,
         gate_generation: int = 0,
+        actors: Sequence[str] | None = None,
         causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
@@ -196,7 +227,7 @@ class FakeTransaction:
     def require(self, path: str, *, gate_generation: int) -> None:
         self._required.append((path, gate_generation))
 
-    async def commit(self, *, producer: str, seq: int, cause: str = "") -> Transacted:
+    async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
         world = self._world
         last, outcome = world.outcomes.get(producer, (0, (0, "")))
         if last == seq:
@@ -206,13 +237,14 @@ class FakeTransaction:
         if not world.fence_holds:
             raise FencedError(ErrorDetails(reason="FENCED"))
         world.transactions.append((producer, seq, self.writes))
+        assert self._required or not (self.otherwise and self.otherwise.writes), "a server refuses such"
         is_late = any(world.collecting.get(path) != generation for path, generation in self._required)
         for path, generation in self._generations:
             if generation and world.collecting.get(path) != generation:
                 raise GateClosedError(ErrorDetails(reason="GATE_CLOSED"))
         world.revision += 1
         for path, key, value in self.otherwise.writes if is_late and self.otherwise else self.writes:
-            world.store(path, key, value, producer, cause)
+            world.store(path, key, value, producer, seq, cause)
         world.outcomes[producer] = seq, (world.revision, "")
         return Transacted(revision=world.revision, otherwise=is_late)
 
@@ -240,15 +272,7 @@ class FakeEnvironment:
         if not self._world.fence_holds:
             raise FencedError(ErrorDetails(reason="FENCED"))
         self._world.revision += 1
-        self._world.store(self.path, key, value, "", "")
-
-    async def read_past(self, key: str, *, from_revision: int = 0, to_revision: int = 0) -> PastPage:
-        past = self._world.past.get((self.path, key), [])
-        last = to_revision or self._world.revision
-        return PastPage(tuple(one for one in past if from_revision <= one.revision <= last), 0, 0)
-
-    async def value(self, key: str, default: Any = None) -> Any:
-        return self._world.entries.get((self.path, key), default)
+        self._world.store(self.path, key, value)
 
 
 class FakeWatch:
@@ -272,3 +296,9 @@ class FakeWatch:
 
     async def aclose(self) -> None:
         self.queue.put_nowait(None)
+
+    async def __aenter__(self) -> FakeWatch:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -117,6 +117,21 @@ def answer_garbage(request: ModelRequest, draw: Draw) -> str:
     return "no number, sorry"
 
 
+class Diarist(Agent):
+    """Remembers each round in which it was woken, and reports how many it remembers; asks if its group has a model."""
+
+    asked: ClassVar[list[str]] = []
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        if self.group.parameters.get("waits"):
+            await asyncio.get_running_loop().create_future()
+        Diarist.asked.append(f"{self.id}.{turn.number}")
+        self.memory.remember(f"{event.revision}")
+        if self.group.parameters.get("acts"):
+            turn.act("say", "/game", self.id, "hello")
+        turn.report(float(len(self.memory)))
+
+
 def answer_anything(request: ModelRequest, draw: Draw) -> str:
     """Numbers where a number is asked for, the first of what a schema allows elsewhere, an echo for free text."""
     if request.answer_type is None:
@@ -126,7 +141,7 @@ def answer_anything(request: ModelRequest, draw: Draw) -> str:
     return json.dumps({name: "because" if name == "reasoning" else value for name, value in answers.items()})
 
 
-class Diarist(Agent):
+class NoteKeeper(Agent):
     """Remembers each event, and says nothing."""
 
     def __init__(self, *arguments: Any) -> None:

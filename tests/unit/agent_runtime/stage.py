@@ -53,17 +53,18 @@ class FakeOwner:
         self._world = world
         self.cursors: dict[str, Cursor] = {}
         self.held: set[str] = set()
-        self.takeovers = 0
 
     async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
         """Own a part, where its cursor stands."""
         if part.name in self.held:
             raise PartHeldError(part.name, wait_s)
         self.held.add(part.name)
-        self.takeovers += 1
+        self._world.revision += 1
+        self._world.store("/runtime/runs/r/parts", part.name, 1)
         is_new = part.name not in self.cursors
-        cursor = Cursor.at_start(part, from_revision - 1) if is_new else self.cursors[part.name]
-        return Holding(part, self.takeovers, cast(World, self._world), cursor, FakeKeeping(self, part.name), is_new)
+        cursor = self.cursors.setdefault(part.name, Cursor.at_start(part, from_revision - 1))
+        term = self._world.revision
+        return Holding(part, term, cast(World, self._world), cursor, FakeKeeping(self, part.name), is_new)
 
     async def give_back(self, holding: Holding) -> None:
         """Own it no more."""

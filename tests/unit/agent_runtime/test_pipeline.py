@@ -28,12 +28,12 @@ async def test_an_agent_reports_under_the_generation_that_woke_it(tmp_path: Path
     turns, actions = stage.read("turns"), stage.read("actions")
     assert {row["status"] for row in turns} == {"ok"}
     assert len({row["group"] for row in (*turns, *actions)}) == 1 and turns[0]["group"]
-    assert all(row["observation_revision"] == 11 and row["round"] == 4 and row["turn"] == 1 for row in turns)
+    assert all(row["observation_revision"] == 12 and row["round"] == 4 and row["turn"] == 1 for row in turns)
     assert {(row["agent"], row["key"], row["value_double"], row["path"]) for row in actions} == {
         ("number-3", "number-3", 3.0, REPORTS),
         ("number-4", "number-4", 4.0, REPORTS),
     }
-    assert sorted(row["commit_revision"] for row in actions) == [12, 13]
+    assert sorted(row["commit_revision"] for row in actions) == [13, 14]
 
 
 async def test_an_exception_in_one_agent_touches_no_other_and_does_not_disappear(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ async def test_a_person_may_act_where_the_agent_might(tmp_path: Path) -> None:
 
 async def test_an_interview_leaves_the_agent_as_it_was_and_writes_nothing(tmp_path: Path) -> None:
     models = {"m": {"provider": "scripted", "answers": f"{PLAYERS}:answer_anything"}}
-    launch = make_launch(tmp_path, f"{PLAYERS}:Diarist", ["d-1", "d-2"], models=models)
+    launch = make_launch(tmp_path, f"{PLAYERS}:NoteKeeper", ["d-1", "d-2"], models=models)
     world = FakeWorld()
     async with set_stage(tmp_path, launch, world) as stage:
         open_round(stage)
