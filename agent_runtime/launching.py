@@ -19,6 +19,8 @@ from agent_runtime.ownership.runs import open_run
 from agent_runtime.settings import Launch, WorkerConfig
 
 LOCAL_PROVIDER = "local"
+PROCESSES_MAX = 256
+"""Worker processes for single agents, on one node."""
 
 
 def plan_parts(launch: Launch) -> list[Part]:
@@ -33,6 +35,9 @@ def plan_parts(launch: Launch) -> list[Part]:
         start = group.rows[0] if group.rows else 0
         rows = len(tables[group.name])
         single = group.process == "agent"
+        if single and rows > PROCESSES_MAX:
+            problem = f"{rows:,} agents, at most {PROCESSES_MAX} of a node can have a process of their own"
+            raise LaunchError(f"groups.{group.name}.process", problem)
         count = rows if single else 1 if _is_local(launch, group.name) else group.parts or count_workers(launch)
         parts += [
             Part(group=group.name, number=number, first=start + first, end=start + end)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_runtime.launching import PROCESSES_MAX
 from agent_runtime.worker_process import PROGRAM
 
 MIB = 1024 * 1024
@@ -37,7 +38,7 @@ class NodeSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     capacity: int = AGENTS_PER_CORE * (os.cpu_count() or 1)
     workers: int = os.cpu_count() or 1
-    processes_max: int = 256
+    processes_max: int = PROCESSES_MAX
     lease_ttl_s: float = 5.0
     reconnect_timeout_s: float = 600.0
     restarts_max: int = 5

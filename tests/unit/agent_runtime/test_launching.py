@@ -11,7 +11,7 @@ from agent_runtime.launching import plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import split_evenly
 from agent_runtime.settings import parse_launch
-from tests.unit.agent_runtime.stage import write_agents
+from tests.unit.agent_runtime.stage import make_launch, write_agents
 
 
 def make(folder: Path, ids: dict[str, list[str]], *, workers: int = 2, **more: Any) -> Any:
@@ -93,3 +93,12 @@ def test_a_file_that_is_no_table_of_agents_is_refused(tmp_path: Path) -> None:
     launch.groups[0].agents.write_bytes(b"nothing")
     with pytest.raises(LaunchError, match="not an Arrow IPC file"):
         plan_workers(launch, "host:1", "w")
+
+
+def test_agents_with_processes_of_their_own_have_them_behind_the_others(tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, "random", ["a", "b", "c"], process="agent")
+    alone = plan_workers(launch, "s", "w")
+    assert [[(part.first, part.end) for part in worker.parts] for worker in alone] == [[(0, 1)], [(1, 2)], [(2, 3)]]
+    crowd = make_launch(tmp_path, "random", [f"a{n}" for n in range(257)], process="agent")
+    with pytest.raises(LaunchError, match=r"groups.g.process: 257 agents, at most 256"):
+        plan_workers(crowd, "s", "w")

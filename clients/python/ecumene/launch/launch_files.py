@@ -13,7 +13,8 @@ from ecumene.launch.node_runs import POPULATION_BYTES_MAX, GroupAgents
 def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
     """The description in a JSON file, and the agents of its groups; relative paths count from the file.
 
-    Agents that take more than 64 MiB in all are left where they are: every node has to see them there.
+    Where it records to, every node writes: a folder that all of them see. Agents that take more than 64 MiB in all are
+    left where they are: every node has to see them there.
 
     Raises:
         LaunchError: the description, or a file that it names, cannot be read.
@@ -33,6 +34,8 @@ def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
         rows, stream = _read_agents(file, group.pop("rows", None))
         group["agents"] = str(file) if stays else ""
         agents[str(group["name"])] = GroupAgents(rows, b"" if stays else stream)
+    if document.get("recording"):
+        document["recording"] = str(path.resolve().parent / document["recording"])
     return {**document, "groups": groups}, agents
 
 
