@@ -77,13 +77,17 @@ class HostedRun:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._running = OwnedTasks()
         self._next_single = ONE_TO_ONE_FROM
-        self.gone: list[PartState] = []
-        """Parts that were here and are not any more, the last state of each."""
+        self._gone: dict[str, PartState] = {}
 
     @property
     def parts(self) -> dict[str, PartState]:
         """The parts that are here, by name."""
         return {name: state for slot in self._slots.values() for name, state in slot.parts.items()}
+
+    @property
+    def gone(self) -> list[PartState]:
+        """Parts that were here and are not any more, the last state of each."""
+        return list(self._gone.values())
 
     @property
     def agents(self) -> int:
@@ -111,7 +115,7 @@ class HostedRun:
             else:
                 slot = self._choose_slot(part)
                 state = slot.add(part)
-                self.gone = [one for one in self.gone if one.part.name != part.name]
+                self._gone.pop(part.name, None)
             states.append(state)
             by_slot.setdefault(slot, []).append(state)
         await asyncio.gather(*(slot.wait_settled(some) for slot, some in by_slot.items()))
@@ -124,7 +128,7 @@ class HostedRun:
             *(self._slots[here[name].slot].drop(name, drain_s, condition, reason) for name in names if name in here)
         )
         states = [state for state in dropped if state is not None]
-        self.gone += states
+        self._note_gone(states)
         await self._stop_idle()
         return states
 
@@ -185,7 +189,7 @@ class HostedRun:
 
     async def part_refused(self, state: PartState) -> None:
         """Somebody else has it, or it cannot be hosted here: others may take it."""
-        self.gone.append(state)
+        self._note_gone([state])
         await self._tell_world(self._records.hand_over(self.run, [state.part.name], self._settings.name, refused=True))
 
     async def part_orphaned(self, state: PartState) -> None:
@@ -195,7 +199,7 @@ class HostedRun:
 
     async def parts_given_up(self, states: list[PartState]) -> None:
         """Nobody hosts them until they are launched again."""
-        self.gone += states
+        self._note_gone(states)
         if states:
             self._log.write(f"given up: {', '.join(state.part.name for state in states)}: {states[0].reason}", self.run)
             names = [state.part.name for state in states]
@@ -214,6 +218,9 @@ class HostedRun:
             await writing
         except EcumeneError as error:
             self._log.write(f"the world was not told: {error}", self.run)
+
+    def _note_gone(self, states: list[PartState]) -> None:
+        self._gone.update((state.part.name, state) for state in states)
 
     def _choose_slot(self, part: Part) -> WorkerSlot:
         """The worker that is to host a part: its own, the one with the local model, or the one with fewest agents."""

@@ -101,10 +101,12 @@ class Node:
         self.is_draining = True
         await self.tasks.cancel_all()
         try:
-            for run in self.runs.values():
-                await self.records.hand_over(run.run, list(run.parts), self.settings.name, refused=False)
-        except EcumeneError as error:
-            self.log.write(f"parts were not handed over: {error}")
+            # A world that is gone would be waited for; without a word from here parts go with the leases.
+            async with asyncio.timeout(self.settings.stop_grace_s):
+                for run in self.runs.values():
+                    await self.records.hand_over(run.run, list(run.parts), self.settings.name, refused=False)
+        except (EcumeneError, TimeoutError) as error:
+            self.log.write(f"parts were not handed over: {error or 'the world does not answer'}")
         await asyncio.gather(*(run.stop() for run in self.runs.values()))
         try:
             await self.membership.leave()
@@ -269,7 +271,8 @@ class Node:
 
     def _host_run(self, description: Description, ready: Ready) -> HostedRun:
         run = description.run
-        if run not in self.runs:
+        if run not in self.runs or not self.runs[run].parts:
+            # What is known of an earlier life of the name may be of other agents: another node has cleaned up.
             self.runs[run] = HostedRun(
                 description,
                 ready.launch,

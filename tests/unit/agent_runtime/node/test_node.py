@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import connect
 
+from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     Served,
     describe_run,
@@ -63,6 +67,27 @@ async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp
         await served.launch(describe_run(), {"g": name_agents(10)})
         await served.stub.Stop(pb.StopRequest(run="r"))
         assert (await served.launch(describe_run(), {})).agents == 10
+
+
+async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        await served.launch(describe_run(), {"g": name_agents(10)})
+        await served.stub.Stop(pb.StopRequest(run="r"))
+        await served.node.records.delete("r")
+        assert (await served.launch(describe_run(), {"g": ["x", "y"]})).agents == 2
+        assert (await served.stub.Interview(pb.InterviewRequest(run="r", agent="x", question="?"))).agent == "x"
+
+
+async def test_a_node_ends_in_time_although_its_world_is_gone(tmp_path: Path) -> None:
+    settings = make_settings("", tmp_path, stop_grace_s=1.0)
+    with ServerProcess(tmp_path / "data") as running:
+        async with asyncio.timeout(60):
+            async with open_served(replace(settings, server=running.address)) as served:
+                await served.launch(describe_run(), {"g": name_agents(4)})
+                running.kill()
+                begun_s = time.monotonic()
+        assert time.monotonic() - begun_s < 40
+        running.start()
 
 
 REFUSED: list[tuple[dict[str, Any], int, str]] = [
