@@ -132,6 +132,7 @@ def summarise(agents: int, lives: list[Life]) -> list[Result]:
     """The figures."""
     launches, cleanups = [one.launch_s for one in lives], [one.cleanup_s for one in lives]
     lefts = [float(one.left_over) for one in lives]
+    hosted = [float(one.agents) for one in lives]
     goals = agents == AGENTS
     rounds = {"round_s": take_median([one.round_s for one in lives])}
     growth = {"node_growth_mib": take_median([one.node_growth_mib for one in lives])}
@@ -153,5 +154,5 @@ def summarise(agents: int, lives: list[Life]) -> list[Result]:
             details=growth,
         ),
         Result("left_over", max(lefts), "1", goal=Goal(at_most=0), samples=lefts, details=dict(lives[-1].left)),
-        Result("agents", min(one.agents for one in lives), "agents", goal=Goal(at_least=agents)),
+        Result("agents", min(hosted), "agents", goal=Goal(at_least=agents), samples=hosted),
     ]
