@@ -58,7 +58,7 @@ class Mailboxes:
         """`turns`: those that the agents have had before."""
         self.progress = Progress()
         """Knows every notice that is admitted; whoever ends a turn that was not refused tells it."""
-        self.turns = np.zeros(agents, dtype=np.int32) if turns is None else turns
+        self.turns = np.zeros(agents, dtype=np.int32) if turns is None else turns.copy()
         self.busy = np.zeros(agents, dtype=np.bool_)
         self.waiting = np.zeros(agents, dtype=np.uint16)
         self._noticed = np.zeros(agents, dtype=np.int64)
