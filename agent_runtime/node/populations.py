@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,4 +91,7 @@ def write_files(folder: Path, chunks: Mapping[str, Sequence[bytes]]) -> dict[str
 def remove_folder(folder: Path) -> None:
     """Remove what was written, and give the memory of it back. Blocks."""
     shutil.rmtree(folder, ignore_errors=True)
+    gc.collect()  # a run and its slots hold one another
     pa.default_memory_pool().release_unused()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
