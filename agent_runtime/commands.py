@@ -4,6 +4,8 @@
     worker ─► daemon    {"worker": 0, "state": "ready" | "ended" | "failed", …}       its life
                         {"answer": ID, …} or {"answer": ID, "error": "…"}             to a command, in any order
                         {"lost": "miners.3", "reason": "…"}                           a part that it no longer owns
+                        {"seat": AGENT, "turn": 7, …}                                 a turn that waits for a person
+                        {"seat": AGENT, "turn": 7, "status": "ok", "reason": "…"}     how that turn has ended
 
 A worker hosts parts: pieces of groups. It owns a part while it holds the part's entry in the world (see ownership/).
 """
@@ -14,21 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-
-class Part(BaseModel):
-    """A piece of a group that one worker owns: rows [first, end) of the group's agents."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    group: str
-    number: Annotated[int, Field(ge=0)]
-    first: Annotated[int, Field(ge=0)]
-    end: Annotated[int, Field(ge=0)]
-
-    @property
-    def name(self) -> str:
-        """Its key in the world."""
-        return f"{self.group}.{self.number}"
+from agent_runtime.model.parts import Part
 
 
 class _Command(BaseModel):
@@ -73,6 +61,7 @@ class AskAgent(_Command):
     agent: str
     question: str
     answer_schema: dict[str, Any] | None = None
+    timeout_s: Annotated[float, Field(gt=0)] = 120.0
 
 
 class Mute(_Command):
@@ -95,5 +84,31 @@ class Seat(_Command):
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
 
 
-Command = Annotated[Host | Drop | Inspect | AskAgent | Mute | Seat, Field(discriminator="do")]
+class Choice(BaseModel):
+    """One action that a person decided on; `change` as of `model.actions.Action`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    path: str
+    key: str
+    value: Any = None
+    change: Literal["set", "append", "increment"] = "set"
+
+
+class Decide(_Command):
+    """What the person in an agent's seat decided for the turn that waits.
+
+    `report`: what the event asks for, in a list of one; None = nothing is reported. Answer: nothing, or an error when
+    no such turn waits; the line about the turn's end says what came of it.
+    """
+
+    do: Literal["decide"] = "decide"
+    agent: str
+    turn: Annotated[int, Field(ge=1)]
+    report: Annotated[tuple[Any, ...], Field(max_length=1)] | None = None
+    actions: tuple[Choice, ...] = ()
+
+
+Command = Annotated[Host | Drop | Inspect | AskAgent | Mute | Seat | Decide, Field(discriminator="do")]
 COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

@@ -1,7 +1,9 @@
-"""The daemon of a node: `ecumene runtime --server ADDR --world W --spec FILE`.
+"""`ecumene runtime --server ADDR`: a node that hosts what it is told; with `--spec FILE`, one launch and its end.
 
+With --spec:
 stdout   {"state": "ready", …} when all workers watch the world; {"state": "ended", …} at the end
 exit     0 stopped as asked (SIGTERM, SIGINT), 1 failed, 2 the description cannot be run
+Without: see `daemon`.
 """
 
 from __future__ import annotations
@@ -9,36 +11,49 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_runtime.launching import plan_workers
+from ecumene.client import EcumeneError
+
+from agent_runtime.daemon import choose_name, run_daemon
+from agent_runtime.launching import begin_launch, plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError, WorkerEndedError
+from agent_runtime.model.parts import Part
+from agent_runtime.node.settings import AGENTS_PER_CORE, NodeSettings
 from agent_runtime.output import JsonLines
+from agent_runtime.rpc.service import is_loopback
 from agent_runtime.settings import Launch, WorkerConfig, load_launch
 from agent_runtime.usage import measure_usage
 from agent_runtime.worker_process import WorkerProcess
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,39}")
+PORT_MAX = 65_535
 _SUMMED = ("actions", "prompt_tokens", "completion_tokens", "frames", "ops")
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the daemon until it is told to stop; returns the exit code."""
     arguments = parse_arguments(argv)
+    if arguments.spec is None:
+        host, port = arguments.listen
+        return asyncio.run(run_daemon(read_settings(arguments), host, port, JsonLines()))
     try:
         launch = load_launch(arguments.spec)
         if arguments.workers is not None:
             launch = launch.model_copy(update={"workers": arguments.workers})
-        configs = plan_workers(launch, arguments.server, arguments.world)
+        parts = plan_parts(launch)
     except LaunchError as error:
         sys.stderr.write(f"ecumene runtime: {error}\n")
         return EXIT_USAGE
-    return asyncio.run(run_node(launch, configs, JsonLines()))
+    return asyncio.run(launch_node(launch, arguments.server, arguments.world, parts, JsonLines()))
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -46,9 +61,54 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("ecumene runtime", description="Host agents of a world on this node.")
     parser.add_argument("--server", required=True, help="address of the environment server, host:port")
     parser.add_argument("--world", default="main", help="world that the agents live in (default: main)")
-    parser.add_argument("--spec", required=True, type=Path, help="launch description, a JSON file")
-    parser.add_argument("--workers", type=_positive, help="worker processes (default: one a core)")
-    return parser.parse_args(list(argv))
+    parser.add_argument("--workers", type=_positive, help="worker processes of a run (default: one a core)")
+    parser.add_argument("--spec", type=Path, help="one launch description, a JSON file: host it, and end with it")
+    node = parser.add_argument_group("a node that is told what to host (without --spec)")
+    node.add_argument("--name", default=choose_name(), help="unique among the nodes of the world (default: the host's)")
+    node.add_argument(
+        "--listen",
+        type=_listen,
+        default=("127.0.0.1", 0),
+        metavar="ADDRESS",
+        help="host:port; port 0 takes a free one, told in the readiness line (default: 127.0.0.1:0)",
+    )
+    node.add_argument("--insecure", action="store_true", help="allow an address that other machines reach, without TLS")
+    node.add_argument("--label", type=_label, action="append", default=[], metavar="KEY=VALUE", help="for placement")
+    node.add_argument("--capacity", type=_positive, help=f"agents at most (default: {AGENTS_PER_CORE:,} a core)")
+    node.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()), help="folder for populations")
+    arguments = parser.parse_args(list(argv))
+    if not (arguments.insecure or is_loopback(arguments.listen[0])):
+        parser.error(f"--listen: {arguments.listen[0]} can be reached from other machines: give --insecure for that")
+    if not NAME.fullmatch(arguments.name):
+        parser.error("--name: a-z and 0-9 first, then also . and _, at most 40")
+    return arguments
+
+
+def read_settings(arguments: argparse.Namespace) -> NodeSettings:
+    """What the node is, from its arguments."""
+    cores = os.cpu_count() or 1
+    return NodeSettings(
+        server=arguments.server,
+        world=arguments.world,
+        name=arguments.name,
+        scratch=arguments.scratch / f"ecumene-runtime-{arguments.world}-{arguments.name}",
+        labels=dict(arguments.label),
+        capacity=arguments.capacity or AGENTS_PER_CORE * cores,
+        workers=arguments.workers or cores,
+    )
+
+
+async def launch_node(launch: Launch, server: str, world: str, parts: Sequence[Part], lines: JsonLines) -> int:
+    """Begin the run in its world, or go on with it, and run the node."""
+    try:
+        parts = await begin_launch(launch, server, world, parts)
+        configs = plan_workers(launch, server, world, parts)
+    except (LaunchError, EcumeneError) as error:
+        reason = " ".join(str(error).split())
+        lines.write({"state": "failed", "run": launch.run, "reason": reason})
+        sys.stderr.write(f"ecumene runtime: {reason}\n")
+        return EXIT_USAGE if isinstance(error, LaunchError) else EXIT_FAILED
+    return await run_node(launch, configs, lines)
 
 
 async def run_node(launch: Launch, configs: Sequence[WorkerConfig], lines: JsonLines) -> int:
@@ -141,6 +201,20 @@ def describe_end(launch: Launch, workers: Sequence[WorkerProcess], failure: Work
         "rss_anon_bytes": own["rss_anon_bytes"] + sum(line["rss_anon_bytes"] for line in told),
         "workers": told,
     }
+
+
+def _listen(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no host:port")
+    return host.strip("[]"), int(port)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no KEY=VALUE")
+    return name, value
 
 
 def _positive(text: str) -> int:

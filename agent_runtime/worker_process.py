@@ -1,26 +1,43 @@
-"""A worker as its daemon sees it: a child process that is told its part by stdin and answers by stdout."""
+"""A worker as its daemon sees it: a child process that is told by stdin what to host, and answers by stdout."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import os
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_runtime.model.errors import WorkerEndedError
+from agent_runtime.commands import Command
+from agent_runtime.death_signal import DIE_WITH
+from agent_runtime.model.errors import CommandError, WorkerEndedError
 from agent_runtime.settings import WorkerConfig
 
 # A stopping worker bounds itself; this is for one that does not come to it.
 KILL_GRACE_S = 15.0
-LINE_BYTES_MAX = 1024 * 1024
+LINE_BYTES_MAX = 4 * 1024 * 1024
+PROGRAM = (sys.executable, "-m", "agent_runtime.worker")
+
+Hear = Callable[[dict[str, Any]], None]
+"""Is told what a worker says by itself: parts that it lost, turns that wait for a person."""
+Log = Callable[[str], None]
+"""Takes a line that is for people."""
 
 
 class WorkerProcess:
-    """One worker process, from its start to its end. Made by `start`, ended by `stop`."""
+    """One worker process, from its start to its end. Made by `start`, ended by `stop` or `kill`."""
 
-    def __init__(self, config: WorkerConfig, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, config: WorkerConfig, process: asyncio.subprocess.Process, hear: Hear | None, log: Log | None
+    ) -> None:
         self.index = config.index
         self._process = process
+        self._hear = hear
+        self._log = log
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.ready: dict[str, Any] = {}
         """The line with which it became ready."""
         self.ended: dict[str, Any] = {}
@@ -32,24 +49,65 @@ class WorkerProcess:
         self._reader = asyncio.create_task(self._read(), name=f"worker {config.index} reader")
 
     @classmethod
-    async def start(cls, config: WorkerConfig) -> WorkerProcess:
-        """Start the process and tell it its part."""
+    async def start(
+        cls,
+        config: WorkerConfig,
+        *,
+        program: Sequence[str] = PROGRAM,
+        dies_with_us: bool = False,
+        hear: Hear | None = None,
+        log: Log | None = None,
+    ) -> WorkerProcess:
+        """Start the process and tell it its part.
+
+        `dies_with_us`: it is killed when this process is gone, instead of stopping in order. `log` takes the lines of
+        its stderr, which is this process's otherwise.
+        """
+        tie = (DIE_WITH, str(os.getpid())) if dies_with_us else ()
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "agent_runtime.worker",
+            *program,
+            *tie,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=None if log is None else asyncio.subprocess.PIPE,
             limit=LINE_BYTES_MAX,
         )
-        worker = cls(config, process)
-        assert process.stdin is not None
-        try:
-            process.stdin.write(config.model_dump_json().encode() + b"\n")
-            await process.stdin.drain()
-        except ConnectionError:
-            pass  # it ended at once; its reader says why
+        worker = cls(config, process, hear, log)
+        await worker._write(config.model_dump_json())
         return worker
+
+    @property
+    def pid(self) -> int:
+        """Process id; that of a process that is gone may be another's by now."""
+        return self._process.pid
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended and was waited for."""
+        return self._reader.done()
+
+    async def ask(self, make: Callable[[int], Command], timeout_s: float) -> dict[str, Any]:
+        """Have a command done, whose id is given to `make`; returns the answer.
+
+        Raises:
+            CommandError: the worker cannot do it, and says why.
+            WorkerEndedError: it has ended, or ends meanwhile.
+            TimeoutError: no answer in time.
+        """
+        number = next(self._numbers)
+        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answered
+        try:
+            if self._reader.done():
+                raise self.failure or WorkerEndedError(self.index, "it has ended")
+            async with asyncio.timeout(timeout_s):
+                await self._write(make(number).model_dump_json())
+                answer = await answered
+        finally:
+            self._asked.pop(number, None)
+        if (problem := answer.get("error")) is not None:
+            raise CommandError(str(problem))
+        return answer
 
     async def wait_ready(self) -> None:
         """Until it watches the world. Raises WorkerEndedError if it ends before."""
@@ -67,33 +125,97 @@ class WorkerProcess:
         if self.failure is not None:
             raise self.failure
 
-    async def stop(self, timeout_s: float) -> None:
+    async def stop(self, timeout_s: float, grace_s: float = KILL_GRACE_S) -> None:
         """Let it stop in order, at most so long and a grace; then kill it. Returns when it is gone."""
         self._is_stopping = True
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            async with asyncio.timeout(timeout_s + KILL_GRACE_S):
+            async with asyncio.timeout(timeout_s + grace_s):
                 await asyncio.shield(self._reader)
         except TimeoutError:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """End it now. Returns when it is gone."""
+        if self._process.returncode is None:
             self._process.kill()
-            await self._reader
+        await asyncio.shield(self._reader)
+
+    async def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            await self._process.stdin.drain()
+        except (ConnectionError, RuntimeError):
+            pass  # it has ended; its reader says why
 
     async def _read(self) -> None:
-        assert self._process.stdout is not None
+        errors = asyncio.create_task(self._read_errors(), name=f"worker {self.index} stderr")
         problem = ""
-        async for line in self._process.stdout:
-            told = json.loads(line)
-            if told["state"] == "ready":
-                self.ready = told
-                self._is_ready.set()
-            elif told["state"] == "ended":
-                self.ended = told
-            else:
-                problem = told["reason"]
-        code = await self._process.wait()
+        try:
+            while line := await self._read_line(self._process.stdout):
+                told = self._take(line)
+                problem = problem or told
+            code = await self._process.wait()
+            await errors
+        finally:
+            errors.cancel()
+            self._end_asked(problem)
         if code != 0 or problem or not self._is_stopping:
             self.failure = WorkerEndedError(self.index, problem or describe_exit(code))
+
+    async def _read_errors(self) -> None:
+        if self._process.stderr is None or self._log is None:
+            return
+        while line := await self._read_line(self._process.stderr):
+            self._log(line.decode("utf-8", "replace").rstrip())
+
+    @staticmethod
+    async def _read_line(stream: asyncio.StreamReader | None) -> bytes:
+        """The next line; b"" at the end. One that is too long is dropped."""
+        assert stream is not None
+        while True:
+            try:
+                return await stream.readline()
+            except ValueError:
+                continue
+
+    def _take(self, line: bytes) -> str:
+        """Take a line; returns the reason with which the worker failed, if it says so."""
+        try:
+            told = json.loads(line)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            # Printed by agents' code: for people.
+            if self._log is not None:
+                self._log(line.decode("utf-8", "replace").rstrip())
+        elif "answer" in told:
+            answered = self._asked.pop(told["answer"], None)
+            if answered is not None and not answered.done():
+                answered.set_result(told)
+        elif told.get("state") == "ready":
+            self.ready = told
+            self._is_ready.set()
+        elif told.get("state") == "ended":
+            self.ended = told
+        elif told.get("state") == "failed":
+            return str(told.get("reason") or "it failed")
+        elif self._hear is not None:
+            self._hear(told)
+        elif "lost" in told:
+            # Nobody here can host it anew: what is left of the worker is stopped in order.
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            return f"part {told['lost']} was lost: {told.get('reason', '')}"
+        return ""
+
+    def _end_asked(self, problem: str) -> None:
+        for answered in self._asked.values():
+            if not answered.done():
+                answered.set_exception(WorkerEndedError(self.index, problem or "it has ended"))
+                answered.exception()  # whoever waits gets it; nobody else has missed it
 
 
 def describe_exit(code: int) -> str:

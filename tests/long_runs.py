@@ -40,6 +40,11 @@ PARTS = {
         "tests/faults/test_leases.py",
         "tests/faults/test_relaxed_durability.py",
     ),
+    "takeovers": (
+        "tests/faults/test_takeovers.py",
+        "tests/faults/test_resume.py",
+        "tests/faults/test_ordered_runs.py",
+    ),
     "subscriptions": ("tests/promises/test_subscriptions.py",),
     "storage": (
         "tests/faults/test_storage_faults.py",

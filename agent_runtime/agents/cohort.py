@@ -56,6 +56,15 @@ class Cohort:
             self._rows_of = {known: row for row, known in enumerate(self._ids.to_pylist())}
         return self._rows_of.get(agent_id)
 
+    def search_row(self, agent_id: str) -> int | None:
+        """The same for one agent now and then: goes over the ids instead of indexing them."""
+        if self._rows_of is not None:
+            return self._rows_of.get(agent_id)
+        import pyarrow.compute as pc  # it would slow every worker's start
+
+        row = pc.index(self._ids, value=pa.scalar(agent_id, self._ids.type)).as_py()
+        return None if row < 0 else int(row)
+
 
 def split_rows(rows: Rows, size: int) -> Iterator[Rows]:
     """Pieces of at most `size` rows (or of what belongs to rows), in order."""

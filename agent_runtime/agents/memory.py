@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from ecumene.client import Json
+
 MEMORY_CHARS_MAX = 8_000
 MEMORY_ITEMS_MAX = 64
 
@@ -41,3 +43,13 @@ class Memory:
     def recall(self) -> tuple[str, ...]:
         """All that is remembered, the oldest first."""
         return tuple(self._items or ())
+
+    def dump(self) -> Json:
+        """All of it, for `load`: JSON of bounded size."""
+        return list(self._items or ())
+
+    def load(self, dumped: Json) -> None:
+        """Remember what `dump` gave, and nothing else; what no longer fits is forgotten, the oldest first."""
+        self._items, self._chars = None, 0
+        for text in dumped if isinstance(dumped, list) else ():
+            self.remember(str(text))

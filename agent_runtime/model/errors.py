@@ -3,8 +3,11 @@
     AgentRuntimeError
     ├── LaunchError            the launch description cannot be run; says where and what
     ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
+    ├── PartHeldError          a part that somebody else owns, for longer than was waited
     ├── BudgetExceededError    tokens or money that may be spent are spent; no further question is asked
-    └── WorkerEndedError       a worker process ended without being asked to
+    ├── WorkerEndedError       a worker process ended without being asked to
+    ├── CommandError           a worker cannot do what its daemon told it; the message is the worker's
+    └── NodeError              what a node refuses; see `model.refusals`
 
 What a model call can raise stands in `agent_runtime.llm.errors`, what the world can answer in `ecumene.client`.
 """
@@ -55,6 +58,15 @@ class BudgetExceededError(AgentRuntimeError):
         super().__init__(f"{whose}: {spent} of {maximum} {unit} are spent")
 
 
+class PartHeldError(AgentRuntimeError):
+    """A part is somebody else's."""
+
+    def __init__(self, part: str, waited_s: float) -> None:
+        self.part = part
+        waited = f", and was for {waited_s:g} s" if waited_s else ""
+        super().__init__(f"part {part} is held by another worker{waited}")
+
+
 class WorkerEndedError(AgentRuntimeError):
     """A worker ended by itself; `problem` is the reason that it gave, or how its process ended."""
 
@@ -62,3 +74,10 @@ class WorkerEndedError(AgentRuntimeError):
         self.worker = worker
         self.problem = " ".join(problem.split())
         super().__init__(f"worker {worker}: {self.problem}")
+
+
+class CommandError(AgentRuntimeError):
+    """A worker cannot do a command; the message is its own, in one line."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(" ".join(problem.split()))

@@ -14,6 +14,7 @@ OK = TurnEnd(TurnStatus.OK)
 MAILBOX_FULL = TurnEnd(TurnStatus.CANCELLED, "mailbox full")
 STOPPED = TurnEnd(TurnStatus.CANCELLED, "the runtime was stopped")
 UNANSWERED = TurnEnd(TurnStatus.CANCELLED, "stopped before the world answered")
+MUTED = TurnEnd(TurnStatus.CANCELLED, "muted")
 NOTHING_ASKED = TurnEnd(TurnStatus.ERROR, "the event asks for no report")
 NOTHING_REPORTED = TurnEnd(TurnStatus.OK, "no report")
 

@@ -39,6 +39,7 @@ class Turn:
         "completion_tokens",
         "flags",
         "is_committing",
+        "is_seated",
         "is_stopped",
         "is_timed_out",
         "memory",
@@ -66,6 +67,7 @@ class Turn:
         self.completion_tokens = 0
         self.mode: str | None = None
         self.is_committing = False
+        self.is_seated = False
         self.is_timed_out = False
         self.is_stopped = False
 

@@ -6,15 +6,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted
+from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
-from agent_runtime.model.actions import NO_ANSWER, Action, Outcome
+from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
+from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
+    MUTED,
     NOTHING_REPORTED,
     OK,
     STOPPED,
@@ -23,11 +26,15 @@ from agent_runtime.turns.ends import (
     make_no_answer,
 )
 from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.presence import SEATED, Decision
+from agent_runtime.turns.remembering import describe_agent, recall_turn, remember_turn
 from agent_runtime.turns.turn import Turn
 
 logger = logging.getLogger("ecumene.runtime")
 
 TRACEBACKS_MAX = 20
+ADOPTED_ACTION = "adopted"
+"""What an earlier turn did and its name is not known of."""
 MakeAgent = Callable[[str, int], Agent]
 """Makes the agent of an id and a row."""
 
@@ -40,10 +47,11 @@ class TurnEdge:
         self.agent_class = agent_class
         self._tracebacks = 0
 
-    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> None:
+    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> bool:
         """One turn, from the notice to its record. An agent that is not there yet is made within its turn.
 
-        Raises only what ends the worker: that it is cancelled, or that nothing can be recorded any more.
+        False if it was stopped before it decided, so that it is still to be taken. Raises only what ends the worker:
+        that it is cancelled, or that nothing can be recorded any more.
         """
         end = await self._think(turn, agent, make_agent, row)
         turn.is_committing = True
@@ -53,6 +61,24 @@ class TurnEdge:
             # The op may have taken effect; whoever takes this turn again then adopts it.
             await self._record(turn, UNANSWERED, (), None)
             raise
+        return end is not STOPPED
+
+    async def adopt_turn(self, turn: Turn, done: DoneTurn) -> None:
+        """Record a turn that was taken before as it was."""
+        revision = done.effects[0].revision if done.effects else None
+        if done.state is not None:
+            end = recall_turn(turn, done.state)
+            await self._record(turn, end, turn.actions, revision)
+            return
+        ask = turn.notice.ask
+        report = None if ask is None else done.find_report(ask.path, turn.agent_id)
+        status, is_answer = read_report(None if report is None else report.value)
+        effects = [effect for effect in done.effects if is_answer or effect is not report]
+        actions = [
+            Action(REPORT if effect is report else ADOPTED_ACTION, effect.path, effect.key, effect.value)
+            for effect in effects
+        ]
+        await self._record(turn, TurnEnd(status, ADOPTED), actions, revision)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -61,9 +87,14 @@ class TurnEdge:
     async def _think(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> TurnEnd:
         """Run the agent's code; returns how that ended, with the actions that stand in the turn."""
         try:
+            presence = self._desk.presence
+            if not presence.is_plain and turn.agent_id in presence.muted:
+                return MUTED
             if agent is None:
                 agent = make_agent(turn.agent_id, row)
             turn.memory, turn.profile = agent.memory, agent.profile
+            if not presence.is_plain and presence.is_seated(turn.agent_id):
+                return await self._ask_person(turn, agent)
             await agent.on_event(turn.notice.event, turn)
             if turn.is_timed_out:
                 # It went on although it was cancelled.
@@ -80,6 +111,30 @@ class TurnEdge:
             return await self._recover(turn, agent, self._make_timeout())
         except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
             return await self._recover(turn, agent, error)
+
+    async def _ask_person(self, turn: Turn, agent: Agent) -> TurnEnd:
+        """Let the person in the agent's seat decide, and the agent when the time is over. Raises as the agent does."""
+        turn.is_seated = True
+        turn.flag(SEATED)
+        places = self._desk.places
+
+        async def apply(decision: Decision) -> None:
+            turn.actions.clear()
+            for one in decision.actions:
+                turn.act(one.name, one.path, one.key, one.value, change=one.change)
+                await places.check(one.name, one.path)
+            for value in decision.report or ():
+                turn.report(value)
+
+        presence, notice = self._desk.presence, turn.notice
+        missed = await presence.ask(turn.agent_id, turn.number, notice, apply, ActionRefusedError)
+        if not missed:
+            return OK
+        turn.actions.clear()
+        async with asyncio.timeout(self._desk.spec.turn_timeout_s):
+            await agent.on_event(notice.event, turn)
+        await self._check_places(turn)
+        return TurnEnd(TurnStatus.FALLBACK, missed)
 
     async def _recover(self, turn: Turn, agent: Agent | None, failure: Exception) -> TurnEnd:
         """Let the agent fall back, if it can; otherwise the failure stands."""
@@ -111,19 +166,34 @@ class TurnEdge:
             end = NOTHING_REPORTED if end is OK else end
             no_answer = Action(NO_ANSWER, ask.path, turn.agent_id, make_no_answer(end), gate_generation=ask.generation)
             told = [*actions, no_answer]
-        if not told:
+        states = self._desk.states
+        remembered = None
+        if states is not None and turn.memory is not None and end is not STOPPED:
+            remembered = remember_turn(states.path, turn, end, actions)
+        if not told and remembered is None:
             await self._record(turn, end, actions, None)
             return
-        outcome = await self._desk.outbox.send(turn.agent_id, turn.notice.revision, told)
+        notice = turn.notice
+        outcome = await self._desk.outbox.send(turn.agent_id, notice.revision, told, notice.event.id, remembered)
         end, actions = await self._judge(turn, end, actions, outcome)
+        if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
+            await self._keep_failed(turn, end, actions)
         await self._record(turn, end, actions, outcome.revision)
+
+    async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
+        """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
+        assert self._desk.states is not None
+        try:
+            await self._desk.states.keep(turn.agent_id, describe_agent(turn, end, actions))
+        except EcumeneError as error:
+            self._log(turn, error)
 
     async def _judge(
         self, turn: Turn, end: TurnEnd, actions: Sequence[Action], outcome: Outcome
     ) -> tuple[TurnEnd, Sequence[Action]]:
         """What the world's answer makes of a turn."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
             if end.status.acted:
                 return failed, actions
             return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions
@@ -133,8 +203,8 @@ class TurnEdge:
         if ask is None or len(actions) > 1:
             return TurnEnd(end.status, ADOPTED), ()
         status, value = await read_adopted(self._desk.world, ask.path, turn.agent_id)
-        if status.acted:
-            return TurnEnd(status, ADOPTED), [Action("report", ask.path, turn.agent_id, value)]
+        if read_report(value)[1]:
+            return TurnEnd(status, ADOPTED), [Action(REPORT, ask.path, turn.agent_id, value)]
         return TurnEnd(status, ADOPTED), ()
 
     async def _check_places(self, turn: Turn) -> None:
@@ -147,6 +217,8 @@ class TurnEdge:
         model = self._desk.find_model(turn) if turn.calls else None
         name = model.settings.model if model is not None else None
         await self._desk.ledger.close_turn(self._desk.group.name, turn, name, end, actions, revision)
+        if turn.is_seated:
+            self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
     def _log(self, turn: Turn, error: Exception) -> None:
         self._tracebacks += 1

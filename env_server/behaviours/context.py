@@ -78,35 +78,36 @@ class Context:
         #: Path of the environment whose operation runs.
         self.path = path
         self.staged: list[Write] = []
-        self._view = view
+        #: The world, without what was staged.
+        self.view = view
         self._targets = set(targets)
         self._monotonic_ns = monotonic_ns
 
     def get(self, key: str, path: str | None = None) -> Any:
         """An entry's value, JSON values parsed anew, so that they may be changed and staged; None when it is absent."""
-        entry = self._view.entry(path or self.path, key)
+        entry = self.view.entry(path or self.path, key)
         return None if entry is None else _parsed(entry.value)
 
     def entry(self, key: str, path: str | None = None) -> Entry | None:
         """An entry with its version and revisions."""
-        return self._view.entry(path or self.path, key)
+        return self.view.entry(path or self.path, key)
 
     def entries(self, path: str | None = None) -> Mapping[str, Entry]:
         """All entries of an environment, as a snapshot."""
-        return self._view.entries(path or self.path)
+        return self.view.entries(path or self.path)
 
     def items(self, key: str, from_sequence: int = 0, limit: int = 0, path: str | None = None) -> list[tuple[int, Any]]:
         """Items of a stream with their sequence numbers, JSON values parsed; `limit` 0 = all that are kept."""
-        found = self._view.items(path or self.path, key, from_sequence, limit)
+        found = self.view.items(path or self.path, key, from_sequence, limit)
         return [(item.sequence, _parsed(item.value)) for item in found]
 
     def environment(self, path: str | None = None) -> EnvironmentState | None:
         """An environment's declarations and gate; None when it is absent."""
-        return self._view.environment(path or self.path)
+        return self.view.environment(path or self.path)
 
     def aggregates(self, path: str | None = None) -> dict[str, AggregateValue]:
         """Aggregates by name."""
-        return self._view.aggregates(path or self.path)
+        return self.view.aggregates(path or self.path)
 
     def set(self, key: str, value: object, path: str | None = None) -> None:
         """Stages a value; dicts and lists become JSON."""

@@ -29,7 +29,7 @@ def run_bench(*arguments: str) -> dict[str, Any]:
     assert str(ROOT) not in done.stdout
     for result in document["results"]:
         assert result.keys() >= FIELDS
-        assert math.isfinite(result["value"]) and result["value"] > 0
+        assert math.isfinite(result["value"]) and (result["value"] > 0 or result["name"] == "left_over")
         assert result["samples"]
     return document
 
@@ -56,6 +56,16 @@ def test_message_is_heard_by_one_and_by_many() -> None:
     results = {result["name"]: result for result in run_bench("message", "--no-peers")["results"]}
     ways = ("1_1", "1_1k", "1_1k_watches")
     assert results.keys() >= {f"{figure}_{way}" for way in ways for figure in ("messages", "p99_ms")}
+
+
+def test_a_life_ends_without_a_trace() -> None:
+    results = {result["name"]: result for result in run_bench("lifecycle", "--agents", "300")["results"]}
+    assert {name: result["value"] for name, result in results.items() if name in ("left_over", "agents")} == {
+        "left_over": 0,
+        "agents": 300,
+    }
+    assert results["cleanup_s"]["value"] > 0 and results["launch_s"]["value"] > 0
+    assert results["launch_s"]["details"]["round_s"] > 0
 
 
 @pytest.mark.timeout(300)

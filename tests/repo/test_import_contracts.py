@@ -17,6 +17,7 @@ PACKAGES = (
     "env_server/rpc",
     "agent_runtime/listeners",
     "agent_runtime/llm",
+    "agent_runtime/rpc",
     "agent_runtime/turns",
     "ecumene/client",
     "ecumene/sim",
@@ -25,6 +26,7 @@ PACKAGES = (
     "ecumene/bench/wire",
     "ecumene/launch",
     "ecumene/cli",
+    "agent_api/v1",
     "env_api/v1",
     "env_storage/v1",
 )
@@ -34,6 +36,7 @@ ALLOWED = {
     "env_server/storage/records.py": "import env_storage.v1, env_server.model",
     "ecumene/client/channel.py": "import grpc, env_api.v1",
     "agent_runtime/turns/turn.py": "import ecumene.client",
+    "agent_runtime/rpc/edge.py": "import grpc, agent_api.v1, agent_runtime.turns",
 }
 # Contract id -> a file and the import in it that must break that contract.
 PLANTED = {
@@ -61,8 +64,10 @@ PLANTED = {
         ("env_server/storage/log.py", "import env_storage.v1"),
         ("env_server/pipeline.py", "import env_api.v1"),
         ("ecumene/sim/run.py", "from env_api import v1"),
+        ("agent_runtime/turns/turn.py", "import agent_api.v1"),
     ],
     "grpc": [("env_server/pipeline.py", "import grpc.aio")],
+    "runtime-grpc": [("agent_runtime/turns/turn.py", "import grpc")],
     "pure": [
         ("env_server/state_tree/__init__.py", "import time"),
         ("env_server/model/ops.py", "import asyncio"),

@@ -20,8 +20,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 OLDEST_PROTOBUF = "5.29.6"
 IMPORT_ALL_GENERATED = """
-import importlib, pkgutil, env_api.v1, env_storage.v1, google.protobuf
-for package in (env_api.v1, env_storage.v1):
+import importlib, pkgutil, agent_api.v1, env_api.v1, env_storage.v1, google.protobuf
+for package in (agent_api.v1, env_api.v1, env_storage.v1):
     for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 print(google.protobuf.__version__)

@@ -110,10 +110,10 @@ def _decode_identities(message: session_pb2.OpFrame, count: int, frame: Frame, r
                     refusals[index] = InvalidRequest(Reason.INVALID_FIELD, "producer_seqs", problem)
         frame.producers, frame.producer_seqs = producers, seqs
     frame.actors = _spread(message.actors, count, "actors")
-    if frame.actors is not None:
+    if frame.actors is not None and not _are_identities(message.actors):  # mostly one for all
         _check_identities(frame.actors, "actors", refusals)
     frame.causes = _spread(message.causes, count, "causes")
-    if frame.causes is not None and max(map(len, frame.causes)) > CAUSE_CHARACTERS_MAX:
+    if frame.causes is not None and max(map(len, message.causes)) > CAUSE_CHARACTERS_MAX:
         for index, cause in enumerate(frame.causes):
             try:
                 check_cause(cause)
@@ -155,9 +155,14 @@ def _decode_fences(message: session_pb2.OpFrame, count: int, frame: Frame, refus
             frame.fence[index] = 0
 
 
+def _are_identities(names: Sequence[str]) -> bool:
+    """Whether all names are acceptable; empty ones are."""
+    return max(map(len, names)) <= _IDENTITY_BYTES_MAX and _IDENTITIES.fullmatch("".join(names)) is not None
+
+
 def _check_identities(names: list[str], field: str, refusals: Refusals) -> None:
     """Refuses the ops whose name is not acceptable; two passes in C when all are."""
-    if max(map(len, names)) <= _IDENTITY_BYTES_MAX and _IDENTITIES.fullmatch("".join(names)):
+    if _are_identities(names):
         return
     for index, name in enumerate(names):
         if name:

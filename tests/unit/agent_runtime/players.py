@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -114,3 +115,40 @@ def answer_number(request: ModelRequest, draw: Draw) -> dict[str, float]:
 
 def answer_garbage(request: ModelRequest, draw: Draw) -> str:
     return "no number, sorry"
+
+
+class Diarist(Agent):
+    """Remembers each round in which it was woken, and reports how many it remembers; asks if its group has a model."""
+
+    asked: ClassVar[list[str]] = []
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        if self.group.parameters.get("waits"):
+            await asyncio.get_running_loop().create_future()
+        Diarist.asked.append(f"{self.id}.{turn.number}")
+        self.memory.remember(f"{event.revision}")
+        if self.group.parameters.get("acts"):
+            turn.act("say", "/game", self.id, "hello")
+        turn.report(float(len(self.memory)))
+
+
+def answer_anything(request: ModelRequest, draw: Draw) -> str:
+    """Numbers where a number is asked for, the first of what a schema allows elsewhere, an echo for free text."""
+    if request.answer_type is None:
+        return f"{request.agent_id} was asked: {request.messages[-1].content}"
+    properties = request.answer_type.model_json_schema()["properties"]
+    answers = {name: one["enum"][0] if "enum" in one else 7 for name, one in properties.items()}
+    return json.dumps({name: "because" if name == "reasoning" else value for name, value in answers.items()})
+
+
+class NoteKeeper(Agent):
+    """Remembers each event, and says nothing."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.moods: dict[str, list[int]] = {}
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        self.memory.remember(f"{self.id} saw {event.key} in turn {turn.number}")
+        self.moods.setdefault(event.key, []).append(turn.number)
+        turn.report(1.0)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent_runtime.launching import plan_workers, split_evenly
+from agent_runtime.launching import plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import split_evenly
 from agent_runtime.settings import parse_launch
-from tests.unit.agent_runtime.stage import write_agents
+from tests.unit.agent_runtime.stage import make_launch, write_agents
 
 
 def make(folder: Path, ids: dict[str, list[str]], *, workers: int = 2, **more: Any) -> Any:
@@ -33,16 +34,28 @@ def test_every_agent_is_in_exactly_one_share_and_shares_are_even() -> None:
             assert max(sizes) - min(sizes) <= 1
 
 
+def list_parts(configs: Any) -> list[list[tuple[str, int, int]]]:
+    return [[(part.name, part.first, part.end) for part in config.parts] for config in configs]
+
+
 def test_each_worker_gets_its_rows_of_each_group(tmp_path: Path) -> None:
     launch = make(tmp_path, {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}, a={"rows": [1, 3]})
     configs = plan_workers(launch, "host:1", "w")
-    assert [config.shares for config in configs] == [{"a": (1, 2), "b": (0, 1)}, {"a": (2, 3), "b": (1, 2)}]
+    assert list_parts(configs) == [[("a.0", 1, 2), ("b.0", 0, 1)], [("a.1", 2, 3), ("b.1", 1, 2)]]
+
+
+def test_parts_stay_as_they_were_cut_whatever_the_workers(tmp_path: Path) -> None:
+    launch = make(tmp_path, {"a": ["a1", "a2", "a3"]}, workers=3)
+    parts = plan_parts(launch)
+    two = plan_workers(launch.model_copy(update={"workers": 2}), "host:1", "w", parts)
+    assert list_parts(two) == [[("a.0", 0, 1), ("a.2", 2, 3)], [("a.1", 1, 2)]]
+    assert len(plan_parts(make(tmp_path, {"a": ["a1", "a2", "a3"]}, a={"parts": 1}))) == 1
 
 
 def test_agents_of_a_local_model_live_in_the_first_worker(tmp_path: Path) -> None:
     local = {"agent": "prompted-player", "model": "small"}
     configs = plan_workers(make(tmp_path, {"a": ["a1", "a2"]}, a=local), "host:1", "w")
-    assert [config.shares for config in configs] == [{"a": (0, 2)}, {}]
+    assert list_parts(configs) == [[("a.0", 0, 2)], []]
 
 
 @pytest.mark.parametrize(
@@ -80,3 +93,12 @@ def test_a_file_that_is_no_table_of_agents_is_refused(tmp_path: Path) -> None:
     launch.groups[0].agents.write_bytes(b"nothing")
     with pytest.raises(LaunchError, match="not an Arrow IPC file"):
         plan_workers(launch, "host:1", "w")
+
+
+def test_agents_with_processes_of_their_own_have_them_behind_the_others(tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, "random", ["a", "b", "c"], process="agent")
+    alone = plan_workers(launch, "s", "w")
+    assert [[(part.first, part.end) for part in worker.parts] for worker in alone] == [[(0, 1)], [(1, 2)], [(2, 3)]]
+    crowd = make_launch(tmp_path, "random", [f"a{n}" for n in range(257)], process="agent")
+    with pytest.raises(LaunchError, match=r"groups.g.process: 257 agents, at most 256"):
+        plan_workers(crowd, "s", "w")

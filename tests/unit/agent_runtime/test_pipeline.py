@@ -28,12 +28,12 @@ async def test_an_agent_reports_under_the_generation_that_woke_it(tmp_path: Path
     turns, actions = stage.read("turns"), stage.read("actions")
     assert {row["status"] for row in turns} == {"ok"}
     assert len({row["group"] for row in (*turns, *actions)}) == 1 and turns[0]["group"]
-    assert all(row["observation_revision"] == 11 and row["round"] == 4 and row["turn"] == 1 for row in turns)
+    assert all(row["observation_revision"] == 12 and row["round"] == 4 and row["turn"] == 1 for row in turns)
     assert {(row["agent"], row["key"], row["value_double"], row["path"]) for row in actions} == {
         ("number-3", "number-3", 3.0, REPORTS),
         ("number-4", "number-4", 4.0, REPORTS),
     }
-    assert sorted(row["commit_revision"] for row in actions) == [12, 13]
+    assert sorted(row["commit_revision"] for row in actions) == [13, 14]
 
 
 async def test_an_exception_in_one_agent_touches_no_other_and_does_not_disappear(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ async def test_a_stop_ends_thinking_columns_as_cancelled_and_unsent(tmp_path: Pa
     launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"], thinking={"kind": "uniform", "high_ms": 60_000})
     async with set_stage(tmp_path, launch) as stage:
         stage.world.open_round()
-        await wait_until(lambda: stage.pipeline.statistics()["g"].running == 2)
+        await wait_until(lambda: stage.pipeline.statistics()["g.0"].running == 2)
     assert stage.statuses == {"cancelled": 2}
     assert stage.world.reports() == {}
 
@@ -353,6 +353,6 @@ async def test_a_stop_ends_columns_that_wait_for_room_in_the_session(tmp_path: P
     world.frames.submit_block = never  # type: ignore[method-assign]
     async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Rule", ids), world) as stage:
         world.open_round()
-        await wait_until(lambda: stage.pipeline.outbox.frames)
+        await wait_until(lambda: stage.pipeline.parts["g.0"].outbox.frames)
     assert stage.statuses == {"cancelled": 2500}
     assert len({row["agent"] for row in stage.read("turns")}) == 2500

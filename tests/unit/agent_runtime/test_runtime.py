@@ -172,3 +172,15 @@ def test_a_description_that_cannot_run_is_one_line_and_exit_code_2(
     code = main(["--server", "127.0.0.1:1", "--spec", str(tmp_path / "none.json")])
     assert code == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+async def test_agents_with_processes_of_their_own_play_as_the_others(server: str, processes: Processes) -> None:
+    async with connect(server, create=True) as world:
+        await world.environment("/game").register(kind="guess_game")
+        process = await processes.start_runtime(server, agents=3, process="agent")
+        ready = await read_line(process)
+        assert (ready["agents"], len(ready["workers"])) == (3, 3)
+        assert (await play_round(world, 3))["reported"] == 3
+        process.send_signal(signal.SIGTERM)
+        (told,), _ = await end(process)
+    assert told["turns"] == {"ok": 3}

@@ -13,6 +13,7 @@ import typer
 
 from ecumene.bench.document import show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
+from ecumene.bench.lifecycle_bench import bench_lifecycle
 from ecumene.bench.message_bench import bench_message
 from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Result
@@ -67,6 +68,16 @@ def round_(
     _show(work, as_json=as_json)
 
 
+@bench.command("lifecycle")
+def lifecycle(
+    agents: Annotated[int, typer.Option(help="How many agents live.", min=1)] = AGENTS,
+    as_json: JsonOption = False,
+    quick: QuickOption = False,
+) -> None:
+    """How fast agents are launched on a node, stopped and cleaned up, and what is left of them."""
+    _show(bench_lifecycle(agents=agents, is_quick=quick, note=_note), as_json=as_json)
+
+
 @bench.command("all")
 def all_(
     out: Annotated[Path, typer.Option(help="Page to write; its plots go beside it.", metavar="FILE")],
@@ -77,8 +88,9 @@ def all_(
     """All benchmarks, shown and written as a page."""
     reports: list[Report] = []
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True)
+    lives = partial(bench_lifecycle, agents=agents)
     envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
-    for measure in (envs, bench_watch, messages, bench_restart, rounds):
+    for measure in (envs, bench_watch, messages, bench_restart, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.

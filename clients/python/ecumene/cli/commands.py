@@ -37,6 +37,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),
+    Command("nodes", "ecumene.cli.nodes:app", "Launch runs on nodes, inspect and stop them.", None),
+    Command("interview", "ecumene.cli.asking:interview", "Ask a living agent anything.", None),
+    Command("survey", "ecumene.cli.asking:survey", "Ask a sample of living agents typed questions.", None),
+    Command("intervene", "ecumene.cli.intervene:app", "Mute an agent, edit the world, inject an event.", None),
     Command(
         "offline", "ecumene.cli.services:offline", "Check, read and upgrade worlds that no server has open.", "server"
     ),

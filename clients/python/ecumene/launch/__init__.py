@@ -8,12 +8,13 @@ Leaving the block stops what was started, last first. If this process dies in an
 services notice within a moment and stop by themselves.
 """
 
-from ecumene.launch.errors import LaunchError, ServiceEndedError, ServiceMissingError, ServiceStartError
+from ecumene.launch.errors import LaunchError, PlacementError, ServiceEndedError, ServiceMissingError, ServiceStartError
 from ecumene.launch.process import ServiceProcess, start_service
 from ecumene.launch.services import Services
 
 __all__ = [
     "LaunchError",
+    "PlacementError",
     "ServiceEndedError",
     "ServiceMissingError",
     "ServiceProcess",

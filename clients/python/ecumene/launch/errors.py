@@ -37,6 +37,10 @@ class ServiceEndedError(LaunchError):
         super().__init__(f"{service} ended with {describe_exit(exit_code)}" + (f": {last_line}" if last_line else ""))
 
 
+class PlacementError(LaunchError):
+    """The nodes that live cannot host the run."""
+
+
 def describe_exit(exit_code: int) -> str:
     """An exit code in words; negative ones are signals."""
     return f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"

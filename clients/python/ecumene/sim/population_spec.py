@@ -68,6 +68,7 @@ class GroupSpec(Section):
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
         persona: who a prompted agent is; empty = nobody in particular.
+        process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -76,6 +77,7 @@ class GroupSpec(Section):
     share: Annotated[ExactShare, Field(ge=0, le=1)] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
+    process: Literal["shared", "agent"] = "shared"
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:

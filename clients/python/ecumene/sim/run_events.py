@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.model import EventFilter, EventType, Value
-from ecumene.client.records import EVENTS, close_part, list_parts, name_part
+from ecumene.client.records import BOOKS, EVENTS, close_part, list_parts, name_part
 from ecumene.client.values import encode_json
 from ecumene.client.world import World
 
 PART_AGE_S_MAX = 4.0
 PART_ROWS_MAX = 250_000
 SOURCE = "conductor"
+NUMBER_MAX = 2**63 - 1
 
 
 class EventRecorder:
@@ -104,9 +105,10 @@ class EventRecorder:
                 self._reached.notify_all()
 
     async def _take(self, batch: EventBatch) -> None:
-        if len(batch):
-            self._tables.append(build_rows(batch, self._run))
-            self._pending += len(batch)
+        rows = build_rows(batch, self._run) if len(batch) else None
+        if rows is not None and len(rows):
+            self._tables.append(rows)
+            self._pending += len(rows)
         async with self._reached:
             self._through_revision = max(self._through_revision, batch.through_revision)
             if len(batch):
@@ -141,7 +143,7 @@ async def _next_batch(batches: Any, until: float | None) -> EventBatch | None:
 
 
 def build_rows(batch: EventBatch, run: str) -> pa.Table:
-    """Events as rows of the recorded table."""
+    """Events as rows of the recorded table; what runtimes note in their own books is left out."""
     count = len(batch)
     columns: dict[str, Sequence[Any]] = {
         "run": [run] * count,
@@ -155,12 +157,15 @@ def build_rows(batch: EventBatch, run: str) -> pa.Table:
         "actor": [actor or None for actor in batch.actors],
         "cause": [cause or None for cause in batch.causes],
         "producer": [producer or None for producer in batch.producers],
-        "producer_seq": [seq or None for seq in batch.producer_seqs],
+        # A call by itself is numbered by a hash of 64 bits, which says nothing to anybody.
+        "producer_seq": [seq if 0 < seq <= NUMBER_MAX else None for seq in batch.producer_seqs],
         "sim_time_ns": [time_ns or None for time_ns in batch.sim_times_ns],
         "wall_time_ns": batch.wall_times_ns,
     }
     schema = EVENTS.schema
-    return pa.table([pa.array(columns[field.name], _plain(field.type)).cast(field.type) for field in schema], schema)
+    rows = pa.table([pa.array(columns[field.name], _plain(field.type)).cast(field.type) for field in schema], schema)
+    is_kept = [path != BOOKS and not path.startswith(f"{BOOKS}/") for path in batch.paths]
+    return rows if all(is_kept) else rows.filter(pa.array(is_kept))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

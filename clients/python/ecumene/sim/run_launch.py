@@ -84,6 +84,7 @@ def describe_group(spec: RunSpec, place: int, group: GroupSpec) -> dict[str, Any
         "agents": f"{group.name}.arrow",
         "wake": WAKE_RULES,
         "parameters": parameters,
+        "process": group.process,
     }
     if group.agent == PROMPTED:
         if parameters.pop("fallback", None) is not None:

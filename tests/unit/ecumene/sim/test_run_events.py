@@ -156,3 +156,26 @@ async def test_a_full_disk_is_told_and_not_hidden(tmp_path: Path, monkeypatch: p
         async with EventRecorder(world, tmp_path, run="run-1") as recorder:  # type: ignore[arg-type]
             world.batches.put_nowait(make_batch(1, [0.5]))
             await recorder.wait_for(2)
+
+
+def test_the_books_of_runtimes_are_left_out_and_hashes_of_calls_are_no_numbers() -> None:
+    paths = ["/game", "/runtime", "/runtime/runs/r/parts", "/runtimes", "/"]
+    seqs = [7, 1, 2, 2**64 - 1, 0]
+    frame = events_pb2.EventFrame(
+        count=5,
+        first_revision=1,
+        paths=paths,
+        path=range(5),
+        types=[events_pb2.EVENT_TYPE_ENTRY_SET],
+        keys=["k"],
+        versions=[1],
+        producers=["p"],
+        producer_seqs=seqs,
+        wall_times_ns=[1],
+    )
+    rows = build_rows(EventBatch(frame, "main"), "r").to_pylist()
+    assert [(row["path"], row["revision"], row["producer_seq"]) for row in rows] == [
+        ("/game", 1, 7),
+        ("/runtimes", 4, None),
+        ("/", 5, None),
+    ]

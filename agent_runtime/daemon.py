@@ -1,0 +1,92 @@
+"""The daemon of a node: registers with the world, listens for what it is told, and hosts agents until it is stopped.
+
+stdout   {"state": "ready", …} when it listens and is registered; {"state": "ended" | "failed", …} at the end
+exit     0 stopped as asked, 1 failed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ecumene.client import EcumeneError
+
+from agent_runtime.model.clock import Clock
+from agent_runtime.model.errors import AgentRuntimeError
+from agent_runtime.node.logs import NodeLog
+from agent_runtime.node.node import Node, open_node
+from agent_runtime.node.settings import NodeSettings
+from agent_runtime.output import JsonLines
+from agent_runtime.rpc.service import serve
+
+EXIT_DONE, EXIT_FAILED = 0, 1
+
+
+async def run_daemon(settings: NodeSettings, host: str, port: int, lines: JsonLines) -> int:
+    """Be a node until SIGTERM or SIGINT, or until the world is gone for too long. Returns the exit code."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    clock = Clock.system()
+    log = NodeLog(settings.log_lines_max, settings.log_line_bytes_max, wall_clock(clock), echo)
+    try:
+        async with open_node(settings, log, clock) as node, serve(node, host, port) as address:
+            node.address = address
+            await node.begin()
+            lines.write(describe_ready(node))
+            await wait_until(stop, node)
+            node.is_draining = True
+    except (AgentRuntimeError, EcumeneError, OSError) as error:
+        reason = " ".join(str(error).split())
+        lines.write({"state": "failed", "node": settings.name, "reason": reason})
+        sys.stderr.write(f"ecumene runtime: {reason}\n")
+        return EXIT_FAILED
+    lines.write({"state": "ended", "node": settings.name})
+    return EXIT_DONE
+
+
+async def wait_until(stop: asyncio.Event, node: Node) -> None:
+    """Wait for the stop. Raises what ended the node for good."""
+    node.tasks.failure.add_done_callback(lambda _: stop.set())
+    await stop.wait()
+    if node.tasks.failure.done():
+        node.tasks.failure.result()
+
+
+def describe_ready(node: Node) -> dict[str, Any]:
+    """The readiness line."""
+    settings = node.settings
+    return {
+        "state": "ready",
+        "node": settings.name,
+        "address": node.address,
+        "world": settings.world,
+        "capacity": settings.capacity,
+        "pid": os.getpid(),
+    }
+
+
+def choose_name() -> str:
+    """A name for the node of this machine, which stays the same over restarts."""
+    return re.sub(r"[^a-z0-9._]", "_", socket.gethostname().lower()).strip("._")[:40] or "node"
+
+
+def wall_clock(clock: Clock) -> Callable[[], int]:
+    """The wall time, ns since 1970 UTC."""
+    return lambda: clock.wall_ns(clock.now_s())
+
+
+def echo(line: str) -> None:
+    """Write a line for people."""
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except (BrokenPipeError, ValueError):
+        pass  # nobody reads it

@@ -1,0 +1,275 @@
+"""A run on one node: its parts spread over worker slots, and the way from an agent to its worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from ecumene.client import EcumeneError
+
+from agent_runtime.agents.cohort import AGENT_ID
+from agent_runtime.commands import Command, Mute
+from agent_runtime.model.clock import Clock
+from agent_runtime.model.errors import CommandError
+from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.parts import Part
+from agent_runtime.model.refusals import NodeError, refuse_agent
+from agent_runtime.node.logs import NodeLog
+from agent_runtime.node.records import Description, Records
+from agent_runtime.node.settings import NodeSettings
+from agent_runtime.node.slots import Condition, PartState, WorkerSlot
+from agent_runtime.settings import Launch, WorkerConfig
+
+ONE_TO_ONE_FROM = 1000
+"""Indices of workers that host one agent each begin here, so that they are told apart."""
+MUTE_TIMEOUT_S = 10.0
+
+Tables = Mapping[str, pa.Table]
+"""The agents of each group, all of the run's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where an agent lives: its part, and its row among all rows of its group."""
+
+    agent: str
+    row: int
+    state: PartState
+    slot: WorkerSlot
+
+
+class Told(Protocol):
+    """Is told of turns that wait for a person."""
+
+    def __call__(self, run: str, told: dict[str, Any]) -> None: ...
+
+
+class HostedRun:
+    """Parts of one run. `launch`: with paths and the node's name filled in."""
+
+    def __init__(
+        self,
+        description: Description,
+        launch: Launch,
+        tables: Tables,
+        settings: NodeSettings,
+        records: Records,
+        log: NodeLog,
+        clock: Clock,
+        told: Told,
+    ) -> None:
+        self.run = description.run
+        self.description = description
+        self.launch = launch
+        self.tables = tables
+        self._settings = settings
+        self._records = records
+        self._log = log
+        self._clock = clock
+        self._told = told
+        self._groups = {group.name: group for group in launch.groups}
+        self._slots: dict[int, WorkerSlot] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._running = OwnedTasks()
+        self._next_single = ONE_TO_ONE_FROM
+        self._gone: dict[str, PartState] = {}
+
+    @property
+    def parts(self) -> dict[str, PartState]:
+        """The parts that are here, by name."""
+        return {name: state for slot in self._slots.values() for name, state in slot.parts.items()}
+
+    @property
+    def gone(self) -> list[PartState]:
+        """Parts that were here and are not any more, the last state of each."""
+        return list(self._gone.values())
+
+    @property
+    def agents(self) -> int:
+        """Agents of the parts that are here."""
+        return sum(slot.agents for slot in self._slots.values())
+
+    @property
+    def processes(self) -> int:
+        """Workers that host one agent each."""
+        return sum(index >= ONE_TO_ONE_FROM and bool(slot.parts) for index, slot in self._slots.items())
+
+    @property
+    def slots(self) -> list[WorkerSlot]:
+        """Those that have had parts, by index."""
+        return [self._slots[index] for index in sorted(self._slots)]
+
+    async def host(self, parts: Iterable[Part]) -> list[PartState]:
+        """Host parts; those that are here already stay. Returns when it is known of each what came of it."""
+        states = []
+        by_slot: dict[WorkerSlot, list[PartState]] = {}
+        here = self.parts
+        for part in parts:
+            if (state := here.get(part.name)) is not None:
+                slot = self._slots[state.slot]
+            else:
+                slot = self._choose_slot(part)
+                state = slot.add(part)
+                self._gone.pop(part.name, None)
+            states.append(state)
+            by_slot.setdefault(slot, []).append(state)
+        await asyncio.gather(*(slot.wait_settled(some) for slot, some in by_slot.items()))
+        return states
+
+    async def drop(self, names: Sequence[str], drain_s: float, condition: Condition, reason: str) -> list[PartState]:
+        """Give parts back; returns what they were."""
+        here = self.parts
+        dropped = await asyncio.gather(
+            *(self._slots[here[name].slot].drop(name, drain_s, condition, reason) for name in names if name in here)
+        )
+        states = [state for state in dropped if state is not None]
+        self._note_gone(states)
+        await self._stop_idle()
+        return states
+
+    async def stop(self) -> None:
+        """End all workers in order, at once: what they own they give back by themselves."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(slot.stop() for slot in self._slots.values()))
+        await self._running.cancel_all()
+
+    def check_silent(self, name: str) -> None:
+        """The entry of a part is gone from the world; if it is here, its worker has to say something."""
+        state = self.parts.get(name)
+        if state is not None:
+            self._running.start(self._slots[state.slot].check_silent(name), f"silent {name}")
+
+    def find(self, agents: Sequence[str]) -> list[Found]:
+        """Those of some agents that live here, in any order."""
+        found = []
+        for group, states in self._by_group().items():
+            ids = self.tables[group].column(AGENT_ID)
+            rows = find_rows(ids, agents)
+            for agent, row in zip(agents, rows, strict=True):
+                if row is None:
+                    continue
+                state = next((one for one in states if one.part.first <= row < one.part.end), None)
+                if state is not None:
+                    found.append(Found(agent, row, state, self._slots[state.slot]))
+        return found
+
+    def find_one(self, agent: str) -> Found:
+        """Where an agent lives. Raises NodeError: not here."""
+        found = self.find([agent])
+        if not found:
+            raise refuse_agent(self.run, agent)
+        return found[0]
+
+    async def ask(self, agent: str, make: Callable[[int], Command], timeout_s: float) -> dict[str, Any]:
+        """Have the worker of an agent do a command. Raises NodeError, CommandError."""
+        return await self.find_one(agent).slot.ask(make, timeout_s)
+
+    async def part_hosted(self, state: PartState) -> None:
+        """Tell the part's worker again which of its agents are muted."""
+        try:
+            muted = await self._records.list_muted(self.run)
+        except EcumeneError as error:
+            self._log.write(f"muted agents of {state.part.name} are not known: {error}", self.run, state.slot)
+            return
+        slot = self._slots[state.slot]
+        for found in self.find(sorted(muted)) if muted else []:
+            if found.state is state:
+                agent = found.agent
+                try:
+                    await slot.ask(lambda number, agent=agent: Mute(id=number, agent=agent), MUTE_TIMEOUT_S)  # type: ignore[misc]
+                except (NodeError, CommandError) as error:
+                    self._log.write(f"{agent} could not be muted again: {error}", self.run, state.slot)
+
+    async def part_refused(self, state: PartState) -> None:
+        """Somebody else has it, or it cannot be hosted here: others may take it."""
+        self._note_gone([state])
+        await self._tell_world(self._records.hand_over(self.run, [state.part.name], self._settings.name, refused=True))
+
+    async def part_orphaned(self, state: PartState) -> None:
+        """Free the part's entry."""
+        if state.term:
+            await self._tell_world(self._records.free(self.run, state.part.name, state.term))
+
+    async def parts_given_up(self, states: list[PartState]) -> None:
+        """Nobody hosts them until they are launched again."""
+        self._note_gone(states)
+        if states:
+            self._log.write(f"given up: {', '.join(state.part.name for state in states)}: {states[0].reason}", self.run)
+            names = [state.part.name for state in states]
+            await self._tell_world(self._records.end(self.run, names, self._settings.name, states[0].reason))
+
+    def heard(self, told: dict[str, Any]) -> None:
+        """Turns that wait for a person go to whoever sits there."""
+        self._told(self.run, told)
+
+    def log(self, text: str, worker: int) -> None:
+        """A line of a worker."""
+        self._log.write(text, self.run, worker)
+
+    async def _tell_world(self, writing: Awaitable[None]) -> None:
+        try:
+            await writing
+        except EcumeneError as error:
+            self._log.write(f"the world was not told: {error}", self.run)
+
+    def _note_gone(self, states: list[PartState]) -> None:
+        self._gone.update((state.part.name, state) for state in states)
+
+    def _choose_slot(self, part: Part) -> WorkerSlot:
+        """The worker that is to host a part: its own, the one with the local model, or the one with fewest agents."""
+        group = self._groups[part.group]
+        if group.process == "agent":
+            self._next_single += 1
+            return self._make_slot(self._next_single - 1)
+        if self.launch.asks_local(group):
+            return self._make_slot(0)
+        most = min(self._settings.workers, self.launch.workers or self._settings.workers)
+        for index in range(most):
+            self._make_slot(index)
+        return min((self._slots[index] for index in range(most)), key=lambda slot: (slot.agents, slot.index))
+
+    def _make_slot(self, index: int) -> WorkerSlot:
+        task = self._tasks.get(index)
+        if index not in self._slots or task is None or task.done():
+            config = WorkerConfig(
+                server=self._settings.server, world=self._settings.world, index=index, launch=self.launch
+            )
+            slot = self._slots[index] = WorkerSlot(config, self._settings, self, self._clock)
+            self._tasks[index] = asyncio.get_running_loop().create_task(
+                slot.run(), name=f"worker {index} of {self.run}"
+            )
+        return self._slots[index]
+
+    async def _stop_idle(self) -> None:
+        """End the workers that host nothing any more."""
+        idle = [slot for slot in self._slots.values() if not slot.parts]
+        for slot in idle:
+            del self._slots[slot.index]
+            self._tasks[slot.index].cancel()
+        await asyncio.gather(*(self._tasks.pop(slot.index) for slot in idle), return_exceptions=True)
+        await asyncio.gather(*(slot.stop() for slot in idle))
+
+    def _by_group(self) -> dict[str, list[PartState]]:
+        by_group: dict[str, list[PartState]] = {}
+        for state in self.parts.values():
+            by_group.setdefault(state.part.group, []).append(state)
+        return by_group
+
+
+def find_rows(ids: pa.ChunkedArray, agents: Sequence[str]) -> list[int | None]:
+    """Rows of agents among the ids of a group; None for who is not there. Goes over the ids once."""
+    import pyarrow.compute as pc  # some tenths of a second at first, which a node's start need not wait for
+
+    wanted = pa.array(list(agents), ids.type)
+    places = pc.index_in(ids, value_set=wanted)
+    rows: list[int | None] = [None] * len(agents)
+    at = np.flatnonzero(places.is_valid().to_numpy())
+    for row, place in zip(at.tolist(), places.drop_null().to_pylist(), strict=True):
+        rows[place] = row
+    return rows

@@ -1,0 +1,179 @@
+"""From what a launch says to what can be hosted: description, populations and parts, checked as a whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from agent_runtime.agents.cohort import check_ids, open_agents
+from agent_runtime.launching import check_agents
+from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import Part, split_evenly
+from agent_runtime.model.refusals import NodeError, Refusal, refuse_limit
+from agent_runtime.settings import GroupSpec, Launch, parse_launch
+
+AGENTS_PER_PART_MIN = 25_000
+NOT_YET = "population"
+"""Stands for the file of a group whose agents come in chunks, until it is written."""
+PARTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A launch that can be hosted: paths filled in, agents mapped."""
+
+    launch: Launch
+    tables: Mapping[str, pa.Table]
+
+
+def parse_description(data: bytes, bytes_max: int) -> dict[str, Any]:
+    """A launch description without populations, as plain data; the same text whoever sends it.
+
+    Raises:
+        NodeError: it is too large (LIMIT_EXCEEDED), or no description of a launch (LAUNCH_REFUSED).
+    """
+    if len(data) > bytes_max:
+        raise refuse_limit("description_bytes_max", bytes_max, len(data))
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise refuse_launch(LaunchError("description_json", "is no JSON")) from None
+    if not isinstance(document, dict):
+        raise refuse_launch(LaunchError("description_json", "is no JSON object"))
+    fill_paths(document, {})
+    return document
+
+
+def fill_paths(document: Mapping[str, Any], files: Mapping[str, Path]) -> Launch:
+    """The description as a launch, with the files of groups whose agents came in chunks.
+
+    Raises:
+        NodeError: LAUNCH_REFUSED.
+    """
+    groups = document.get("groups")
+    filled = []
+    for group in groups if isinstance(groups, list) else []:
+        if isinstance(group, dict) and not group.get("agents"):
+            filled.append({**group, "agents": str(files.get(str(group.get("name")), NOT_YET))})
+        else:
+            filled.append(group)
+    try:
+        launch = parse_launch({**document, "groups": filled})
+        for group in launch.groups:
+            if str(group.agents) != NOT_YET and not group.agents.is_absolute():
+                problem = "must be an absolute path that all nodes share, or be left out for agents that are sent"
+                raise LaunchError(f"groups.{group.name}.agents", problem)
+            if group.rows is not None:
+                raise LaunchError(
+                    f"groups.{group.name}.rows", "is not for nodes: parts say which rows are hosted where"
+                )
+    except LaunchError as error:
+        raise refuse_launch(error) from None
+    return launch
+
+
+def open_launch(launch: Launch, parts: Sequence[Part]) -> Ready:
+    """Map the agents, and check everything that would fail in every worker. Blocks.
+
+    Raises:
+        NodeError: LAUNCH_REFUSED.
+    """
+    try:
+        for group in launch.groups:
+            check_provider(launch, group)
+        tables = {group.name: open_population(group) for group in launch.groups}
+        check_agents(launch, tables)
+        check_parts(launch, tables, parts)
+    except LaunchError as error:
+        raise refuse_launch(error) from None
+    return Ready(launch, tables)
+
+
+def open_population(group: GroupSpec) -> pa.Table:
+    """The agents of a group, mapped and checked. Raises LaunchError, which names no file of our own."""
+    where = f"groups.{group.name}.agents"
+    try:
+        table = open_agents(group.agents)
+    except LaunchError as error:
+        if error.__cause__ is None:
+            raise LaunchError(where, error.problem) from None
+        problem = f"no Arrow file can be read at {group.agents} on this node: all nodes of a run must see it there"
+        raise LaunchError(where, problem) from None
+    try:
+        check_ids(group.agents, table)
+    except LaunchError as error:
+        raise LaunchError(where, error.problem) from None
+    return table
+
+
+def check_parts(launch: Launch, tables: Mapping[str, pa.Table], parts: Sequence[Part]) -> None:
+    """Raises LaunchError unless the parts of every group cover its agents, in order and without overlap."""
+    if not parts:
+        return
+    if len(parts) > PARTS_MAX:
+        raise LaunchError("parts", f"{len(parts)} parts, {PARTS_MAX} allowed")
+    if stray := {part.group for part in parts} - tables.keys():
+        raise LaunchError("parts", f"no group is called {min(stray)!r}")
+    for group in launch.groups:
+        row = 0
+        for number, part in enumerate(sorted((p for p in parts if p.group == group.name), key=lambda p: p.number)):
+            if part.number != number or part.first != row or part.end < part.first:
+                raise LaunchError("parts", f"{part.name} does not begin where the part before it ends, at row {row}")
+            row = part.end
+        if row != len(tables[group.name]):
+            problem = f"those of group {group.name} cover {row} of {len(tables[group.name])} agents"
+            raise LaunchError("parts", problem)
+
+
+def check_provider(launch: Launch, group: GroupSpec) -> None:
+    """Raises LaunchError if a group asks a model that cannot be opened on this node."""
+    for name in sorted(group.models()):
+        if (provider := launch.models[name].provider) not in list_providers():
+            raise LaunchError(f"models.{name}.provider", f"{provider} is not installed on this node")
+
+
+def plan_parts(launch: Launch, tables: Mapping[str, pa.Table], workers: int) -> tuple[Part, ...]:
+    """Parts of a run that one node hosts alone: one a worker and group, as far as there are agents for it."""
+    parts = []
+    for group in launch.groups:
+        rows = len(tables[group.name])
+        count = count_parts(launch, group, rows, launch.workers or workers)
+        parts += [
+            Part(group=group.name, number=number, first=first, end=end)
+            for number, (first, end) in enumerate(split_evenly(rows, count))
+        ]
+    return tuple(parts)
+
+
+def count_parts(launch: Launch, group: GroupSpec, rows: int, workers: int) -> int:
+    """Into how many parts a group is cut."""
+    if group.process == "agent":
+        return max(1, rows)
+    if launch.asks_local(group):
+        return 1
+    if group.parts is not None:
+        return max(1, min(group.parts, rows))
+    if launch.workers is not None:
+        return max(1, min(workers, rows))
+    return max(1, min(workers, rows // AGENTS_PER_PART_MIN))
+
+
+def list_providers() -> list[str]:
+    """Kinds of providers of models that can be opened on this node."""
+    extras = {"local": "xllamacpp", "vllm": "vllm"}
+    installed = [name for name, module in extras.items() if importlib.util.find_spec(module) is not None]
+    return sorted(["openai", "replay", "scripted", *installed])
+
+
+def refuse_launch(error: LaunchError) -> NodeError:
+    """What of a launch cannot be run here. What a module said that could not be imported stays here."""
+    message, cause = str(error), error.__cause__
+    if isinstance(cause, ImportError | AttributeError | OSError):
+        message = message.replace(" ".join(str(cause).split()), "it cannot be loaded on this node")
+    return NodeError(Refusal.LAUNCH_REFUSED, message, where=error.where)

@@ -1,0 +1,51 @@
+"""A turn of a rule agent in whose place a person sits: the person's number, or after a while the rule's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ecumene.client.records import TurnStatus
+
+from agent_runtime.model.actions import REPORT
+from agent_runtime.model.errors import ActionRefusedError
+from agent_runtime.turns.deciding import all_numbers
+from agent_runtime.turns.desk import Desk
+from agent_runtime.turns.ends import OK
+from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.presence import Decision
+from agent_runtime.turns.thinking import Thinkers
+
+
+@dataclass(slots=True)
+class Sitting:
+    """One turn. `value` and `end` are what the rule makes of it."""
+
+    desk: Desk
+    pack: Thinkers
+    key: str
+    value: Any
+    end: TurnEnd
+
+    @property
+    def turn(self) -> int:
+        """Its number."""
+        return int(self.pack.turns[0])
+
+    async def decide(self) -> tuple[TurnEnd, Any]:
+        """How the turn ends, and the number to report."""
+        chosen: list[Any] = []
+
+        async def apply(decision: Decision) -> None:
+            if decision.actions or decision.report is None or not all_numbers(decision.report):
+                raise ActionRefusedError(REPORT, "an agent that decides by a rule reports one number, and does no more")
+            chosen[:] = decision.report
+
+        missed = await self.desk.presence.ask(self.key, self.turn, self.pack.notice, apply, ActionRefusedError)
+        if not missed:
+            return OK, chosen[0]
+        return (TurnEnd(TurnStatus.FALLBACK, missed) if self.end is OK else self.end), self.value
+
+    def tell_end(self, end: TurnEnd) -> None:
+        """Tell the person; what the world makes of the report is in the records."""
+        self.desk.presence.end(self.key, self.turn, end.status.value, end.reason)

@@ -1,0 +1,116 @@
+"""`ecumene interview` and `ecumene survey`: ask agents that live."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import Annotated
+
+import typer
+
+from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
+from ecumene.cli.failures import CliError, UsageError
+from ecumene.cli.tables import print_json, print_table, to_document
+from ecumene.client.runtime_model import AnswerStatus, Question, QuestionType, SurveyRow
+from ecumene.client.world import World
+from ecumene.launch.asking import interview_agent, sample_run, survey_agents
+
+ANSWERED = (AnswerStatus.OK, AnswerStatus.RULE)
+Texts = list[str]
+
+RunArgument = Annotated[str, typer.Argument(help="Name of the run.", metavar="RUN")]
+TimeoutOption = Annotated[float, typer.Option("--timeout", help="Seconds for each agent's answer.", min=1, max=600)]
+
+
+def interview(
+    run: RunArgument,
+    agent: Annotated[str, typer.Argument(help="Id of the agent.", metavar="AGENT")],
+    question: Annotated[str, typer.Argument(help="What to ask.", metavar="QUESTION")],
+    timeout: TimeoutOption = 120.0,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a living agent anything. It remembers nothing of it."""
+    told = run_in_world(server, world, lambda opened: interview_agent(opened, run, agent, question, timeout_s=timeout))
+    if as_json:
+        print_json(to_document(told))
+    elif told.status in ANSWERED:
+        print(told.text)
+        if told.reason:
+            print(f"({told.reason})", file=sys.stderr)
+    else:
+        raise CliError(f"{agent} gave no answer: {told.status.name.lower()}: {told.reason}")
+
+
+def survey(
+    run: RunArgument,
+    ask: Annotated[
+        Texts,
+        typer.Option(
+            "--ask",
+            help="NAME:TYPE:TEXT; TYPE is text, number, integer, boolean, or choices by |. May be repeated.",
+            metavar="QUESTION",
+        ),
+    ],
+    count: Annotated[int, typer.Option("--count", help="How many agents, drawn by --seed.", min=1, max=10_000)] = 100,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    group: Annotated[Texts | None, typer.Option(help="Only of this group. May be repeated.", metavar="GROUP")] = None,
+    agent: Annotated[Texts | None, typer.Option(help="This agent, no draw. May be repeated.", metavar="AGENT")] = None,
+    timeout: TimeoutOption = 120.0,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a sample of living agents typed questions; a row an agent, with a status.
+
+    ecumene survey monday --ask "trust:number:How much do you trust the bank?" --ask "vote:yes|no:Will you vote?"
+    """
+    questions = [parse_question(text) for text in ask]
+
+    async def collect(opened: World) -> list[SurveyRow]:
+        agents = agent or [one.agent for one in await sample_run(opened, run, count, seed=seed, groups=group or ())]
+        rows = [row async for row in survey_agents(opened, run, questions, agents, timeout_s=timeout)]
+        order = {one: place for place, one in enumerate(agents)}
+        return sorted(rows, key=lambda row: order[row.agent])
+
+    rows = run_in_world(server, world, collect)
+    if as_json:
+        print_json([to_document(row) for row in rows])
+        return
+    columns = ["agent", "group", "status", *(question.name for question in questions), "reason"]
+    table = [make_row(row, questions) for row in rows]
+    if as_csv:
+        writer = csv.writer(sys.stdout)
+        writer.writerow(columns)
+        writer.writerows(["" if cell is None else cell for cell in one] for one in table)
+        return
+    print_table(columns, table)
+    answered = sum(row.status is AnswerStatus.OK for row in rows)
+    print(f"{answered:,} of {len(rows):,} agents answered")
+
+
+def make_row(row: SurveyRow, questions: list[Question]) -> list[object]:
+    """A row of the table."""
+    answers = [row.answers.get(question.name) for question in questions]
+    return [row.agent, row.group, row.status.name.lower(), *answers, row.reason or None]
+
+
+def parse_question(text: str) -> Question:
+    """NAME:TYPE:TEXT.
+
+    Raises UsageError.
+    """
+    name, _, rest = text.partition(":")
+    kind, colon, asked = rest.partition(":")
+    example = "write it as NAME:TYPE:TEXT, such as mood:number:How do you feel, 0 to 10?"
+    if not (name and kind and colon and asked.strip()):
+        raise UsageError(f"{text!r} is no question", hint=example)
+    if "|" in kind:
+        return Question(name, asked.strip(), QuestionType.CHOICE, tuple(kind.split("|")))
+    try:
+        return Question(name, asked.strip(), QuestionType[kind.upper()])
+    except KeyError:
+        known = "text, number, integer, boolean, or choices such as yes|no"
+        raise UsageError(f"{kind!r} is no type of an answer", hint=f"there are {known}") from None

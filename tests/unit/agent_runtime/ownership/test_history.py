@@ -1,0 +1,68 @@
+"""What earlier owners did, as the world's log tells it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ecumene.client import World
+
+from agent_runtime.ownership.history import History
+from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
+
+AGENTS = "/runtime/runs/r/agents"
+
+
+def write(world: FakeWorld, revision: int, path: str, key: str, value: object, seq: int, cause: str = "") -> None:
+    world.revision = revision
+    world.store(path, key, value, key if cause else "somebody", seq, cause)
+
+
+async def read(world: FakeWorld, after: int, term: int) -> History:
+    history = History(cast(World, world), after=after, term=term, agents_path=AGENTS)
+    await history.read()
+    return history
+
+
+async def test_turns_are_known_by_agent_and_event_and_nothing_else_is(seed: int) -> None:
+    world = FakeWorld()
+    write(world, 20, REPORTS, "ann", 1.0, 15, "fake/15.0")
+    write(world, 21, REPORTS, "ann", 2.0, 16, "fake/16.0")
+    write(world, 21, "/game", "ann", "hello", 16, "fake/16.0")
+    write(world, 22, "/game", "x", "no turn", 9)
+    write(world, 23, "/parts", "g.0", 1, 0)
+    history = await read(world, 14, 23)
+    done = history.find("ann", 16)
+    assert done is not None
+    assert {(effect.path, effect.value, effect.revision) for effect in done.effects} == {
+        (REPORTS, 2.0, 21),
+        ("/game", "hello", 21),
+    }
+    report = done.find_report(REPORTS, "ann")
+    assert report is not None and report.value == 2.0
+    assert history.find("ann", 17) is history.find("bob", 16) is history.find("somebody", 9) is None
+    assert dict(history.find_all(["bob", "ann"], 15)).keys() == {1}
+    history.forget(15)
+    assert history.find("ann", 15) is None and history.find("ann", 16) is not None
+
+
+async def test_what_lies_before_the_cursor_is_not_asked_for(seed: int) -> None:
+    world = FakeWorld()
+    write(world, 20, REPORTS, "ann", 1.0, 15, "fake/15.0")
+    write(world, 23, "/parts", "g.0", 1, 0)
+    history = await read(world, 20, 23)
+    assert history.find("ann", 15) is None
+
+
+async def test_the_state_of_a_turn_is_known_with_it(seed: int) -> None:
+    world = FakeWorld()
+    state = {"turn": 3, "revision": 16, "status": "fallback", "reason": "x", "memory": ["m"], "actions": []}
+    state |= {"costs": {"calls": 1}, "notes": {}}
+    write(world, 21, REPORTS, "ann", 2.0, 16, "fake/16.0")
+    write(world, 21, AGENTS, "ann", state, 16, "fake/16.0")
+    write(world, 22, AGENTS, "bob", {**state, "turn": 1}, 0)
+    write(world, 23, "/parts", "g.0", 1, 0)
+    history = await read(world, 14, 23)
+    ann, bob = history.find("ann", 16), history.find("bob", 16)
+    assert ann is not None and bob is not None
+    assert (ann.state and ann.state.turn, len(ann.effects)) == (3, 1)
+    assert (bob.state and bob.state.turn, bob.effects) == (1, ())

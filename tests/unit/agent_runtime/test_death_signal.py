@@ -1,0 +1,41 @@
+"""A child that does not outlive its parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+
+CHILD = "from agent_runtime.death_signal import die_with; import sys, time; die_with(int(sys.argv[1])); "
+CHILD += "print('tied', flush=True); time.sleep(60)"
+PARENT = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1], str(os.getpid())], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_it_goes_with_its_parent() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+        deadline_s = time.monotonic() + 5
+        while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+
+def test_it_does_not_begin_when_the_parent_is_gone_already() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    done = subprocess.run([sys.executable, "-c", CHILD, str(gone.pid)], capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout) == (-9, b"")
+    assert os.getpid() != gone.pid

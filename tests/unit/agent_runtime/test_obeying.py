@@ -1,0 +1,59 @@
+"""Commands of a daemon: each is answered once, whatever it says."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from agent_runtime.model.parts import Part
+from agent_runtime.obeying import CommandRoom
+from agent_runtime.output import JsonLines
+from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage, wait_until
+
+PART = Part(group="g", number=0, first=0, end=2).model_dump()
+
+
+async def tell(folder: Path, *lines: str | dict[str, Any]) -> list[dict[str, Any]]:
+    """What a worker with one part answers."""
+    written = io.StringIO()
+    async with set_stage(folder, make_launch(folder, f"{PLAYERS}:Rule", ["n-1", "n-2"])) as stage:
+        told: asyncio.Queue[str] = asyncio.Queue()
+        obeying = asyncio.create_task(CommandRoom(stage.pipeline, JsonLines(written)).obey(told), name="obey")
+        for count, line in enumerate(lines, 1):
+            told.put_nowait(line if isinstance(line, str) else json.dumps(line))
+            await wait_until(lambda count=count: written.getvalue().count("\n") >= count)
+        obeying.cancel()
+        await asyncio.gather(obeying, return_exceptions=True)
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+async def test_a_part_is_inspected_dropped_and_hosted(tmp_path: Path) -> None:
+    inspected, dropped, gone, hosted = await tell(
+        tmp_path,
+        {"id": 1, "do": "inspect"},
+        {"id": 2, "do": "drop", "part": "g.0"},
+        {"id": 3, "do": "drop", "part": "g.0"},
+        {"id": 4, "do": "host", "part": PART},
+    )
+    assert (inspected["answer"], inspected["parts"]["g.0"]["agents"]) == (1, 2)
+    assert inspected["usage"]["pid"] > 0
+    assert dropped.keys() == {"answer", "through"}
+    assert gone == {"answer": 3, "error": "parts.g.0: this worker does not host it"}
+    assert (hosted["agents"], hosted["term"] > inspected["parts"]["g.0"]["term"]) == (2, True)
+    assert hosted["through"] == dropped["through"]
+
+
+async def test_what_is_no_command_is_answered_with_the_reason(tmp_path: Path) -> None:
+    answers = await tell(
+        tmp_path,
+        {"id": 7, "do": "dance"},
+        {"id": 8, "do": "host"},
+        {"id": 9, "do": "host", "part": PART | {"group": "nobody"}},
+        "nonsense",
+    )
+    assert [answer["answer"] for answer in answers] == [7, 8, 9, 0]
+    assert all("error" in answer for answer in answers)
+    assert "the launch has no group 'nobody'" in answers[2]["error"]
