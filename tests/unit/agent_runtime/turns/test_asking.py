@@ -71,7 +71,7 @@ def describe(
 
 async def play(folder: Path, launch: Launch, rounds: int = 1) -> Stage:
     async with set_stage(folder, launch) as stage:
-        count = len(stage.pipeline._groups["g"]._cohort)  # type: ignore[attr-defined]
+        count = stage.pipeline.agents
         for number in range(1, rounds + 1):
             stage.world.open_round(number)
             await stage.wait_turns(number * count)

@@ -46,8 +46,9 @@ async def test_real_answers_are_typed_and_the_server_leaves_with_its_client(
         find_weights()
     except ModelSetupError as error:
         missing_toolchain(str(error))
+    before = set(psutil.Process().children())
     provider = await LocalProvider.start(slots=4, context_tokens=512)
-    (server,) = psutil.Process().children()
+    (server,) = set(psutil.Process().children()) - before
     gateway = Gateway(provider, in_flight_max=4)
     try:
         answers = await asyncio.gather(*(gateway.ask(ask_as(agent)) for agent in range(6)))
