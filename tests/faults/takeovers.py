@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import ecumene
 import psutil
 from ecumene.client import EventFilter, EventType, World
 
+from agent_runtime.commands import Command, Host
 from agent_runtime.launching import begin_launch, plan_parts
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
@@ -26,6 +27,7 @@ from tests.unit.agent_runtime.stage import write_agents
 AGENTS = "tests.faults.takeover_agents"
 TICKS, REPORTS, COUNTS = "/ticks", "/reports", "/counts"
 TTL_S = 2.0
+ANSWER_S = 60.0
 WAKE = [{"path": TICKS, "types": ["entry_set"]}]
 
 
@@ -129,13 +131,22 @@ class Fleet:
     async def start(self, index: int) -> None:
         """Start a worker without parts, anew if it was there before."""
         config = WorkerConfig(server=self._server.address, world="main", index=index, launch=self.launch)
-        worker = await WorkerProcess.start(config, lambda part, why: self.lost.append((index, part)))
+
+        def hear(line: dict[str, Any]) -> None:
+            if "lost" in line:
+                self.lost.append((index, line["lost"]))
+
+        worker = await WorkerProcess.start(config, hear=hear)
         self.workers[index] = worker
         await worker.wait_ready()
 
     async def host(self, index: int, *parts: Part, wait_s: float = 0.0) -> None:
         """Let a worker take parts."""
-        asked = [self.workers[index].ask("host", part=part.model_dump(), wait_s=wait_s) for part in parts]
+
+        def host(part: Part) -> Callable[[int], Command]:
+            return lambda number: Host(id=number, part=part, wait_s=wait_s)
+
+        asked = [self.workers[index].ask(host(part), wait_s + ANSWER_S) for part in parts]
         await asyncio.gather(*asked)
         self.owners.update(dict.fromkeys((part.name for part in parts), index))
 
