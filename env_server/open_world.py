@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from env_server.behaviours.registry import Behaviours
 from env_server.clocks.loop_clock import LoopClock
+from env_server.key_queues.slots import Pool
 from env_server.model.changes import Changes
 from env_server.model.limits import Limits
 from env_server.pipeline import World
@@ -15,12 +17,15 @@ from env_server.pipeline.recovery import Recovery
 from env_server.storage.lmdb_log import LmdbCommitLog
 
 
-class OpenWorld(NamedTuple):
+@dataclass(slots=True)
+class OpenWorld:
     """A world with what it stands on; `reader` is the thread that reads its log."""
 
     world: World
     log: LmdbCommitLog
     reader: ThreadPoolExecutor
+    last_use: int = 0
+    """Uses of all worlds are counted; this is the number of its last one."""
 
     async def close(self) -> None:
         """Waits until all is durable and answered, completes the state tables, closes the log."""
@@ -31,6 +36,11 @@ class OpenWorld(NamedTuple):
         await loop.run_in_executor(None, self.log.close)
         self.reader.shutdown()
 
+    async def let_go(self) -> None:
+        """After `close`, when nobody has the world any more: frees what it holds, a slice a loop step."""
+        for _ in self.world.dismantle():
+            await asyncio.sleep(0)
+
 
 def open_world(
     name: str,
@@ -39,10 +49,13 @@ def open_world(
     limits: Limits,
     behaviours: Behaviours,
     on_fatal: Callable[[BaseException], None],
+    pool: Pool,
+    start_mark: str,
 ) -> OpenWorld:
     """Makes a world of what its log has stored, brought into memory already or not. Blocks while that is read.
 
-    `on_fatal` is called when the world can no longer commit. When this raises, the log is closed.
+    `on_fatal` is called when the world can no longer commit; `pool` holds the slots that all worlds share; `start_mark`
+    is to differ from that of every other start. When this raises, the log is closed.
     """
     loop = asyncio.get_running_loop()
     reader = ThreadPoolExecutor(1, thread_name_prefix=f"log-reader-{name}")
@@ -57,7 +70,9 @@ def open_world(
         reader.submit(log.read, from_revision, bytes_max).add_done_callback(finished)
 
     try:
-        world = World(name, log, LoopClock(loop), limits, behaviours, read_log, read_log_then, recovery)
+        world = World(
+            name, log, LoopClock(loop), limits, behaviours, read_log, read_log_then, recovery, start_mark, pool
+        )
     except BaseException:
         log.close()
         raise

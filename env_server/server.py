@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+QUIET_S = 0.1
+QUIET_WAIT_S_MAX = 1.0
 EXIT_STORAGE = 74  # EX_IOERR
 AHEAD_MS_MAX = 50
 
@@ -76,7 +78,7 @@ async def serve(settings: ServerSettings) -> None:
     )
     gc.disable()  # a large world would be looked through again and again while it is loaded
     try:
-        worlds.open_all()
+        await worlds.start()
     except OSError as error:
         raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
     server = grpc.aio.server(options=SERVER_OPTIONS)
@@ -90,9 +92,23 @@ async def serve(settings: ServerSettings) -> None:
     log.info("stopping")
     worlds.draining = True
     await services.drain("the server is about to stop", settings.drain_s)
+    await _wait_for_quiet(worlds)
     await server.stop(settings.drain_s)
     await worlds.stop()
     log.info("stopped")
+
+
+async def _wait_for_quiet(worlds: Worlds) -> None:
+    """Returns in a moment in which nobody calls, or after QUIET_WAIT_S_MAX.
+
+    What arrives while gRPC stops is cancelled by it without a reason; what arrives here is told DRAINING and when to
+    come again, so whoever heeds that is not there any more when it stops.
+    """
+    for _ in range(round(QUIET_WAIT_S_MAX / QUIET_S)):
+        refused = worlds.refused
+        await asyncio.sleep(QUIET_S)
+        if worlds.refused == refused:
+            return
 
 
 def _bind(server: grpc.aio.Server, settings: ServerSettings) -> int:
@@ -140,6 +156,8 @@ def _limits(settings: ServerSettings) -> Limits:
         ahead_ms_max=AHEAD_MS_MAX if settings.durability == "relaxed" else 0,
         map_bytes=settings.map_mib * MIB,
         log_bytes_max=min(settings.log_mib, settings.map_mib // 2) * MIB,
+        log_age_s=settings.log_age_s,
+        streams_max=settings.streams_max,
     )
 
 

@@ -27,7 +27,7 @@ class ServerSettings(BaseSettings):
     insecure: bool = Field(False, description="Allow an address that other machines reach, without TLS.")
     behaviour: list[str] = Field([], description="Further behaviours, as module:Class; may be repeated.")
     loop: Literal["uvloop", "asyncio"] = Field("uvloop", description="Event loop.")
-    concurrency_max: int = Field(1024, ge=1, description="Behaviour operations of a world that may run at a time.")
+    concurrency_max: int = Field(1024, ge=1, description="Behaviour operations that may run at a time, in all worlds.")
     queue_ops_max: int = Field(10_000, ge=1, description="Ops of a world that may wait behind held keys.")
     map_mib: int = Field(32 * 1024, ge=16, description="Storage of a world at most, in MiB.")
     log_mib: int = Field(4096, ge=1, description="Events kept for replay, in MiB; at most half of --map-mib.")
@@ -36,6 +36,9 @@ class ServerSettings(BaseSettings):
         description="fsync: what is answered is on the disk. relaxed: it is there 50 ms later; a crash may take it "
         "back, and the world then goes on as a new history. For runs that may be thrown away.",
     )
+
+    log_age_s: float = Field(86_400, gt=0, description="Events kept for replay, in seconds; older ones are forgotten.")
+    streams_max: int = Field(10_000, ge=1, description="Sessions, monitors and consumers of a world that may live.")
     heartbeat_ms: int = Field(
         5_000, ge=100, le=60_000, description="A stream that lives hears from the server at least this often."
     )

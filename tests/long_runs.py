@@ -24,6 +24,7 @@ PARTS = {
     "engine": (
         "tests/promises/test_engine_model.py",
         "tests/promises/test_subscription_model.py",
+        "tests/promises/test_forgotten_clients.py",
         "tests/faults/test_replay_equals_state.py",
         "tests/faults/test_listeners.py",
         "tests/unit/env_server",
@@ -47,6 +48,7 @@ PARTS = {
     ),
     "network": (
         "tests/faults/test_dropped_answers.py",
+        "tests/faults/test_forgotten_clients.py",
         "tests/faults/test_lost_answers.py",
         "tests/faults/test_cut_links.py",
         "tests/faults/test_drains.py",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
 from env_server.model.changes import Changes
-from env_server.model.entries import COUNTER, STREAM, VALUE, Entry
+from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
 from env_server.model.limits import Limits
@@ -23,7 +23,7 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.storage.outcomes import answer_form, encode_outcome
 
-_KINDS = {VALUE: "value", COUNTER: "counter", STREAM: "stream"}
+_KINDS = {VALUE: "value", COUNTER: "counter", STREAM: "stream", MEMBER: "member"}
 
 
 class Loaded(NamedTuple):

@@ -114,7 +114,7 @@ class Context:
         self._stage(path, key, Code.SET, kept)
 
     def add(self, key: str, amount: int | float, path: str | None = None) -> None:
-        """Stages an increment of a counter."""
+        """Stages an increment of a counter; the type of `amount`, int or float, must be that of the counter."""
         self._stage(path, key, Code.ADD, amount)
 
     def append(self, key: str, value: object, path: str | None = None) -> None:

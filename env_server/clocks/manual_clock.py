@@ -24,8 +24,9 @@ class Alarm:
 class ManualClock:
     """See ports.Clock. Calls of one instant happen in the order in which they were scheduled."""
 
-    def __init__(self) -> None:
-        self._now_ns = 0
+    def __init__(self, now_ns: int = 0, origin: str = "") -> None:
+        self._now_ns = now_ns
+        self._origin = origin
         self._soon: deque[Callable[[], None]] = deque()
         self._alarms: list[tuple[int, int, Alarm]] = []
         self._orders = count()
@@ -33,6 +34,10 @@ class ManualClock:
     def monotonic_ns(self) -> int:
         """See Clock."""
         return self._now_ns
+
+    def origin(self) -> str:
+        """See Clock."""
+        return self._origin
 
     def wall_ns(self) -> int:
         """See Clock; the simulated world began in 1970."""

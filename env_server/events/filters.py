@@ -1,7 +1,7 @@
 """Filters of watches, compiled: which rows of a group a watch is told.
 
-A decision rests only on what the change recorded (place with its labels, type, key, actor, producer), never on the
-state of now, so that a replay gives what the live watch got.
+A decision rests only on what the change recorded (place with its labels, type, key, actor, producer, sender), never on
+the state of now, so that a replay gives what the live watch got.
 """
 
 from bisect import bisect_left
@@ -121,14 +121,25 @@ class Matcher:
                 return []
             if len(actors) > 1:
                 rows = _narrow(rows, changes.actors, self.actor.__eq__)
-        if self.excluded_producer and self.excluded_producer in (producers := find_values(changes, PRODUCERS)):
-            if len(producers) == 1:
-                return []
-            rows = _narrow(rows, changes.producers, self.excluded_producer.__ne__)
+        if self.excluded_producer:
+            rows = self._leave_out_own(changes, rows)
         if self.key and rows is None:
             return _find_all(changes.keys, self.key)
         if self._accept_key is not None:
             rows = _narrow(rows, changes.keys, self._accept_key)
+        return rows
+
+    def _leave_out_own(self, changes: Changes, rows: list[int] | None) -> list[int] | None:
+        """Leaves out what the excluded client is the producer of, or has sent under other producers."""
+        own = self.excluded_producer
+        if own in (producers := find_values(changes, PRODUCERS)):
+            if len(producers) == 1:
+                return []
+            rows = _narrow(rows, changes.producers, own.__ne__)
+        for first, count, client_id in changes.sent:
+            if client_id == own:
+                rows = list(range(len(changes))) if rows is None else rows
+                del rows[bisect_left(rows, first) : bisect_left(rows, first + count)]
         return rows
 
 

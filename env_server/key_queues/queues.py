@@ -142,6 +142,11 @@ class KeyQueues:
         return KeyQueueStatistics(self._holding, self._waiting, self._waiting_peak)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing holds a key or waits for one; calls of operations count from their start to their end."""
+        return not (self._holding or self._waiting)
+
+    @property
     def waiting(self) -> int:
         """Tickets that have not started."""
         return self._waiting

@@ -191,11 +191,11 @@ class Leases:
         """Whether the time of some lease may have passed."""
         return bool(self._deadlines) and self._deadlines[0][0] <= self._time.now_ns()
 
-    def states(self, count: Callable[[int], int]) -> Iterator[LeaseState]:
-        """Leases that live now, by id, but for those that have ended when it is their turn; `count` knows what lives
-        under each.
+    def states(self, count: Callable[[int], int], after: int = 0) -> Iterator[LeaseState]:
+        """Leases that live now with ids above `after`, by id, but for those that have ended when it is their turn;
+        `count` knows what lives under each.
         """
-        for id_ in sorted(self._living):
+        for id_ in sorted(id_ for id_ in self._living if id_ > after):
             lease = self._living.get(id_)
             if lease is not None:
                 remaining_ms = max(lease.deadline_ns - self._time.now_ns(), 0) // 1_000_000

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from env_server.model.declaration_documents import document_of
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
 from env_server.model.values import Nothing, Value
@@ -62,6 +63,7 @@ class Extra:
     declaration: Declaration | None = None
     """Environment rows (registered, updated, gate begun or opened): the declaration after the change."""
     changed_fields: tuple[str, ...] = ()
+    """Parts of the document, or of the declaration, that the change was about."""
     stream_items_max: int = 0
     """The row that created a stream."""
     lease: int = 0
@@ -70,6 +72,14 @@ class Extra:
     """The entry row that registered something else than its type tells."""
     depth: int = 0
     """Rows of a listener: length of the chain of listeners behind them."""
+
+
+class SentRows(NamedTuple):
+    """Rows that a session sent under other producers than its own client id."""
+
+    first_row: int
+    rows: int
+    client_id: str
 
 
 class KeptOutcome(NamedTuple):
@@ -95,6 +105,7 @@ class FactKind(IntEnum):
     SUBSCRIPTION = 2
     LISTENER = 3
     REQUEST = 4
+    GATE = 5
 
 
 class Fact(NamedTuple):
@@ -124,6 +135,7 @@ class Changes:
     types: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     values: list[Value | Nothing] = field(default_factory=list)
+    """As stored; what is told of a row is `told_value`."""
     versions: list[int] = field(default_factory=list)
     producers: list[str] = field(default_factory=list)
     producer_seqs: list[int] = field(default_factory=list)
@@ -131,10 +143,14 @@ class Changes:
     causes: list[str] = field(default_factory=list)
     principals: list[str] = field(default_factory=list)
     extras: dict[int, Extra] = field(default_factory=dict)
+    sent: list[SentRows] = field(default_factory=list)
+    """Who sent rows, where their producer does not tell it; ascending, none twice."""
 
     outcomes: list[KeptOutcome] = field(default_factory=list)
     answers: list[KeptAnswer] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    fact_revisions: list[int] = field(default_factory=list)
+    """The revision with which each fact begins to count; empty when the record does not tell, as early ones do not."""
 
     size_bytes: int = 0
     """Bytes of the encoded record, set when it is sealed; the ring's measure."""
@@ -148,6 +164,17 @@ class Changes:
         """The version that the writer of this row was told: none after a deletion."""
         return 0 if self.types[row] in _DELETIONS else self.versions[row]
 
+    def told_value(self, row: int) -> Value | Nothing:
+        """The value that everybody is told who is told of this row.
+
+        Rows that declare an environment are stored without: their value follows from the declaration beside them.
+        """
+        if self.types[row] in _DECLARING:
+            extra = self.extras.get(row)
+            if extra is not None and extra.declaration is not None:
+                return document_of(extra.declaration)
+        return self.values[row]
+
 
 _DELETIONS: Final = (
     EventType.ENVIRONMENT_DELETED,
@@ -155,3 +182,4 @@ _DELETIONS: Final = (
     EventType.MEMBER_LEFT,
     EventType.MEMBER_EXPIRED,
 )
+_DECLARING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_UPDATED)

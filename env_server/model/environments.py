@@ -63,6 +63,11 @@ class Aggregate:
     bounds: tuple[float, ...] = ()
     field: tuple[str, ...] = ()
 
+    @property
+    def pointer(self) -> str:
+        """`field` as RFC 6901 writes it."""
+        return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in self.field)
+
 
 class AggregateValue(NamedTuple):
     """An aggregate at one revision; `value` is None without numbers or when the sum exceeds a double."""
@@ -80,7 +85,7 @@ class Gate:
     """A declared gate and where it stands.
 
     generation 0: none begun yet. A generation collects from `begin_revision` until `opened`; the entries written
-    after `begin_revision` are its reports.
+    after `begin_revision` are its reports. `deadline_ms` counts from its begin.
     """
 
     name: str

@@ -8,11 +8,13 @@
       PreconditionFailed     read again, then retry
       WrongState             the state must change first
         GateClosed           the report names a generation that no longer collects
+        SessionExpired       what came of frames may have been forgotten
         HistoryMismatch      the caller means another line of revisions
         KindMismatch         the entry is of another kind than the op is for
         OperationRefused     a behaviour said no, in its own words
       OutOfRange             outside what is retained or allowed
         RevisionCompacted    below what the log still holds
+        OutcomeNotKept       done before; what came of it is not kept
       Exhausted              retry after a delay
       Unavailable            retry after a delay, perhaps elsewhere
       DeadlineExceeded       too late
@@ -20,13 +22,17 @@
       DeniedView             outside what the group may see or do
       Fenced                 another one has taken over
       SnapshotDamaged        a copy that is not what was written
+      WorldUnreadable        a stored world that cannot be opened
       InternalError          a defect of ours
 
 Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), a line for people and metadata.
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import Final, Self
+
+QUOTA_RETRY_DELAY_MS: Final = 1000
+"""Advice to callers who met a bound that falls only when somebody lets go of something."""
 
 
 class Reason(IntEnum):
@@ -76,6 +82,7 @@ class Reason(IntEnum):
     SEQUENCE_PASSED = 103
     COUNTER_OVERFLOW = 104
     SUBSCRIPTION_LAPSED = 105
+    OUTCOME_NOT_KEPT = 106
     QUEUE_FULL = 120
     STORAGE_QUOTA = 121
     RATE_LIMITED = 122
@@ -85,6 +92,7 @@ class Reason(IntEnum):
     LEASE_QUOTA = 126
     SUBSCRIPTION_QUOTA = 127
     SNAPSHOT_QUOTA = 128
+    STREAM_QUOTA = 129
     DRAINING = 140
     RECOVERING = 141
     WRONG_OWNER = 142
@@ -94,6 +102,7 @@ class Reason(IntEnum):
     NOT_SUPPORTED = 200
     INTERNAL = 220
     SNAPSHOT_DAMAGED = 240
+    WORLD_UNREADABLE = 241
 
 
 class Executed(IntEnum):
@@ -219,6 +228,19 @@ class HistoryMismatch(WrongState):
         )
 
 
+class SessionExpired(WrongState):
+    """The client may have been forgotten, and with it the outcomes of frames that it sends again; nothing was done."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(
+            Reason.SESSION_EXPIRED,
+            f"client {client_id} may have been forgotten: what came of its unanswered frames is unknown",
+            metadata={"client_id": client_id},
+        )
+
+
 class KindMismatch(WrongState):
     """The entry is a `kind`, and the op is for a `wanted`."""
 
@@ -252,12 +274,40 @@ class RevisionCompacted(OutOfRange):
         )
 
 
+class OutcomeNotKept(OutOfRange):
+    """The op of a repeated frame was done before; what came of it was too large to be kept."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self) -> None:
+        super().__init__(
+            Reason.OUTCOME_NOT_KEPT,
+            "the op was done before and is not done again; what came of it is not kept any more",
+        )
+
+
 class Exhausted(WorldError):
-    """A bound was reached; nothing happened; retry after the delay."""
+    """A bound was reached; nothing happened; retry after the delay, which every one of them advises."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        metadata: dict[str, str] | None = None,
+        retry_delay_ms: int = QUOTA_RETRY_DELAY_MS,
+    ) -> None:
+        super().__init__(reason, message, metadata=metadata, retry_delay_ms=retry_delay_ms)
 
     @classmethod
     def of(
-        cls, reason: Reason, limit: str, maximum: int, message: str, retry_delay_ms: int = 0, **metadata: str
+        cls,
+        reason: Reason,
+        limit: str,
+        maximum: int,
+        message: str,
+        retry_delay_ms: int = QUOTA_RETRY_DELAY_MS,
+        **metadata: str,
     ) -> Self:
         """The limit `limit`, which is `maximum`, is reached; metadata tells both."""
         told = {"limit": limit, "max": str(maximum), **metadata}
@@ -288,6 +338,14 @@ class SnapshotDamaged(WorldError):
 
     def __init__(self, snapshot: str, problem: str) -> None:
         super().__init__(Reason.SNAPSHOT_DAMAGED, f"snapshot {snapshot}: {problem}", metadata={"snapshot": snapshot})
+
+
+class WorldUnreadable(WorldError):
+    """What is stored of a world cannot be opened; it is left as it is, and the server's log says why."""
+
+    def __init__(self, world: str) -> None:
+        message = f"world {world} cannot be opened: the server's log says why"
+        super().__init__(Reason.WORLD_UNREADABLE, message, metadata={"world": world})
 
 
 class InternalError(WorldError):

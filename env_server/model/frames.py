@@ -28,6 +28,8 @@ class Frame:
     client_id: str = ""
     """Who sends the frame: the session's client id, or the producer of a unary call. "" = nobody to remember."""
     seq: int = 0
+    sender: str = ""
+    """The client id of the session that a unary call belongs to."""
     producers: list[str] | None = None
     """Own identity of an op; "" = the frame's."""
     is_request: bool = False
@@ -41,6 +43,10 @@ class Frame:
     principal: str = ""
     groups: list[str] | None = None
     """Path of the group whose view each op takes; "" = none, so the op is denied. None = the frame sees everything."""
+    fences: tuple[Precondition, ...] = ()
+    """Those that ops name; each names its own place."""
+    fence: list[int] | None = None
+    """Index + 1 into `fences` an op; 0 = none."""
     return_versions: bool = False
     size_bytes: int = 0
     """As received."""
@@ -165,3 +171,5 @@ class Answer:
     pending: list[int] = field(default_factory=list)
     versions: list[int] | None = None
     revision: int = 0
+    dropped: list[int] = field(default_factory=list)
+    """Kept answers: ops whose outcome was listed and is not kept any more."""

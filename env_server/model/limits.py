@@ -54,7 +54,7 @@ class Limits:
     queue_ops_max: int = 10_000
     """Ops of the whole world that may wait behind held keys or for a free slot."""
     concurrency_max: int = 1024
-    """Behaviour operations between start and return, in the whole world."""
+    """Behaviour operations between start and return, in all worlds of a server."""
     operation_timeout_s: float = 30.0
     call_depth_max: int = 8
     """Operations that call one another, beyond the first."""
@@ -68,8 +68,11 @@ class Limits:
     """Advice to callers who met a full queue or held keys."""
 
     session_frames_kept_max: int = 64
+    session_answers_bytes_max: int = 4 * MIB
+    """Of the outcomes that a client's kept answers list, roughly as encoded (in memory up to fifteen times as much);
+    beyond it those of the oldest frames are dropped."""
     sessions_max: int = 10_000
-    """Client ids whose answers are kept; beyond it the longest idle one is forgotten."""
+    """Client ids whose answers are kept; beyond it the longest idle one without a stream is forgotten."""
     producers_max: int = 20_000_000
     request_ids_max: int = 1_000_000
     """Bare request ids remembered, the newest ones."""
@@ -106,6 +109,10 @@ class Limits:
     """Events that a consumer holds without acknowledging them when it does not say; a larger revision goes alone."""
     outstanding_events_max: int = 100_000
 
+    streams_max: int = 10_000
+    """Sessions, monitors and consumers of a world that live at a time."""
+    server_streams_max: int = 40_000
+    """Those of all worlds, and the ones that have not said yet what they want."""
     watches_per_session_max: int = 10_000
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB
@@ -118,6 +125,8 @@ class Limits:
     group_repeated_bytes_max: int = 64 * MIB
     """Of what the changes of a commit group repeat of stored documents, beyond what came in: whole documents that were
     merged, configs of environments, results of operations. Further such ops are told to come again."""
+    group_answers_bytes_max: int = 64 * MIB
+    """Of the outcomes that the answers in a commit group list; further frames are told to come again."""
     group_looks_max: int = 262_144
     """Entries and environments that the changes of a commit group look at beside those that they change: a new
     aggregate counts all that is there. Further such ops are told to come again."""

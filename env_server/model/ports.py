@@ -42,6 +42,9 @@ class Clock(Protocol):
     def monotonic_ns(self) -> int:
         """Never goes back; for deadlines, gates and leases."""
 
+    def origin(self) -> str:
+        """Names what `monotonic_ns` counts from: where it is the same, times can be compared. "" = it has no name."""
+
     def wall_ns(self) -> int:
         """For people; may jump. Recorded, never compared."""
 
@@ -65,6 +68,10 @@ class SessionMark(NamedTuple):
     answers: tuple[Answer, ...]
     acknowledged: int = 0
     """Frames up to this one are forgotten."""
+    used: int = 0
+    """Number of the log record that holds the last answer kept for it."""
+    floor: int = 0
+    """It may lack answers that were kept up to this record."""
 
 
 class EnvironmentRow(NamedTuple):

@@ -21,7 +21,7 @@ class Filter:
     labels: dict[str, str] = field(default_factory=dict)
     actor: str = ""
     excluded_producer: str = ""
-    """Leave out changes of this producer (a client's own)."""
+    """Leave out changes of this producer, and what the session of this name has sent: a client's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from env_server.state_tree.replay import Replay
 from env_server.state_tree.tree import Tree
 from env_server.storage import layout, rows
 from env_server.storage.errors import DataLoss
+from env_server.storage.formats import TABLES_OF, read_row
 from env_server.storage.lmdb_tables import Tables
 from env_server.storage.rows import Pair
 
@@ -95,8 +96,9 @@ class State:
         self.producers.load(*row)
 
 
-def load_tables(tables: Tables, names: tuple[str, ...], state: State, problems: Problems) -> dict[str, int]:
+def load_tables(tables: Tables, storage_format: int, state: State, problems: Problems) -> dict[str, int]:
     """Reads every row of the state tables into `state`; returns how many rows there are in each that is there."""
+    names = TABLES_OF[storage_format]
     dropped = {key for key, _ in _pairs(tables, layout.DROPPED, problems)}
     loaders: dict[str, tuple[Callable[[Any], Iterator[Any]], Callable[[Any], None]]] = {
         layout.ENVIRONMENTS: (rows.decode_environments, state.load_environment),
@@ -117,7 +119,7 @@ def load_tables(tables: Tables, names: tuple[str, ...], state: State, problems: 
                 load_row: Callable[[Any], None] = _leave_out  # its checksum is looked at all the same
             else:
                 load_row = load
-            _load_row(table, pair, decode, load_row, problems)
+            _load_row(table, pair, storage_format, decode, load_row, problems)
     return counts
 
 
@@ -141,10 +143,15 @@ def name_key(table: str, key: bytes) -> str:
 
 
 def _load_row(
-    table: str, pair: Pair, decode: Callable[[Any], Iterator[Any]], load: Callable[[Any], None], problems: Problems
+    table: str,
+    pair: Pair,
+    storage_format: int,
+    decode: Callable[[Any], Iterator[Any]],
+    load: Callable[[Any], None],
+    problems: Problems,
 ) -> None:
     try:
-        for row in decode([pair]):
+        for row in decode([read_row(storage_format, table, pair)]):
             load(row)
     except DataLoss as damage:
         problems.add(table, name_key(table, pair[0]), damage.problem)

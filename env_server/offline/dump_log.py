@@ -81,14 +81,18 @@ def _row(changes: Changes, row: int) -> Line:
     }
     if changes.keys[row]:
         line["key"] = changes.keys[row]
-    if changes.values[row] is not NOTHING:
-        line["value"] = _plain(changes.values[row])
+    value = changes.told_value(row)
+    if value is not NOTHING:
+        line["value"] = _plain(value)
     line["version"] = changes.versions[row]
     for name, column in (("actor", changes.actors), ("cause", changes.causes), ("principal", changes.principals)):
         if column[row]:
             line[name] = column[row]
     if changes.producers[row]:
         line["producer"], line["seq"] = changes.producers[row], changes.producer_seqs[row]
+    for sent in changes.sent:
+        if 0 <= row - sent.first_row < sent.rows:
+            line["sender"] = sent.client_id
     extra = changes.extras.get(row)
     if extra is not None and extra.declaration is not None:
         line["declaration"] = encode_declaration(extra.declaration).decode()

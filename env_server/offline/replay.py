@@ -87,11 +87,18 @@ def _records(tables: Tables, head: Head, through: int) -> Iterator[Changes]:
 
 
 def _cut(changes: Changes, through: int, where: str) -> Changes:
-    """The record without what came after the revision. Its conflated events of aggregates go, they tell of its end."""
-    if changes.facts:
+    """The record without what came after the revision. Its conflated events of aggregates go, they tell of its end.
+
+    Facts that come with no revision, such as what was acknowledged by itself, count with the next one.
+    """
+    if len(changes.fact_revisions) != len(changes.facts):
         between = f"{changes.base_revision + 1} to {changes.last_revision}"
         advice = f"ask for {changes.base_revision} or {changes.last_revision}"
-        raise StorageError(where, f"revisions {between} are one record with facts, which cannot be cut", advice)
+        problem = f"revisions {between} are one record of an earlier version with facts, which cannot be cut"
+        raise StorageError(where, problem, advice)
+    facts = [
+        (fact, first) for fact, first in zip(changes.facts, changes.fact_revisions, strict=True) if first <= through
+    ]
     rows = bisect_right(changes.revisions, through)
     columns = ("path", "revisions", "types", "keys", "values", "versions", "producers", "producer_seqs", "actors")
     kept = {name: getattr(changes, name)[:rows] for name in (*columns, "causes", "principals")}
@@ -100,8 +107,11 @@ def _cut(changes: Changes, through: int, where: str) -> Changes:
         **kept,
         last_revision=through,
         extras={row: extra for row, extra in changes.extras.items() if row < rows},
+        sent=[one._replace(rows=min(one.rows, rows - one.first_row)) for one in changes.sent if one.first_row < rows],
         outcomes=[one for one in changes.outcomes if 0 < _revision_of(one.outcome) <= through],
         answers=[one for one in changes.answers if one.answer.revision <= through],
+        facts=[fact for fact, _ in facts],
+        fact_revisions=[first for _, first in facts],
         views={},
     )
 

@@ -22,7 +22,6 @@ from env_server.offline.directories import is_snapshot_directory
 from env_server.storage import layout
 from env_server.storage.copies import hash_file
 from env_server.storage.errors import DataLoss, StorageFormat, StorageInUse, StorageUnreadable
-from env_server.storage.formats import TABLES_OF
 from env_server.storage.lmdb_tables import Tables, read_head
 from env_server.storage.log_reading import read_record
 from env_server.storage.read_only import reading
@@ -77,7 +76,7 @@ def _check_world(tables: Tables, report: Report) -> None:
     except StorageUnreadable as error:
         problems.add(layout.META, "", error.problem)
     stored, replayed = State(), State()
-    report.rows = load_tables(tables, TABLES_OF[report.storage_format], stored, problems)
+    report.rows = load_tables(tables, report.storage_format, stored, problems)
     applied = report.head.applied_through if report.head is not None else 0
     first = before = None
     for changes in _records(tables, problems):

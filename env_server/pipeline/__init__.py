@@ -11,6 +11,6 @@ own_changes  what a world changes by itself: lease_sweep, gate_timers (and clear
 recovery     a world from its log
 """
 
-from env_server.pipeline.world import World, WorldDescription
+from env_server.pipeline.world import Welcomed, World, WorldDescription
 
-__all__ = ["World", "WorldDescription"]
+__all__ = ["Welcomed", "World", "WorldDescription"]

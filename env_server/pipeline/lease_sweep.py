@@ -40,6 +40,11 @@ class LeaseSweep:
         self._ended: deque[int] = deque()
         self._waiting: set[int] = set()
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether something of ended leases is still to go."""
+        return self._timer is not None or bool(self._ended or self._waiting)
+
     def add(self, lease: int) -> None:
         """What lives under an ended lease is to go, in steps that begin soon."""
         if self._tree.holdings.holds(lease):

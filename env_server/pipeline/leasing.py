@@ -51,9 +51,14 @@ class Leasing:
         kept = self._leases.keep(ids)
         self._commits.when_seen(lambda: answer(kept))
 
-    def list_living(self) -> Iterator[LeaseState]:
-        """The living leases by id, each as it is when it is its turn."""
-        return self._leases.states(self._tree.holdings.count)
+    def list_living(self, after: int = 0) -> Iterator[LeaseState]:
+        """The living leases with ids above `after`, by id, each as it is when it is its turn."""
+        return self._leases.states(self._tree.holdings.count, after)
+
+    @property
+    def any_living(self) -> bool:
+        """Whether a lease lives, or something of an ended one is still to go."""
+        return len(self._leases) > 0 or self._sweep.is_under_way
 
     def stop(self) -> None:
         """No lease ends by itself any more, and nothing goes with those that have ended."""

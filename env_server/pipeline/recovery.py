@@ -60,7 +60,7 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
         replay.item(number, key, item)
     for producer, mark in loaded.producers:
         producers.load(producer, mark)
-    for session in loaded.sessions:
+    for session in sorted(loaded.sessions, key=lambda mark: mark.used):
         sessions.load(session)
     head = loaded.head
     facts: Facts = {kind: {} for kind in FactKind}
@@ -74,6 +74,7 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
         facts_replayed += record.facts
         changes_replayed += len(record)
         bytes_replayed += record.size_bytes
+    sessions.forget_idle()
     tree.revision = head.revision
     tree.nodes.next_number = max(tree.nodes.next_number, head.next_environment_number)
     replay.finish()
@@ -104,4 +105,4 @@ def replay_identities(record: Changes, producers: Producers, sessions: Sessions)
     for producer, seq, outcome in record.outcomes:
         producers.replay(producer, seq, outcome)
     for kept in record.answers:
-        sessions.replay(kept.client_id, kept.answer)
+        sessions.replay(kept.client_id, kept.answer, record.number)

@@ -5,15 +5,15 @@ and their order is settled here, once; there is no task, future or lock per op. 
 the open commit group and one answer in the queue behind it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from env_server.behaviours.registry import Behaviours
 from env_server.events.history import ReadLog
 from env_server.idempotency.requests import RequestIds
 from env_server.key_queues.queues import KeyQueues
-from env_server.key_queues.slots import Slots
+from env_server.key_queues.slots import Pool, Slots
 from env_server.model.changes import Changes, EventType, FactKind
 from env_server.model.errors import NotFound, Reason, Unavailable
 from env_server.model.frames import Frame
@@ -33,7 +33,7 @@ from env_server.pipeline.gate_timers import GateTimers
 from env_server.pipeline.initial_state import open_watches
 from env_server.pipeline.leasing import Leasing
 from env_server.pipeline.listeners.listening import Listening
-from env_server.pipeline.operations.calls import Calls
+from env_server.pipeline.operations.calls import Calls, find_concurrency_max
 from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.reads.log_reads import ReadLogThen, Retained, read_at_once
@@ -43,6 +43,9 @@ from env_server.pipeline.recovery import Recovery, load_world
 from env_server.pipeline.subscribing import open_subscriptions
 from env_server.state_tree.reads.pages import Pages
 from env_server.state_tree.reads.reads import Reader
+
+_SLICE_ITEMS: Final = 2048
+"""Of a world that is dismantled, let go in one step."""
 
 
 class WorldDescription(NamedTuple):
@@ -58,13 +61,34 @@ class WorldDescription(NamedTuple):
     storage_bytes_max: int
     storage_low: bool = False
     restored_from: Origin | None = None
+    is_open: bool = True
+
+    @property
+    def moment(self) -> Origin:
+        """How far it has come."""
+        return Origin(self.name, self.history, self.revision)
+
+
+class Welcomed(NamedTuple):
+    """Where a client and its world stand when a stream begins."""
+
+    last_seq: int
+    """The client's last frame of which the answer is kept; 0 = none."""
+    position: int
+    """No frame that is executed from now on is recorded below it; above 0."""
 
 
 class World:
     """One tree with its own history. All methods belong to the world's thread and return at once.
 
-    Made from what the log has stored; afterwards the log's `on_durable` must call `durable`.
+    Made from what the log has stored; afterwards the log's `on_durable` must call `durable`. `read_log_then` serves
+    listeners that are behind; without it they read in a loop step, as a memory log allows. Worlds that are given the
+    same `pool` share its slots. `recovery` is what the log has stored, if that was brought into memory elsewhere.
+    `start_mark` differs from one start of the world to the next.
     """
+
+    #: Streams and copies that need the world open.
+    users = 0
 
     def __init__(
         self,
@@ -76,14 +100,10 @@ class World:
         read_log: ReadLog,
         read_log_then: ReadLogThen | None = None,
         recovery: Recovery | None = None,
+        start_mark: str = "",
+        pool: Pool | None = None,
     ) -> None:
-        """`read_log_then` serves listeners that are behind; None: they read in a loop step, as a memory log allows.
-
-        `recovery` is what the log has stored, if that was brought into memory elsewhere.
-        """
-        self.name = name
-        self.limits = limits
-        self.clock = clock
+        self.name, self.limits, self.clock = name, limits, clock
         self._log = log
         tree, producers, sessions, recovered = recovery or load_world(log, limits)
         self._tree, self._producers, self._sessions = tree, producers, sessions
@@ -97,20 +117,22 @@ class World:
         self.watches = open_watches(tree, log, limits, read_log)
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
-        slots = Slots(limits.concurrency_max, ready.add)
+        pool = pool or Pool(limits.concurrency_max)
+        self._slots = slots = Slots(pool, ready.add, partial(find_concurrency_max, tree, behaviours))
         self._effects = effects = Effects(tree, behaviours.check_kind)
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
-        reader = Reader(tree, Pages(limits, clock.monotonic_ns, tree.remains.drop))
+        self._pages = pages = Pages(limits, clock.monotonic_ns, tree.remains.drop, start_mark)
+        reader = Reader(tree, pages)
         requests = RequestIds(producers, limits, clock.monotonic_ns)
         read_then = read_log_then or read_at_once(log, clock)
-        slow = SlowReads(clock, limits)
+        self._slow = slow = SlowReads(clock, limits)
         past = PastReads(tree, log, self._commits, read_then, slow, limits)
         execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._clearing = Clearing(tree.remains, clock)
-        self._gate_timers = GateTimers(tree, clock, self._own)
+        self._gate_timers = GateTimers(tree, clock, self._own, self._commits, recovered)
         holds = LogHolds(log)
         facts = recovered.facts[FactKind.SUBSCRIPTION]
         self.subscriptions = open_subscriptions(
@@ -137,6 +159,23 @@ class World:
         """Up to which everything is on the disk."""
         return self._commits.durable_revision
 
+    @property
+    def must_stay(self) -> bool:
+        """Whether somebody uses the world, or something in it goes on, or ends, without being asked."""
+        return (
+            self.users > 0
+            or self.leasing.any_living
+            or self._gate_timers.any_due
+            or self._listening.is_behind
+            or self._pages.any_open
+        )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is under way: no op waits or runs, all is durable and answered."""
+        self._clearing.look()  # listings that nobody reads on expire without an op
+        return self._commits.is_idle and self._queues.is_empty and not self._slow.under_way and not self._tree.remains
+
     def execute(self, frame: Frame, deliver: Deliver) -> None:
         """Executes a frame. `deliver` gets each part of its answer, in order, once that is durable.
 
@@ -145,9 +184,20 @@ class World:
         """
         self._intake.take(frame, deliver)
 
-    def open_session(self, client_id: str) -> int:
-        """The last frame of this client whose outcome is kept; 0 = none."""
-        return self._sessions.use(client_id).last_seq
+    def open_session(self, client_id: str, since: int | None = None) -> Welcomed:
+        """A stream of this client begins; `close_session` follows. Until then the client is not forgotten.
+
+        `since` is the `position` of the stream on which the oldest of the frames that it will send again was sent
+        first, 0 = it will send none again; None = it does not say.
+
+        Raises:
+            SessionExpired: what came of those frames may have been forgotten.
+        """
+        return Welcomed(self._sessions.open(client_id, since), self._commits.durable_number + 1)
+
+    def close_session(self, client_id: str) -> None:
+        """A stream of this client has ended."""
+        self._sessions.close(client_id)
 
     def acknowledge(self, client_id: str, seq: int) -> None:
         """Forgets the kept answers of frames up to `seq`."""
@@ -171,12 +221,12 @@ class World:
         self._listening.settle(lambda: self.subscriptions.settle(begin))
 
     def describe(self) -> WorldDescription:
-        """The world in numbers."""
+        """The world in numbers, as applied: tell them only when all of it is durable."""
         nodes = self._tree.nodes.by_number.values()
         return WorldDescription(
             self.name,
             self.history,
-            self.durable_revision,
+            self.revision,
             self._log.first_revision,
             len(nodes),
             sum(len(node.entries) for node in nodes),
@@ -189,10 +239,6 @@ class World:
     def when_seen(self, call: Callable[[], None]) -> None:
         """Calls once everything applied by now is on the disk, in the order of answers; at once when it is."""
         self._commits.when_seen(call)
-
-    def when_durable(self, call: Callable[[], None]) -> None:
-        """Calls once everything applied by now is on the disk and answered; at once when it is."""
-        self._commits.when_idle(call)
 
     def stop(self, stopped: Callable[[], None]) -> None:
         """Once everything applied is durable and answered: completes the state tables, then calls `stopped`."""
@@ -215,7 +261,24 @@ class World:
         self.leasing.stop()
         self.watches.close_all(gone)
         self.subscriptions.end_all(gone)
+        self._slots.end()
         self._intake.abandon(gone)
+
+    def dismantle(self) -> Iterator[None]:
+        """Lets go, in slices, of all that a world holds that was stopped and that nobody has.
+
+        Its parts refer to one another, and the collector does not look at what has become old.
+        """
+        nodes, remains = self._tree.nodes, self._tree.remains
+        remains.add(list(nodes.by_number.values()))
+        for container in (nodes.by_path, nodes.by_number, self._producers.marks):
+            remains.drop(container)  # type: ignore[arg-type]
+        while remains:
+            remains.let_go(_SLICE_ITEMS)
+            yield
+        for name, part in list(vars(self).items()):
+            if hasattr(part, "__dict__") and name not in ("clock", "limits"):
+                vars(part).clear()
 
     def _create_root(self) -> None:
         """Revision 1 of every world is its root; so revision 0 always means "none"."""

@@ -10,10 +10,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import grpc
-from env_api.v1 import environment_service_pb2, lease_service_pb2, subscription_service_pb2, world_service_pb2
+from env_api.v1 import (
+    admin_service_pb2,
+    environment_service_pb2,
+    lease_service_pb2,
+    subscription_service_pb2,
+    world_service_pb2,
+)
 
 from env_server.rpc.edge import NewIncident, draw_incident, guard
 from env_server.rpc.health import Health, add_reflection
+from env_server.rpc.services.admin_service import AdminService
 from env_server.rpc.services.describe_kinds import serve_descriptions
 from env_server.rpc.services.lease_service import LeaseService
 from env_server.rpc.services.monitor import MonitorService
@@ -29,6 +36,7 @@ DESCRIPTORS: Final = (
     world_service_pb2.DESCRIPTOR.services_by_name["WorldService"],
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     lease_service_pb2.DESCRIPTOR.services_by_name["LeaseService"],
+    admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
 )
 SERVICES: Final[tuple[str, ...]] = tuple(descriptor.full_name for descriptor in DESCRIPTORS)
 
@@ -55,7 +63,7 @@ class Service:
 
 def build(server: grpc.aio.Server, worlds: Worlds, *, new_incident: NewIncident = draw_incident) -> Service:
     """Registers every service with a server made with SERVER_OPTIONS and not yet started. Call it in the loop."""
-    streams = Streams()
+    streams = Streams(worlds.limits)
     for name, handlers in build_handlers(worlds, streams, new_incident).items():
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
     health = Health(server, SERVICES)
@@ -88,4 +96,5 @@ def build_handlers(
         SERVICES[1]: unary(WorldService(worlds, streams).handlers()),
         SERVICES[2]: subscriptions,
         SERVICES[3]: unary(LeaseService(worlds).handlers()),
+        SERVICES[4]: unary(AdminService(worlds).handlers()),
     }

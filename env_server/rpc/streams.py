@@ -1,9 +1,14 @@
-"""The streams that live: sessions and monitors of all worlds, so that they can be told and ended."""
+"""The streams that live, sessions, monitors and consumers of all worlds: told, ended and counted."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from env_server.model.errors import NotFound, Reason, Unavailable, WorldError
+from env_server.model.errors import Exhausted, NotFound, Reason, Unavailable, WorldError
+from env_server.model.limits import Limits
+from env_server.pipeline import World
 
 RECONNECT_AFTER_MS = 500
 
@@ -11,7 +16,7 @@ RECONNECT_AFTER_MS = 500
 class LiveStream(Protocol):
     """A stream in the registry."""
 
-    world_name: str
+    world: World
     client_id: str
     """Of a session; "" for a monitor."""
 
@@ -23,9 +28,13 @@ class LiveStream(Protocol):
 
 
 class Streams:
-    """Registry of the living streams of one server."""
+    """Registry of the living streams of one server, bounded for each world and in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        #: Calls that stream, also those that have not said yet what they want.
+        self._calls = 0
+        self._of_world: Counter[str] = Counter()
         self._streams: set[LiveStream] = set()
         self._sessions: dict[tuple[str, str], LiveStream] = {}
         self._empty = asyncio.Event()
@@ -34,30 +43,45 @@ class Streams:
     def __len__(self) -> int:
         return len(self._streams)
 
-    def add(self, stream: LiveStream) -> None:
-        """Enters a stream; a living session with the same world and client id is ended, FENCED."""
-        if stream.client_id:
-            name = (stream.world_name, stream.client_id)
-            replaced = self._sessions.get(name)
-            if replaced is not None:
-                problem = "a newer stream with the same client_id has replaced this one"
-                replaced.end(WorldError(Reason.FENCED, problem, metadata={"client_id": stream.client_id}))
-            self._sessions[name] = stream
-        self._streams.add(stream)
-        self._empty.clear()
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Around a call that streams, from its first moment to its last.
 
-    def discard(self, stream: LiveStream) -> None:
-        """Takes a stream out; without effect when it is not in."""
-        self._streams.discard(stream)
-        name = (stream.world_name, stream.client_id)
-        if self._sessions.get(name) is stream:
-            del self._sessions[name]
-        if not self._streams:
-            self._empty.set()
+        Raises:
+            Exhausted: STREAM_QUOTA: the server has as many as it may.
+        """
+        _check_room("server_streams_max", self._limits.server_streams_max, self._calls, "the server")
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    @contextmanager
+    def living(self, stream: LiveStream) -> Iterator[None]:
+        """Around the life of a stream, which keeps its world open.
+
+        A living session with the same world and client id is ended, FENCED.
+
+        Raises:
+            Exhausted: STREAM_QUOTA: the world has as many as it may.
+        """
+        world, name = stream.world, (stream.world.name, stream.client_id)
+        replaced = self._sessions.get(name)
+        if replaced is None:  # else it takes the place of the other one
+            _check_room("streams_max", world.limits.streams_max, self._of_world[world.name], f"the world {world.name}")
+        self._add(stream)
+        if replaced is not None:
+            problem = "a newer stream with the same client_id has replaced this one"
+            replaced.end(WorldError(Reason.FENCED, problem, metadata={"client_id": stream.client_id}))
+        try:
+            yield
+        finally:
+            self._discard(stream)
 
     def end_world(self, name: str) -> None:
         """Ends every stream of a world that is gone."""
-        for stream in [stream for stream in self._streams if stream.world_name == name]:
+        for stream in [stream for stream in self._streams if stream.world.name == name]:
             stream.end(NotFound(Reason.WORLD_NOT_FOUND, world=name))
 
     async def drain(self, reason: str, grace_s: float) -> None:
@@ -70,3 +94,29 @@ class Streams:
             pass
         for stream in list(self._streams):
             stream.end(Unavailable(Reason.DRAINING, reason, retry_delay_ms=RECONNECT_AFTER_MS))
+
+    def _add(self, stream: LiveStream) -> None:
+        stream.world.users += 1
+        self._of_world[stream.world.name] += 1
+        if stream.client_id:
+            self._sessions[stream.world.name, stream.client_id] = stream
+        self._streams.add(stream)
+        self._empty.clear()
+
+    def _discard(self, stream: LiveStream) -> None:
+        world = stream.world
+        world.users -= 1
+        self._of_world[world.name] -= 1
+        if not self._of_world[world.name]:
+            del self._of_world[world.name]
+        self._streams.discard(stream)
+        if self._sessions.get((world.name, stream.client_id)) is stream:
+            del self._sessions[world.name, stream.client_id]
+        if not self._streams:
+            self._empty.set()
+
+
+def _check_room(limit: str, maximum: int, count: int, what: str) -> None:
+    if count >= maximum:
+        problem = f"{what} has {count} streams, as many as it may"
+        raise Exhausted.of(Reason.STREAM_QUOTA, limit, maximum, problem)

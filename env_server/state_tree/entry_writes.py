@@ -22,7 +22,6 @@ from env_server.model.errors import (
     InvalidRequest,
     KindMismatch,
     LimitExceeded,
-    NotFound,
     OutOfRange,
     Reason,
 )
@@ -75,7 +74,10 @@ def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
     else:
         if old.kind != COUNTER:
             raise _mismatch(node, key, old, COUNTER)
-        total = old.value + amount  # type: ignore[operator]
+        if type(old.value) is not type(amount):  # a sum of both kinds would be a double: not every integer is one
+            kinds = {"kind": _name_counter(old.value), "wanted": _name_counter(amount)}
+            raise KindMismatch(node.path, key, **kinds)
+        total = old.value + amount
     if type(total) is int and not INT_MIN <= total <= INT_MAX:
         raise _overflow(node, key, "64 bits")
     if total - total != 0:
@@ -173,9 +175,10 @@ def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
     """Deletes an entry with its items."""
     old = node.entries.get(key)
     if old is None:
+        absent = tree.nodes.absent(node, key)
         if asked.if_present:
             return Written(tree.revision, 0, changed=False)
-        raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+        raise absent
     _remove(tree, node, key, old, MEMBER_LEFT if old.kind == MEMBER else ENTRY_DELETED)
     return Written(tree.revision + 1, 0)
 
@@ -284,6 +287,10 @@ def _take_back(stream: Stream, lost: StreamItem | None) -> None:
 
 def _mismatch(node: Node, key: str, entry: Entry, wanted: int) -> KindMismatch:
     return KindMismatch(node.path, key, kind=name_of_kind(entry.kind), wanted=name_of_kind(wanted))
+
+
+def _name_counter(number: object) -> str:
+    return "counter of doubles" if type(number) is float else "counter of integers"
 
 
 def _overflow(node: Node, key: str, what: str) -> OutOfRange:

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import replace
+from itertools import compress
 
 from env_server.model.changes import EventType
+from env_server.model.declaration_documents import FIELDS
 from env_server.model.environments import Declaration, Gate, GateCause, Scope
 from env_server.model.errors import (
     AlreadyExists,
@@ -18,6 +20,7 @@ from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
+from env_server.state_tree.concurrency import check_concurrency
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -72,8 +75,10 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
         tree.redeclare(node, changed)
-        tree.environment_row(node, EventType.ENVIRONMENT_UPDATED)
+        tree.environment_row(node, EventType.ENVIRONMENT_UPDATED, changed_fields=_name_asked(asked))
         tree.note_due(node)
+        if asked.set_gates or asked.remove_gates:
+            tree.timed.append(node)  # a deadline may be another one, or gone
     if asked.begin is not None:
         gate = _gate(node, asked.begin.gate)
         _check_bounds(asked.begin.count_target or 0, asked.begin.deadline_ms or 0)
@@ -120,6 +125,7 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
     """
     limits = tree.limits
     check_document(declaration.config, limits, "config")
+    check_concurrency(declaration)
     check_count(len(declaration.labels), "labels_max", limits)
     for name, value in declaration.labels.items():
         check_segment(name, limits, Reason.INVALID_FIELD, "labels")
@@ -228,18 +234,7 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
     for group in asked.remove_grants:
         grants.pop(group, None)
     grants.update((grant.group, grant) for grant in asked.set_grants)
-    asked_parts = (
-        asked.set_labels,
-        asked.remove_labels,
-        asked.merge_config is not None,
-        asked.set_aggregates,
-        asked.remove_aggregates,
-        asked.set_gates,
-        asked.remove_gates,
-        asked.set_grants,
-        asked.remove_grants,
-    )
-    if not any(asked_parts):
+    if not _name_asked(asked):
         return None
     return replace(
         before,
@@ -249,3 +244,15 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
         gates=tuple(gates.values()),
         grants=tuple(grants.values()),
     )
+
+
+def _name_asked(asked: EnvironmentUpdate) -> tuple[str, ...]:
+    """The parts of the declaration that the update is about."""
+    parts = (
+        asked.set_labels or asked.remove_labels,
+        asked.merge_config is not None,
+        asked.set_aggregates or asked.remove_aggregates,
+        asked.set_gates or asked.remove_gates,
+        asked.set_grants or asked.remove_grants,
+    )
+    return tuple(compress(FIELDS, parts))

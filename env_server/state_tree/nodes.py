@@ -7,10 +7,11 @@ from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration, EnvironmentState, Gate, GateState
 from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import ROOT, join_path, split_path
+from env_server.model.names import ROOT, check_segment, join_path, split_path
 from env_server.model.values import Json
 from env_server.state_tree.aggregates.tallies import Tally
 from env_server.state_tree.attendance import Attendance
+from env_server.state_tree.concurrency import find_concurrency
 
 
 class Stream:
@@ -28,8 +29,10 @@ class Node:
     """One environment. Only this folder writes to it."""
 
     __slots__ = (
+        "__weakref__",
         "attendance",
         "children",
+        "concurrency_max",
         "created",
         "declaration",
         "entries",
@@ -60,6 +63,8 @@ class Node:
         self.declaration = Declaration()
         #: That values of entries must meet. Denormalised from the declaration, as `open_generation` is.
         self.schema: Json | None = None
+        #: Operations that may run in it at a time, as its config says; 0 = that says nothing. Denormalised too.
+        self.concurrency_max = 0
         self.version = 1
         self.created = 0
         self.modified = 0
@@ -88,6 +93,8 @@ class Node:
         old, tally = self.declaration, self.tally
         self.declaration = declaration
         self.schema = declaration.schema
+        if declaration.config is not old.config:
+            self.concurrency_max = find_concurrency(declaration)
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:
@@ -110,6 +117,7 @@ class Node:
     def restore(self, declaration: Declaration, tally: Tally | None) -> None:
         """Goes back to an earlier declaration and the tally that belonged to it."""
         self.declaration, self.tally = declaration, tally
+        self.concurrency_max = find_concurrency(declaration)
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if tally is not None and gate is not None:
@@ -168,6 +176,15 @@ class Nodes:
             split_path(path, self._limits)
             raise NotFound(Reason.ENVIRONMENT_NOT_FOUND, path=path)
         return node
+
+    def absent(self, node: Node, key: str) -> NotFound:
+        """What to raise when an environment has no entry of that key.
+
+        Raises:
+            InvalidRequest: INVALID_KEY: no entry can have it.
+        """
+        check_segment(key, self._limits)
+        return NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
 
     def attach(self, number: int, parent: Node, name: str) -> Node:
         """A new child; the caller has checked that there is none of that name."""

@@ -3,8 +3,9 @@
 from typing import Final
 
 from env_server.model.entries import Entry
-from env_server.model.errors import Fenced, GateClosed, PreconditionFailed
+from env_server.model.errors import Fenced, GateClosed, NotFound, PreconditionFailed
 from env_server.model.frames import Frame
+from env_server.model.names import check_segment, split_path
 from env_server.model.operations import Precondition, Test
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
@@ -21,6 +22,7 @@ def check_preconditions(tree: Tree, path: str, key: str, tests: tuple[Preconditi
         PreconditionFailed: the first that does not hold, with what it met.
         GateClosed: a generation that the gate does not collect.
         NotFound: the environment of a version, value or generation test is absent.
+        InvalidRequest: nothing can have that path or key.
     """
     for test in tests:
         _check(tree, test.path or path, test.key or ("" if test.path else key), test)
@@ -30,10 +32,9 @@ def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) 
     """Tests everything that the frame asks of the state for its op `index`. Raises as the functions below.
 
     Raises:
-        DeniedView: the op's group may not do it.
+        DeniedView, Fenced: see check_allowed.
     """
-    if frame.groups is not None:
-        check_visible(tree.grants, frame, index)
+    check_allowed(tree, frame, index)
     if frame.preconditions is not None and index in frame.preconditions:
         check_preconditions(tree, path, key, frame.preconditions[index])
     if frame.gate_generations is not None and frame.gate_generations[index]:
@@ -44,11 +45,49 @@ def check_conditions(tree: Tree, frame: Frame, index: int, path: str, key: str) 
         check_version(tree, tree.nodes.find(path), key, frame.expect_versions[index])
 
 
+def check_allowed(tree: Tree, frame: Frame, index: int) -> None:
+    """Whether whoever sends the op may let it have its effect as the state is now.
+
+    Raises:
+        DeniedView: the op's group may not do it.
+        Fenced: the op's fence has fallen.
+    """
+    if frame.groups is not None:
+        check_visible(tree.grants, frame, index)
+    if frame.fence is not None and frame.fence[index]:
+        check_fence(tree, frame.fences[frame.fence[index] - 1])
+
+
+def all_fences_hold(tree: Tree, frame: Frame) -> bool:
+    """Whether no op of the frame is stopped by a fence as the state is now."""
+    try:
+        for fence in frame.fences:
+            check_fence(tree, fence)
+    except Fenced:
+        return False
+    return True
+
+
+def check_fence(tree: Tree, fence: Precondition) -> None:
+    """The entry must be the one that the fence means.
+
+    Raises:
+        Fenced: it is another one, or gone with its environment.
+    """
+    try:
+        _check(tree, fence.path, fence.key, fence)
+    except NotFound:
+        raise Fenced(
+            f"{fence.key!r} of {fence.path} is gone", path=fence.path, key=fence.key, revision=str(tree.revision)
+        ) from None
+
+
 def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
     """The entry, or without a key the environment, must have the version `expected`.
 
     Raises:
         PreconditionFailed: it has another one, or is absent.
+        InvalidRequest: INVALID_KEY: no entry can have it.
     """
     entry = node.entries.get(key)
     if entry is None or entry[1] != expected:
@@ -56,6 +95,8 @@ def check_version(tree: Tree, node: Node, key: str, expected: int) -> None:
         version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
         if version == expected:
             return
+        if key and entry is None:
+            check_segment(key, tree.limits)
         raise PreconditionFailed("version", version=version, revision=revision, expected=str(expected))
 
 
@@ -85,6 +126,10 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     found: Entry | Node | None = node_or_none
     if key and node_or_none is not None:
         found = node_or_none.entries.get(key)
+    if node_or_none is None:
+        split_path(path, tree.limits)
+    if key and found is None:
+        check_segment(key, tree.limits)
     version, revision = (0, tree.revision) if found is None else (found.version, found.modified)
     if kind is Test.EXISTS:
         holds = found is not None
@@ -103,7 +148,8 @@ def _check(tree: Tree, path: str, key: str, test: Precondition) -> None:
     else:
         holds = isinstance(found, Entry) and _equal(found.value, test.operand)
     if not holds and kind in _FENCING:
-        raise Fenced(f"{key!r} of {path} is no longer yours", path=path, key=key, revision=str(revision))
+        met = {"version": str(version), "revision": str(revision)}
+        raise Fenced(f"{key!r} of {path} is no longer yours", path=path, key=key, **met)
     if not holds:
         expected = str(test.operand) if kind is Test.VERSION else ""
         raise PreconditionFailed(kind.name.lower(), version=version, revision=revision, expected=expected)

@@ -92,7 +92,7 @@ class Replay:
             self.tree.schemas.in_use |= node.schema is not None
             self.tree.note_grants(node, (), declaration.grants)
             gate = node.gate
-            if gate is not None and gate.collecting and gate.deadline_ms:
+            if gate is not None and gate.collecting:
                 self.tree.timed.append(node)
         for node in self.tree.nodes.by_number.values():  # once the members and the entries of all are counted
             self.tree.roll_ups.declared(node)

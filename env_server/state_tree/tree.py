@@ -51,18 +51,20 @@ class Tree:
         #: Environments whose aggregates changed in the open group.
         self.stirred: dict[Node, None] = {}
         self.roll_ups = RollUps(self.stirred)
-        #: Environments whose gate began a generation with a deadline; the pipeline sets the timers.
+        #: Environments whose gate began a generation, opened or was declared anew; the pipeline sets the timers.
         self.timed: list[Node] = []
         #: What the open group repeats of stored documents; see `weigh`.
         self.repeated_bytes = 0
         #: Entries and environments that ops of the open group had to look at; see `look`.
         self.looked = 0
+        #: Bytes of the outcomes that answers in the open group list.
+        self.answers_bytes = 0
         self.begin_group(self.changes)
 
     def begin_group(self, changes: Changes) -> None:
         """Directs rows into a new commit group."""
         self.changes = changes
-        self.repeated_bytes = self.looked = 0
+        self.repeated_bytes = self.looked = self.answers_bytes = 0
         self.row_appends = (
             changes.path.append,
             changes.revisions.append,
@@ -123,9 +125,16 @@ class Tree:
         places.append(Place(node.number, node.path, node.declaration.labels))
         return node.place
 
-    def environment_row(self, node: Node, type_: EventType, key: str = "", value: Value | Nothing = NOTHING) -> None:
+    def environment_row(
+        self,
+        node: Node,
+        type_: EventType,
+        key: str = "",
+        value: Value | Nothing = NOTHING,
+        changed_fields: tuple[str, ...] = (),
+    ) -> None:
         """Writes a row that carries the node's declaration."""
-        self.changes.extras[len(self.changes)] = Extra(declaration=node.declaration)
+        self.changes.extras[len(self.changes)] = Extra(declaration=node.declaration, changed_fields=changed_fields)
         self.row(node, type_, key, value, node.version)
 
     def tally_change(self, node: Node, key: str, old: Entry | None, new: Entry | None) -> None:
@@ -166,7 +175,9 @@ class Tree:
             node.group = 0  # the path table records labels: enter it again
         self.note_grants(node, node.declaration.grants, declaration.grants)
         self.roll_ups.settle()  # what was counted so far is counted in the tally that may be replaced
+        counts_anew = not node.goes_on(declaration)
         node.declare(declaration)
+        self._stir_redeclared(node, before[0], counts_anew)
         self.roll_ups.declared(node, before[1])
         undo_waiting = self.waiting.follow(node, self.revision)
         if undo_waiting is not None and self.journal is not None:
@@ -174,6 +185,16 @@ class Tree:
         node.version += 1
         node.modified = self.revision + 1
         self.unsaved.environment(node)
+
+    def _stir_redeclared(self, node: Node, before: Declaration, counts_anew: bool) -> None:
+        """Lets the aggregates be told that a new declaration, or the begin of a generation, has changed."""
+        tally, declared = node.tally, node.declaration.aggregates
+        if tally is None:
+            return
+        if counts_anew and (declared != before.aggregates or any(one.in_generation for one in declared)):
+            tally.changed = bool(declared)
+        if tally.changed:
+            self.stirred[node] = None
 
     def note_grants(self, node: Node, before: tuple[Grant, ...], after: tuple[Grant, ...]) -> None:
         """Lets the views of groups follow what the node grants."""
@@ -197,7 +218,7 @@ class Tree:
         """Opens a collecting gate as part of the running op, with its row."""
         assert node.tally is not None
         reported = node.tally.reported
-        aggregates = {value.name: value.value for value in self.aggregates(node) if not value.buckets}
+        aggregates = {told.name: list(told.buckets) or told.value for told in self.aggregates(node)}
         self.redeclare(node, _with_gate(node.declaration, gate.open(self.revision + 1, cause)))
         told = {
             "gate": gate.name,
@@ -207,6 +228,7 @@ class Tree:
             "aggregates": aggregates,
         }
         self.environment_row(node, EventType.GATE_OPENED, gate.name, Json.of(told))
+        self.timed.append(node)
 
     def begin_generation(self, node: Node, gate: Gate, count_target: int | None, deadline_ms: int | None) -> None:
         """Begins the gate's next generation as part of the running op, with its row."""
@@ -220,12 +242,15 @@ class Tree:
             "deadline_ms": begun.deadline_ms,
         }
         self.environment_row(node, EventType.GATE_BEGUN, begun.name, Json.of(told))
-        if begun.deadline_ms:
-            self.timed.append(node)
+        self.timed.append(node)
 
-    def note_fact(self, kind: FactKind, key: str, value: bytes | None) -> None:
-        """Writes a fact of the running op, or of none; a transaction that fails takes it back."""
+    def note_fact(self, kind: FactKind, key: str, value: bytes | None, revision: int = 0) -> None:
+        """Writes a fact of the running op, or of none; a transaction that fails takes it back.
+
+        It counts from `revision` on; 0 = from the next one, that of the running op.
+        """
         self.changes.facts.append(Fact(kind, key, value))
+        self.changes.fact_revisions.append(revision or self.revision + 1)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -255,7 +280,7 @@ class Tree:
             node, _ = self.stirred.popitem()
             if node.tally is not None:
                 node.tally.changed = False
-        del self.timed[timed:], self.changes.facts[facts:]
+        del self.timed[timed:], self.changes.facts[facts:], self.changes.fact_revisions[facts:]
         changes = self.changes
         for column in (changes.path, changes.revisions, changes.types, changes.keys, changes.values, changes.versions):
             del column[row:]

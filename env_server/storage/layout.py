@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from env_server.storage.errors import DataLoss
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 DATA_FILE: Final = "data.mdb"
 LOCK_FILE: Final = "lock.mdb"

@@ -74,6 +74,8 @@ def answer_form(answer: Answer) -> dict[str, Any]:
         form["versions"] = answer.versions
     if answer.revision:
         form["revision"] = answer.revision
+    if answer.dropped:
+        form["dropped"] = answer.dropped
     return form
 
 
@@ -92,6 +94,7 @@ def answer_of(form: dict[str, Any]) -> Answer:
         pending=form.get("pending", []),
         versions=form.get("versions"),
         revision=form.get("revision", 0),
+        dropped=form.get("dropped", []),
     )
 
 

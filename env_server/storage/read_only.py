@@ -1,6 +1,6 @@
 """Reading a stored world without changing a byte of it: for offline tools and for copies just made.
 
-Formats of earlier versions can be read too: their tables are fewer, their rows the same.
+Formats of earlier versions can be read too: their tables may be fewer; for their rows see formats.read_row.
 """
 
 import os

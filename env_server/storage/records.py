@@ -13,9 +13,10 @@ from typing import Any, Final, TypeVar
 
 from env_storage.v1.record_pb2 import Fact as FactMessage
 from env_storage.v1.record_pb2 import FrameOutcome, Outcome, Record, RowExtra
+from env_storage.v1.record_pb2 import SentRows as SentMessage
 from google.protobuf.message import DecodeError
 
-from env_server.model.changes import Changes, Extra, Fact, FactKind, KeptAnswer, KeptOutcome, Place
+from env_server.model.changes import Changes, Extra, Fact, FactKind, KeptAnswer, KeptOutcome, Place, SentRows
 from env_server.model.values import KIND_OF, NOTHING, Json, Kind, Nothing, Value
 from env_server.storage.declarations import decode_declaration, encode_declaration
 from env_server.storage.errors import DataLoss
@@ -76,6 +77,7 @@ def encode_record(changes: Changes) -> bytes:
         )
     if changes.facts:
         record.facts.extend([FactMessage(kind=int(kind), key=key, value=value) for kind, key, value in changes.facts])
+        record.fact_revisions.extend([revision - changes.base_revision for revision in changes.fact_revisions])
     return record.SerializeToString()
 
 
@@ -111,6 +113,8 @@ def _encode_rows(changes: Changes, record: Any) -> None:
     record.principals.extend(_pack(changes.principals, ""))
     if changes.extras:
         record.extras.extend([_encode_extra(row, extra) for row, extra in changes.extras.items()])
+    if changes.sent:
+        record.sent.extend([SentMessage(first_row=row, rows=rows, client_id=name) for row, rows, name in changes.sent])
 
 
 def _encode_extra(row: int, extra: Extra) -> RowExtra:
@@ -217,9 +221,11 @@ def _decode(record: Any, size_bytes: int) -> Changes:
             kind=extra.entry_kind,
             depth=extra.depth,
         )
+    changes.sent = [SentRows(sent.first_row, sent.rows, sent.client_id) for sent in record.sent]
     changes.facts = [
         Fact(FactKind(fact.kind), fact.key, fact.value if fact.HasField("value") else None) for fact in record.facts
     ]
+    changes.fact_revisions = [changes.base_revision + offset for offset in record.fact_revisions]
     changes.outcomes = [
         KeptOutcome(kept.producer, kept.producer_seq, decode_outcome(kept.outcome)) for kept in record.outcomes
     ]

@@ -1,6 +1,7 @@
 """Rows of the state tables: state as bytes, and back.
 
-Every row begins with a checksum over its key and its body, so that a flipped byte is found and never read as state.
+Every row begins with a checksum over its table, its key and its body, so that a flipped byte, and a row in another
+table than its own, is found and never read as state.
 Bodies are fixed numbers first, then what varies. Hot: a chunk of 65,536 entries is encoded between two commits.
 """
 
@@ -63,6 +64,8 @@ _JSON_KIND: Final = int(Kind.JSON)
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 _first = itemgetter(0)
 _crc = zlib.crc32
+_SEEDS: Final = {table: _crc(table.encode()) for table in layout.TABLES}
+"""What the checksums of each table begin with."""
 
 
 class TableWrites(NamedTuple):
@@ -116,10 +119,10 @@ def decode_environments(pairs: Iterable[Pair]) -> Iterator[EnvironmentRow]:
 
 def decode_entries(pairs: Iterable[Pair]) -> Iterator[tuple[int, str, Entry]]:
     """Entries from their table: environment, key, entry."""
-    number_of = layout.NUMBER.unpack_from
+    number_of, seed = layout.NUMBER.unpack_from, _SEEDS[layout.ENTRIES]
     for key, row in pairs:
         body = row[4:]
-        if _crc(key + body).to_bytes(4, "little") != row[:4]:
+        if _crc(key + body, seed).to_bytes(4, "little") != row[:4]:
             raise _damaged(layout.ENTRIES, key)
         kind, value_kind, version, created, modified = _ENTRY.unpack_from(body)
         lease = 0
@@ -159,8 +162,9 @@ def decode_producers(pairs: Iterable[Pair]) -> Iterator[tuple[str, ProducerMark]
 def decode_facts(pairs: Iterable[Pair]) -> Iterator[Fact]:
     """Facts from their table."""
     for key, row in pairs:
+        body = _open_row(layout.FACTS, key, row)
         kind, name = layout.split_fact_key(key)
-        yield Fact(FactKind(kind), name, _open_row(layout.FACTS, key, row))
+        yield Fact(FactKind(kind), name, body)
 
 
 def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
@@ -168,7 +172,8 @@ def decode_sessions(pairs: Iterable[Pair]) -> Iterator[SessionMark]:
     for key, row in pairs:
         form = json.loads(_open_row(layout.SESSIONS, key, row))
         answers = tuple(answer_of(answer) for answer in form["answers"])
-        yield SessionMark(key.decode(), form["last_seq"], answers, form["acknowledged"])
+        places = form.get("used", 0), form.get("floor", 0)
+        yield SessionMark(key.decode(), form["last_seq"], answers, form["acknowledged"], *places)
 
 
 def _slice(rows: dict[_Name, _Row]) -> Iterator[list[tuple[_Name, _Row]]]:
@@ -211,15 +216,28 @@ def _pack_state(value: Any) -> bytes:
 def _sorted(table: str, bodies: list[tuple[bytes, bytes | None]]) -> TableWrites:
     """Parts rows from deletions and puts the checksums before the bodies."""
     bodies.sort(key=_first)
-    puts = [(key, _crc(key + body).to_bytes(4, "little") + body) for key, body in bodies if body is not None]
+    seed = _SEEDS[table]
+    puts = [(key, _crc(key + body, seed).to_bytes(4, "little") + body) for key, body in bodies if body is not None]
     return TableWrites(table, puts, [key for key, body in bodies if body is None])
 
 
 def _open_row(table: str, key: bytes, row: bytes) -> bytes:
     body = row[4:]
-    if _crc(key + body).to_bytes(4, "little") != row[:4]:
+    if _crc(key + body, _SEEDS[table]).to_bytes(4, "little") != row[:4]:
         raise _damaged(table, key)
     return body
+
+
+def seal_again(table: str, key: bytes, row: bytes) -> bytes:
+    """A row of formats 1 and 2, whose checksums did not cover the table, in the present form.
+
+    Raises:
+        DataLoss: it is damaged.
+    """
+    body = row[4:]
+    if _crc(key + body).to_bytes(4, "little") != row[:4]:
+        raise _damaged(table, key)
+    return _crc(key + body, _SEEDS[table]).to_bytes(4, "little") + body
 
 
 def _damaged(table: str, key: bytes) -> DataLoss:
@@ -245,7 +263,9 @@ def _mark_body(mark: ProducerMark) -> bytes:
 
 def _session_body(mark: SessionMark) -> bytes:
     answers = [answer_form(answer) for answer in mark.answers]
-    form = {"last_seq": mark.last_seq, "acknowledged": mark.acknowledged, "answers": answers}
+    form = {"last_seq": mark.last_seq, "acknowledged": mark.acknowledged, "answers": answers, "used": mark.used}
+    if mark.floor:
+        form["floor"] = mark.floor
     return _encode_json(form).encode()
 
 

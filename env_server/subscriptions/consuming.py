@@ -174,8 +174,10 @@ def not_found(name: str) -> NotFound:
 
 
 def _fenced(subscription: Subscription, term: int, why: str) -> Fenced:
+    """With the newest term that there is as the current version, and the cursor as the current revision."""
     name = subscription.spec.name
-    return Fenced(f"term {term} of subscription {name}: {why}", subscription=name, term=str(term))
+    current = {"version": str(max(subscription.by_term, default=0)), "revision": str(subscription.cursor)}
+    return Fenced(f"term {term} of subscription {name}: {why}", subscription=name, term=str(term), **current)
 
 
 def _find_free_share(consumers: Iterable[Consumer]) -> int:

@@ -1,6 +1,6 @@
 """All subscriptions of one world: the effects of the ops on them, and what comes of them by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from env_server.model.errors import AlreadyExists, Exhausted, InvalidRequest, Reason, RevisionCompacted, WorldError
@@ -78,9 +78,11 @@ class Subscriptions:
         """
         return self._find(name).describe()
 
-    def list(self) -> "list[SubscriptionState]":
-        """All, by name."""
-        return [self._by_name[name].describe() for name in sorted(self._by_name)]
+    def list(self, after: str = "") -> Iterator[SubscriptionState]:
+        """Those with names behind `after`, by name, each as it is when it is its turn."""
+        for name in sorted(name for name in self._by_name if name > after):
+            if name in self._by_name:
+                yield self._by_name[name].describe()
 
     def attach(self, name: str, consumer: str, outstanding_max: int = 0) -> Consumer:
         """Begins to consume; `outstanding_max` 0 = the default.

@@ -46,7 +46,7 @@ async def serve_in_process(
             failed.append,
             lambda: uuid.uuid4().hex,
         )
-        worlds.open_all()
+        await worlds.start()
         try:
             async with serve_on_loopback(worlds) as address:
                 yield address

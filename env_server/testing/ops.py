@@ -27,6 +27,7 @@ class Op(NamedTuple):
     version: int = 0
     preconditions: tuple[Precondition, ...] = ()
     actor: str = ""
+    fence: Precondition | None = None
 
 
 def put(path: str, key: str, value: Value, **beside: Any) -> Op:
@@ -144,4 +145,7 @@ def make_frame(ops: Sequence[Op], client_id: str = "", seq: int = 0) -> Frame:
         frame.actors = [op.actor for op in ops]
     if any(op.preconditions for op in ops):
         frame.preconditions = {index: op.preconditions for index, op in enumerate(ops) if op.preconditions}
+    if any(op.fence for op in ops):
+        frame.fences = tuple(dict.fromkeys(op.fence for op in ops if op.fence))
+        frame.fence = [frame.fences.index(op.fence) + 1 if op.fence else 0 for op in ops]
     return frame

@@ -30,9 +30,11 @@ class Stand:
         self.limits = limits or Limits()
         self.behaviours = Behaviours(list(behaviours))
         self.disk = MemoryDisk()
-        self.clock = ManualClock()
+        self._machines = 1
+        self.clock = ManualClock(origin="machine 1")
         self.fatal: list[BaseException] = []
         self._histories = itertools.count(1)
+        self._starts = 0
         self.log: MemoryCommitLog
         self.world: World
         self.open()
@@ -50,27 +52,39 @@ class Stand:
         async def read_log(from_revision: int, bytes_max: int) -> list[Changes]:
             return log.read(from_revision, bytes_max)
 
-        self.world = World("main", log, self.clock, self.limits, self.behaviours, read_log)
+        self._starts += 1
+        start_mark = str(self._starts)
+        self.world = World("main", log, self.clock, self.limits, self.behaviours, read_log, start_mark=start_mark)
         log.start(call=lambda call, argument: call(argument), on_durable=self.world.durable, on_fatal=self.fatal.append)
 
-    def kill(self) -> None:
-        """Ends the world as SIGKILL would: what is not durable is gone, and nothing of it happens any more."""
-        self.log.kill()
-        self.clock = ManualClock()
+    def kill(self, outage_s: float | None = None) -> None:
+        """Ends the world as SIGKILL would: what is not durable is gone, and nothing of it happens any more.
 
-    def reopen(self) -> None:
-        """A crash and a restart."""
-        self.kill()
+        The next opening comes so much later on the same machine; None = on another one, whose clock begins anew.
+        """
+        self.log.kill()
+        self._change_clock(outage_s)
+
+    def reopen(self, outage_s: float | None = None) -> None:
+        """A crash and a restart; see kill."""
+        self.kill(outage_s)
         self.open()
 
-    def stop(self) -> None:
-        """A clean stop."""
+    def stop(self, outage_s: float | None = None) -> None:
+        """A clean stop; see kill."""
         stopped: list[bool] = []
         self.world.stop(lambda: stopped.append(True))
         self.clock.settle()
         assert stopped
         self.log.close()
-        self.clock = ManualClock()
+        self._change_clock(outage_s)
+
+    def _change_clock(self, outage_s: float | None) -> None:
+        if outage_s is None:
+            self._machines += 1
+            self.clock = ManualClock(origin=f"machine {self._machines}")
+        else:
+            self.clock = ManualClock(self.clock.monotonic_ns() + round(outage_s * 1e9), self.clock.origin())
 
     def send(self, *ops: Op, client_id: str = "", seq: int = 0, deadline_s: float = 0.0) -> Sent:
         """Hands a frame to the world; nothing of it is durable or answered yet."""
@@ -111,7 +125,10 @@ class Stand:
     def rows(self) -> list[tuple[int, int, str, str, Any]]:
         """All rows of the log: revision, type, path, key, value."""
         return [
-            (changes.revisions[row], int(changes.types[row]), changes.places[changes.path[row]].path, key, value)
+            (
+                *(changes.revisions[row], int(changes.types[row]), changes.places[changes.path[row]].path, key),
+                changes.told_value(row),
+            )
             for changes in self.records()
-            for row, (key, value) in enumerate(zip(changes.keys, changes.values, strict=True))
+            for row, key in enumerate(changes.keys)
         ]

@@ -313,7 +313,9 @@ def make_chunk(applied_through: int | None) -> StateChunk:
             "worker-1": (17, Written(8, 6, sequence=6), 0),
             "worker-2": (2, NotFound(Reason.ENTRY_NOT_FOUND, path="/town", key="x"), 0),
         },
-        sessions={"client": SessionMark("client", 3, (Answer(2, 5, 10), Answer(3, 1, 11, pending=[0])))},
+        sessions={
+            "client": SessionMark("client", 3, (Answer(2, 5, 10), Answer(3, 1, 11, pending=[0])), 1, used=9, floor=4)
+        },
         entry_ranges_deleted=(),
         applied_through=applied_through,
     )

@@ -6,13 +6,14 @@ Needs libfaketime; the file it reads says which time it is.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import ecumene
 import pytest
-from ecumene.client import EventType
+from ecumene.client import EventFilter, EventType, Gate
 
 from tests.services import ServerProcess
 
@@ -73,3 +74,32 @@ async def test_a_clock_that_jumps_ends_no_lease_and_loses_nothing(
         server.start()
         async with ecumene.connect(server.address) as world:
             assert await world.environment("/").value("n") == len(JUMPS)
+
+
+DEADLINE_S = 5.0
+
+
+async def test_a_deadline_counts_over_a_kill_whatever_the_wall_clock_does(
+    faketime: Callable[[str], None], tmp_path: Path
+) -> None:
+    """Killed in its first half, started again an hour later by the wall clock: the gate opens in time, not earlier."""
+    with ServerProcess(tmp_path / "data") as server:
+        async with ecumene.connect(server.address) as world:
+            place = world.environment("/round")
+            await place.register(gates=[Gate("g", deadline_ms=round(DEADLINE_S * 1000))])
+            before_s = time.monotonic()
+            await place.begin_generation("g")
+            after_s = time.monotonic()
+        server.kill()
+        faketime("+1h")
+        await asyncio.sleep(max(0.0, after_s + DEADLINE_S / 2 - time.monotonic()))
+        server.start()
+        started_s = time.monotonic()
+        async with ecumene.connect(server.address) as world:
+            async for event in world.watch(EventFilter(path_prefix="/round"), from_revision=1):
+                if event.type is EventType.GATE_OPENED:
+                    break
+            opened_s = time.monotonic()
+            assert event.value["cause"] == "deadline"
+        assert opened_s - before_s >= DEADLINE_S, "it opened early"
+        assert opened_s < started_s + DEADLINE_S, "it began anew"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import ecumene
+import grpc
 import pytest
 from ecumene import ClientSettings, EventFilter, World, Worlds
+from env_api.v1 import operations_pb2, session_pb2
 
+from tests.raw_client import Failure, call
 from tests.services import ServerProcess
 
 SETTINGS = ClientSettings(backoff_first_ms=10, backoff_ms_max=300, reconnect_timeout_s=60, call_timeout_s=60)
+HOLDING = "tests.promises.tally:Blocker"
 CLIENTS = 4
 CALLS_BETWEEN_DRAINS = 400
 
@@ -151,6 +156,63 @@ async def check(observer: ecumene.Environment, callers: list[Caller], watch: ecu
     assert sums == list(range(1, done["increment"] + 1))
     while await observer.value("effects") != done["increment"]:  # noqa: ASYNC110 - the consumer comes to an end
         await asyncio.sleep(0.02)
+
+
+async def call_and_heed(address: str, told: Counter[str]) -> None:
+    """Calls without the SDK, one after the other, until the server is gone; waits as long as it is told to."""
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+    async with grpc.aio.insecure_channel(address, options=options) as channel:
+        while True:
+            outcome = await call(channel, "update", path="/", key="n", update=operations_pb2.Update(add_int=1))
+            if not isinstance(outcome, Failure):
+                told["done"] += 1
+            elif outcome.reason:
+                told[outcome.reason] += 1
+                await asyncio.sleep(outcome.retry_delay_ms / 1000)  # what is tested: it heeds the advice
+            else:
+                told[grpc.StatusCode.UNAVAILABLE.name if outcome.code == 14 else f"code {outcome.code}"] += 1
+                return
+
+
+async def test_calls_in_the_moment_of_a_stop_are_told_why_and_never_cancelled(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", "--drain-s", "2") as server:
+        told: Counter[str] = Counter()
+        callers = [asyncio.create_task(call_and_heed(server.address, told), name="caller") for _ in range(30)]
+        while told["done"] < 300:  # noqa: ASYNC110 - they count themselves
+            await asyncio.sleep(0.01)
+        server.terminate()
+        assert await asyncio.to_thread(server.wait) == 0
+        await asyncio.gather(*callers)
+        assert told["DRAINING"] >= 30
+        assert set(told) == {"done", "DRAINING", "UNAVAILABLE"}, told
+
+
+async def test_whole_frames_are_sent_again_when_the_server_drains(tmp_path: Path) -> None:
+    """Frames in flight and frames that wait, some with ops that hold up the drain: each is done, once."""
+    with ServerProcess(tmp_path / "data", "--drain-s", "0.3", "--behaviour", HOLDING) as server:
+        async with ecumene.connect(server.address, settings=SETTINGS) as world:
+            await world.environment("/hall").register(kind="blocker")
+            frames = []
+            for number in range(100):
+                frame = world.frame()
+                frame.increment("/hall", "count")
+                if number % 10 == 0:
+                    arguments = operations_pb2.Invoke(
+                        operation="hold", args_json=b'{"key": "held-%d", "seconds": 1.0}' % number
+                    )
+                    frame.add("/hall", session_pb2.Op(invoke=arguments), {})
+                frames.append(asyncio.create_task(world.frames.send(frame), name=f"frame {number}"))
+            while world.statistics().outbox.frames_in_flight < 60:  # noqa: ASYNC110 - the SDK's own writer sends them
+                await asyncio.sleep(0.005)
+            server.terminate()
+            assert await asyncio.to_thread(server.wait) == 0
+            await asyncio.to_thread(server.start)
+            for result in await asyncio.gather(*frames):
+                result.raise_failure()
+            assert await world.environment("/hall").value("count") == 100
+            held = [await world.environment("/hall").get(f"held-{number}") for number in range(0, 100, 10)]
+            assert [entry.version for entry in held] == [1] * 10
+            assert world.statistics().streams_opened > 1
 
 
 @pytest.mark.timeout(180)

@@ -84,6 +84,22 @@ async def test_pipelined_frames_are_refused_before_a_commit_fails(tmp_path: Path
         server.start()
 
 
+async def test_transactions_that_delete_make_room_in_a_full_world(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", "--map-mib", "16") as server:
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            kept = 0
+            while await write(channel, f"k{kept}") != "STORAGE_QUOTA":
+                kept += 1
+                assert kept < 400
+            for first in range(0, kept, 10):
+                keys = [f"k{number}" for number in range(first, min(first + 10, kept))]
+                writes = [operations.Write(path="/", key=key, delete=operations.Delete()) for key in keys]
+                answer = await call(channel, "transact", transact=operations.Transact(writes=writes))
+                assert not isinstance(answer, Failure), answer
+            while await write(channel, "again"):  # noqa: ASYNC110 - what was deleted goes out of the log by and by
+                await asyncio.sleep(0.1)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 32 MiB; skips where none may be mounted."""

@@ -13,8 +13,9 @@ from pathlib import Path
 import grpc
 import pytest
 from env_api.v1 import operations_pb2 as operations
+from env_api.v1 import values_pb2
 
-from tests.faults.random_frames import make_frame
+from tests.faults.random_frames import KEYS, PATHS, make_frame
 from tests.faults.replayed_state import check_equal, read, replay
 from tests.raw_client import RawSession, call
 from tests.services import ServerProcess
@@ -45,6 +46,16 @@ async def keep_sending(server: ServerProcess, name: str, seed: int, stopped: asy
             except (grpc.aio.AioRpcError, AssertionError):  # the server is gone
                 await asyncio.sleep(0.05)
     return seq - 1
+
+
+async def fill(server: ServerProcess) -> None:
+    """Leaves something to compare, also when the last random ops have deleted nearly all."""
+    async with grpc.aio.insecure_channel(server.address, options=OPTIONS) as channel:
+        for path in PATHS:
+            await call(channel, "register", path=path, register=operations.Register(if_absent=True))
+            for key in KEYS:
+                update = operations.Update(set=values_pb2.Value(string_value=path))
+                await call(channel, "update", path=path, key=key, update=update)
 
 
 async def check(server: ServerProcess) -> None:
@@ -84,6 +95,7 @@ async def run(directory: Path, seed: int, kills: int, monkeypatch: pytest.Monkey
         await asyncio.sleep(0.5)
         stopped.set()
         assert sum(await asyncio.gather(*senders)) > 10 * kills, "a round with too little load shows nothing"
+        await fill(server)
         await check(server)
         assert server.stop() == 0
         server.start()

@@ -23,6 +23,7 @@ def asks(verbs: list[str], keys: st.SearchStrategy[str], values: st.SearchStrate
 WRITES = st.one_of(
     asks(["set", "set", "create", "ensure"], KEYS, VALUES),
     asks(["add", "append"], KEYS, st.integers(-9, 9)),
+    asks(["add"], KEYS, st.sampled_from([0.5, -2.25])),
     asks(["merge"], KEYS, PATCHES),
     asks(["delete", "drop"], KEYS, st.none()),
     asks(ENVIRONMENT_VERBS, st.just(""), st.none()),

@@ -68,29 +68,6 @@ GET = ops.Query(get=ops.Get())
 DELETE = ops.Delete()
 ONE = put(int_value=1)
 DEEP = b"[" * 65 + b"]" * 65
-NFD = "e\u0301"
-BAD_SEGMENTS = {"control": "a\nb", "decomposed": NFD, "long": "x" * 129, "long in utf-8": "é" * 65}
-
-PATHS = [
-    Bad(f"path {name}", path, "v", message, INVALID, "INVALID_PATH")
-    for message in (GET, ONE, DELETE)
-    for name, path in {
-        "relative": "town",
-        "empty": "",
-        "double slash": "/town//x",
-        "slash at the end": "/town/",
-        "deep": "/a" * 17,
-        "long": "/" + "/".join(["x" * 100] * 4),
-        **{name: f"/{segment}" for name, segment in BAD_SEGMENTS.items()},
-    }.items()
-]
-KEYS = [
-    *[Bad(f"key {name}", "/town", key, ONE, INVALID, "INVALID_KEY") for name, key in BAD_SEGMENTS.items()],
-    Bad("key with a slash", "/town", "a/b", update(add_int=1), INVALID, "INVALID_KEY"),
-    Bad("no key for a value", "/town", "", ONE, INVALID, "INVALID_FIELD"),
-    Bad("a key for labels", "/town", "v", environment(set_labels={"a": "b"}), INVALID, "INVALID_FIELD"),
-    Bad("a key for an invoke", "/town", "", ops.Invoke(), INVALID, "INVALID_FIELD"),
-]
 VALUES = [
     Bad("NaN", "/town", "v", put(double_value=float("nan")), INVALID, "INVALID_VALUE"),
     Bad("infinity", "/town", "v", put(double_value=float("-inf")), INVALID, "INVALID_VALUE"),
@@ -395,7 +372,8 @@ UNSUPPORTED = [
         ONE,
         ABORTED,
         "FENCED",
-        preconditions=(ops.Precondition(lease_owner=1),),
+        {"path": "/town", "key": "v", "version": "1", "revision": None},
+        (ops.Precondition(lease_owner=1),),
     ),
     Bad(
         "else branch without a condition",
@@ -438,4 +416,4 @@ UNSUPPORTED = [
         "INVALID_FIELD",
     ),  # type: ignore[arg-type]
 ]
-ALL = [*PATHS, *KEYS, *VALUES, *UNSET, *FIELDS, *ABSENT, *STATES, *SIZES, *UNSUPPORTED]
+ALL = [*VALUES, *UNSET, *FIELDS, *ABSENT, *STATES, *SIZES, *UNSUPPORTED]

@@ -16,6 +16,7 @@ from tests.raw_client import Failure, call, decode_error
 
 VALUED = frozenset(
     {
+        events_pb2.EVENT_TYPE_ENVIRONMENT_REGISTERED,
         events_pb2.EVENT_TYPE_ENTRY_SET,
         events_pb2.EVENT_TYPE_ENTRY_INCREMENTED,
         events_pb2.EVENT_TYPE_ENTRY_APPENDED,
@@ -27,7 +28,6 @@ VALUED = frozenset(
 """Types of events of which the model knows the value."""
 TYPES = VALUED | frozenset(
     {
-        events_pb2.EVENT_TYPE_ENVIRONMENT_REGISTERED,
         events_pb2.EVENT_TYPE_ENVIRONMENT_DELETED,
         events_pb2.EVENT_TYPE_ENTRY_DELETED,
         events_pb2.EVENT_TYPE_MEMBER_LEFT,
@@ -71,6 +71,8 @@ def action_of(ask: Ask) -> dict[str, Any]:
         case "set":
             return {"update": operations_pb2.Update(set=value_of(ask.value))}
         case "add":
+            if type(ask.value) is float:
+                return {"update": operations_pb2.Update(add_double=ask.value)}
             return {"update": operations_pb2.Update(add_int=ask.value)}
         case "append":
             return {"update": operations_pb2.Update(append=value_of(ask.value))}

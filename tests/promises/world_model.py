@@ -35,6 +35,15 @@ class Document(NamedTuple):
         return Document(json.dumps(content, sort_keys=True))
 
 
+def declared(**aggregates: Any) -> Document:
+    """What the registration of an environment tells."""
+    return Document.of({"kind": "basic", "labels": {}, "config": {}, "aggregates": aggregates, "gates": {}})
+
+
+ROOT_DECLARED = declared()
+DECLARED = declared(sum={"function": "sum", "scope": "entries"})
+
+
 class Said(NamedTuple):
     """What an op came to: a revision and details, or a reason."""
 
@@ -102,7 +111,9 @@ class Model:
     revision: int = 1
     environments: dict[str, int] = field(default_factory=lambda: {"/": 1})
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    events: list[Told] = field(default_factory=lambda: [Told(1, EventType.ENVIRONMENT_REGISTERED, "/", "", 1)])
+    events: list[Told] = field(
+        default_factory=lambda: [Told(1, EventType.ENVIRONMENT_REGISTERED, "/", "", 1, ROOT_DECLARED)]
+    )
     producers: dict[str, tuple[int, Said]] = field(default_factory=dict)
     items_max: int = ITEMS_MAX
 
@@ -176,7 +187,7 @@ class Model:
         if (path.rpartition("/")[0] or "/") not in self.environments:
             raise RefusedError(Reason.ENVIRONMENT_NOT_FOUND)
         self.environments[path] = 1
-        self._tell(EventType.ENVIRONMENT_REGISTERED, path, "", 1)
+        self._tell(EventType.ENVIRONMENT_REGISTERED, path, "", 1, DECLARED)
         return Said(None, self.revision + 1, 1)
 
     def _unregister(self, path: str, recursive: bool) -> Said:
@@ -219,6 +230,8 @@ class Model:
             merged = Document.of(merge({} if found is None else json.loads(found.value.text), ask.value))
             return self._put(ask, kind, found, merged, merged)
         if kind == "counter":
+            if found is not None and type(found.value) is not type(ask.value):
+                raise RefusedError(Reason.ENTRY_KIND_MISMATCH)
             total = ask.value + (0 if found is None else found.value)
             return self._put(ask, kind, found, total, total)._replace(value=total)
         if kind == "stream":

@@ -130,6 +130,12 @@ class Commits:
             for call in waiting:
                 call()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything applied is durable and answered, and nothing is about to be committed."""
+        under_way = self._in_flight or self._answers or self._sealing or self._urged
+        return not (under_way or _holds_anything(self._tree.changes))
+
     def when_idle(self, call: Callable[[], None]) -> None:
         """Calls once everything applied is durable and answered; at once when it is."""
         if self._in_flight or _holds_anything(self._tree.changes):

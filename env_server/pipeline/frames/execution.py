@@ -24,7 +24,13 @@ from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.state_tree import entry_writes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.preconditions import check_conditions, check_preconditions, check_version, gate_closed
+from env_server.state_tree.preconditions import (
+    all_fences_hold,
+    check_conditions,
+    check_preconditions,
+    check_version,
+    gate_closed,
+)
 from env_server.state_tree.reads.listings import SlowRead
 from env_server.state_tree.reads.reads import Reader, check_revision
 from env_server.state_tree.tree import Tree
@@ -39,7 +45,7 @@ _MAKING_ROOM = (
     Code.SEEK_SUBSCRIPTION,
     Code.DELETE_SUBSCRIPTION,
 )
-"""Let in also when there is no room: they are small, and some only they can make the log let go."""
+"""Let in also when there is no room, also together: they are small, and some only they can make the log let go."""
 _STRUCTURAL = (Code.REGISTER_ENVIRONMENT, Code.DELETE_ENVIRONMENT, Code.TRANSACT, Code.INVOKE)
 
 
@@ -90,6 +96,8 @@ class Execution:
         if frame.groups is not None:
             plain = plain and allows_all(tree.grants, frame)  # else each op is looked at by itself
             is_repeated = self._is_allowed_and_repeated
+        if frame.fence is not None:
+            plain = plain and all_fences_hold(tree, frame)
         if tree.schemas.in_use:
             plain = plain and all(node is None or node.schema is None for node in nodes)
         producer, is_stale = "", False
@@ -178,7 +186,7 @@ class Execution:
         if code == Code.QUERY:
             self._query(run, index, path, key, argument)
             return
-        if self.full is not None and code not in _MAKING_ROOM:
+        if self.full is not None and not _makes_room(code, argument):
             raise self.full
         if code == Code.INVOKE:
             self._invoking.admit(run, index, path, argument)
@@ -191,11 +199,35 @@ class Execution:
         else:
             keys = keys_of(self._tree, path, key, code)
         if keys and self._queues.blocked(keys):
-            if code == Code.DELETE_ENVIRONMENT and argument.recursive:
-                raise _keys_held(path, self._limits)
+            self._refuse_recursion(path, code, argument)
             self._wait(run, index, keys, lambda: self._write(run, index, path, key, code, argument))
         else:
             self._write(run, index, path, key, code, argument)
+
+    def _refuse_recursion(self, path: str, code: int, argument: Any) -> None:
+        """A recursive deletion does not wait for who holds what it deletes, nor does a transaction with one.
+
+        Raises:
+            WorldError: KEYS_HELD.
+        """
+        if code == Code.TRANSACT:
+            for write in (*argument.writes, *argument.otherwise):
+                self._refuse_recursion(write.path, write.code, write.argument)
+            return
+        if code == Code.DELETE_ENVIRONMENT and argument.recursive:
+            keys = keys_of(self._tree, path, "", code)
+            if self._queues.blocked(keys):
+                raise self._keys_held(path)
+
+    def _keys_held(self, path: str) -> WorldError:
+        node = self._tree.nodes.by_path.get(path)
+        version, revision = (0, self._tree.revision) if node is None else (node.version, node.modified)
+        return WorldError(
+            Reason.KEYS_HELD,
+            f"keys at or below {path} are held",
+            metadata={"path": path, "version": str(version), "revision": str(revision)},
+            retry_delay_ms=self._limits.retry_delay_ms,
+        )
 
     def _query(self, run: FrameRun, index: int, path: str, key: str, query: Query) -> None:
         """Reads do not wait, except behind the session's own waiting write on that key."""
@@ -280,10 +312,8 @@ def _not_an_entry_write(tree: Tree, node: Node, key: str, argument: Any) -> Writ
     raise AssertionError("only entry writes are dispatched here")
 
 
-def _keys_held(path: str, limits: Limits) -> WorldError:
-    return WorldError(
-        Reason.KEYS_HELD,
-        f"keys at or below {path} are held",
-        metadata={"path": path},
-        retry_delay_ms=limits.retry_delay_ms,
-    )
+def _makes_room(code: int, argument: Any) -> bool:
+    """Whether an op, with all its writes, needs no room; a transaction without writes only tests and needs none."""
+    if code == Code.TRANSACT:
+        return all(write.code in _MAKING_ROOM for write in (*argument.writes, *argument.otherwise))
+    return code in _MAKING_ROOM

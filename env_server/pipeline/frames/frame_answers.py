@@ -11,6 +11,7 @@ from env_server.model.errors import (
     DeniedView,
     Exhausted,
     InternalError,
+    OutcomeNotKept,
     Unavailable,
     WorldError,
 )
@@ -153,11 +154,15 @@ class FrameAnswer:
 
 def _without(kept: Answer, again: set[int]) -> Answer:
     """A kept answer to go on with: nothing of it is pending now, and nothing is said of the ops to be run again."""
+    outcomes = [listed for listed in kept.outcomes if listed.index not in again]
+    if kept.dropped:
+        told = OutcomeNotKept()
+        outcomes += [Listed(index, told, duplicate=True) for index in kept.dropped]
     return replace(
         kept,
         part=0,
         pending=[],
-        outcomes=[listed for listed in kept.outcomes if listed.index not in again],
+        outcomes=outcomes,
         without_revision=[index for index in kept.without_revision if index not in again],
     )
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from env_server.idempotency.kept_answers import strip_reads, weigh
 from env_server.idempotency.producers import Producers
-from env_server.idempotency.sessions import Sessions, strip_reads
+from env_server.idempotency.sessions import Sessions
 from env_server.model.changes import KeptAnswer
 from env_server.model.errors import DeadlineExceeded, Executed, WorldError
 from env_server.model.frames import Answer, Frame, Listed, Outcome
@@ -188,22 +189,26 @@ class FrameRun(FrameAnswer):
 
     def _keep_answer(self, answer: Answer) -> None:
         # Copies when the answer still grows: one to grow with it, one as the record has to tell it now.
-        kept = self._sessions.keep(self.frame.client_id, _copy(answer) if answer.pending else answer)
+        group = self._tree.changes
+        kept = self._sessions.keep(self.frame.client_id, _copy(answer) if answer.pending else answer, group.number)
         self._kept = kept
         told = _copy(kept) if answer.pending else kept
-        self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, answer.seq, told))
+        self._tree.answers_bytes += weigh(told.outcomes)
+        group.answers.append(KeptAnswer(self.frame.client_id, answer.seq, told))
 
     def _keep_part(self, index: int, ended: Answer, is_new: bool) -> None:
         """Lets the kept answer grow by what has ended; the record tells only that."""
         whole, part = self._kept, self._part_kept
         assert whole is not None, "the first part was kept"
-        whole.part, whole.pending, whole.revision = part.part, self._part.pending, self._part.revision
+        outcomes, group = strip_reads(ended).outcomes, self._tree.changes
         for answer in (whole, part):
-            answer.outcomes.extend(strip_reads(ended).outcomes)
             answer.without_revision.append(index)
-        self._sessions.grew(self.frame.client_id)
+        part.outcomes.extend(outcomes)
+        self._tree.answers_bytes += weigh(outcomes)
+        self._sessions.grow(self.frame.client_id, whole, outcomes, group.number)
+        whole.part, whole.pending, whole.revision = part.part, self._part.pending, self._part.revision
         if is_new:
-            self._tree.changes.answers.append(KeptAnswer(self.frame.client_id, part.seq, part))
+            group.answers.append(KeptAnswer(self.frame.client_id, part.seq, part))
 
     def _give_up(self) -> None:
         """The caller's deadline: ops that have not started leave their queues."""

@@ -2,7 +2,7 @@
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.model.errors import InvalidRequest, Reason, WorldError
+from env_server.model.errors import Exhausted, InvalidRequest, Reason, WorldError
 from env_server.model.frames import Answer, Frame, Listed
 from env_server.model.operations import Code
 from env_server.model.ports import Clock
@@ -41,6 +41,9 @@ class Intake:
 
     def take(self, frame: Frame, deliver: Deliver) -> None:
         """See World.execute."""
+        if self._tree.answers_bytes > self._tree.limits.group_answers_bytes_max:
+            self._refuse(frame, deliver, self._too_many_answers())
+            return
         if frame.client_id and frame.seq and self._is_repeated(frame, deliver):
             return
         self._run(self._new_run(frame, deliver), None)
@@ -95,6 +98,12 @@ class Intake:
         missing.update(index for index, code in enumerate(frame.codes) if code == Code.QUERY)
         self._run(self._new_run(frame, deliver, kept, missing), missing)
         return True
+
+    def _too_many_answers(self) -> Exhausted:
+        limits = self._tree.limits
+        maximum = limits.group_answers_bytes_max
+        problem = f"the outcomes that answers under way list exceed group_answers_bytes_max = {maximum} bytes"
+        return Exhausted.of(Reason.RATE_LIMITED, "group_answers_bytes_max", maximum, problem, limits.retry_delay_ms)
 
     def _refuse(self, frame: Frame, deliver: Deliver, error: WorldError) -> None:
         everything = range(len(frame.keys))

@@ -1,10 +1,11 @@
 """Origins: who caused which row. Written into the open group when a frame's pass, or a late op of it, has ended.
 
 The columns of a group that say who caused a change (producer and number, actor, cause, principal) may be shorter than
-the others while ops are applied; whoever seals the group fills up what nobody claims.
+the others while ops are applied; whoever seals the group fills up what nobody claims. Which session sent a row is told
+by its producer, or, where ops name producers of their own, once for all rows of a pass.
 """
 
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, SentRows
 from env_server.model.frames import Frame
 
 
@@ -48,6 +49,8 @@ def attribute_pass(changes: Changes, frame: Frame, first_row: int, owners: list[
             column.extend([source[op] for op in owners])  # type: ignore[misc]
     if frame.producers is not None and "" in frame.producers:
         _fill_in_frame_identity(changes, frame, first_row)
+    if frame.producers is not None or frame.sender:
+        _name_sender(changes, frame, first_row)
 
 
 def attribute_op(changes: Changes, frame: Frame, first_row: int, index: int) -> None:
@@ -58,6 +61,8 @@ def attribute_op(changes: Changes, frame: Frame, first_row: int, index: int) -> 
     actor = frame.actors[index] if frame.actors is not None else ""
     cause = frame.causes[index] if frame.causes is not None else ""
     attribute_rows(changes, first_row, producer, seq, actor, cause, frame.principal)
+    if frame.producers is not None or frame.sender:
+        _name_sender(changes, frame, first_row)
 
 
 def identity_of(frame: Frame, index: int) -> tuple[str, int]:
@@ -73,6 +78,18 @@ def _extend(changes: Changes, rows: int, producer: str, seq: int, actor: str, ca
     changes.actors.extend([actor] * rows)
     changes.causes.extend([cause] * rows)
     changes.principals.extend([principal] * rows)
+
+
+def _name_sender(changes: Changes, frame: Frame, first_row: int) -> None:
+    """Says which session sent the rows from `first_row` on, whatever producers they name."""
+    sender, rows = frame.client_id or frame.sender, len(changes) - first_row
+    if not sender or not rows:
+        return
+    last = changes.sent[-1] if changes.sent else None
+    if last is not None and last.client_id == sender and last.first_row + last.rows == first_row:
+        changes.sent[-1] = last._replace(rows=last.rows + rows)
+    else:
+        changes.sent.append(SentRows(first_row, rows, sender))
 
 
 def _fill_in_frame_identity(changes: Changes, frame: Frame, first_row: int) -> None:

@@ -45,6 +45,11 @@ class Cursor:
         #: Every event up to this revision was routed.
         self.routed = retained.history.head
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are events that nobody has routed yet."""
+        return self._is_going_on or self.routed < self._history.head
+
     def begin(self, position_of: Callable[[Node, Listener], Position]) -> None:
         """After a restart: every environment goes on from its own position."""
         first = self._first_revision()

@@ -194,7 +194,7 @@ def make_event(world: str, changes: Changes, row: int) -> Event:
         EventType(changes.types[row]),
         changes.places[changes.path[row]].path,
         changes.keys[row],
-        changes.values[row],
+        changes.told_value(row),
         changes.versions[row],
         changes.actors[row],
         changes.causes[row],

@@ -157,7 +157,8 @@ class Positions:
 
     def _note(self, key: str, value: int | list[int] | None) -> None:
         text = None if value is None else json.dumps(value, separators=(",", ":")).encode()
-        self._tree.note_fact(FactKind.LISTENER, key, text)
+        # With an effect, that has its revision already; what is noted without one rests on nothing later.
+        self._tree.note_fact(FactKind.LISTENER, key, text, self._tree.revision)
         self._commits.touch()
 
 

@@ -113,9 +113,8 @@ class Calls:
         if call.outer is not None:
             self._run(call)
             return
-        maximum = self._behaviours.concurrency_max(node.declaration.kind)
         assert call.use_slot is not None
-        if self._slots.take(node.number, maximum, call.use_slot):
+        if self._slots.take(node.number, call.use_slot):
             self._run(call)
 
     def _run(self, call: Call) -> None:
@@ -202,6 +201,7 @@ class Calls:
             principal=outer.principal,
             outer=outer,
         )
+        call.check_writes = outer.check_writes
         self.prepare(call)
         self.check_room()
         self.enter(call)
@@ -218,3 +218,11 @@ class Calls:
     def _keys(self, targets: list[Target]) -> list[Key]:
         by_path = self._tree.nodes.by_path
         return [(by_path[target.path].number, target.key) for target in targets if target.path in by_path]
+
+
+def find_concurrency_max(tree: Tree, behaviours: Behaviours, environment: int) -> int:
+    """Operations that may run in an environment at a time: as its config says, else its behaviour; 0 = unbounded."""
+    node = tree.nodes.by_number.get(environment)
+    if node is None:
+        return 0
+    return node.concurrency_max or behaviours.concurrency_max(node.declaration.kind)

@@ -11,9 +11,8 @@ from env_server.model.operations import Invoke
 from env_server.pipeline.frames.frame_runs import FrameRun
 from env_server.pipeline.operations.call import Call
 from env_server.pipeline.operations.calls import Calls
-from env_server.state_tree.preconditions import check_conditions
+from env_server.state_tree.preconditions import check_allowed, check_conditions
 from env_server.state_tree.tree import Tree
-from env_server.state_tree.visibility import check_visible
 
 
 class Invoking:
@@ -48,8 +47,8 @@ class Invoking:
             frame.principal,
             check=lambda: check_conditions(self._tree, frame, index, node.path, ""),
         )
-        if frame.groups is not None:  # a right may be taken away while it runs
-            call.check_writes = lambda writes, size: check_visible(self._tree.grants, frame, index)
+        if frame.groups is not None or frame.fence is not None:  # a right or a lock may be lost while it runs
+            call.check_writes = lambda writes, size: check_allowed(self._tree, frame, index)
         self._calls.prepare(call)
         self.check_room()
         run.waits(index, lambda: self._calls.try_withdraw(call))

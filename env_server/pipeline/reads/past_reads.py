@@ -12,19 +12,19 @@ from env_server.model.changes import Changes, EventType
 from env_server.model.errors import InternalError, InvalidRequest, OutOfRange, Reason, WorldError
 from env_server.model.frames import PastPage, PastValue
 from env_server.model.limits import Limits
+from env_server.model.names import check_segment, split_path
 from env_server.model.operations import ReadPast
 from env_server.model.ports import CommitLog
-from env_server.model.values import NOTHING, size_of
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.frame_runs import FrameRun
 from env_server.pipeline.reads.log_reads import ReadLogThen
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.state_tree.reads.reads import check_revision
+from env_server.state_tree.reads.weights import weigh_text, weigh_value
 from env_server.state_tree.tree import Tree
 
 _READ_BYTES: Final = 512 * 1024
 """Of records looked through in one step."""
-_ROW_BYTES: Final = 128
 _OF_ENTRIES: Final = frozenset(
     (
         EventType.ENTRY_SET,
@@ -56,10 +56,12 @@ class PastReads:
         """Looks for the changes of an entry, whether or not it or its environment exists; answered late.
 
         Raises:
-            InvalidRequest: the limit is negative.
+            InvalidRequest: no possible path or key; the limit is negative.
             OutOfRange: REVISION_IN_FUTURE.
             Exhausted: QUEUE_FULL.
         """
+        split_path(path, self._limits)
+        check_segment(key, self._limits)
         if ask.limit < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "query.past.limit", "must not be negative")
         now = self._tree.revision
@@ -163,7 +165,8 @@ class _Story:
     def _add(self, value: PastValue) -> bool:
         """Whether it fits into the page; a revision is told whole or not at all, and at least one is."""
         values = self._values
-        size = _ROW_BYTES + (0 if value.value is NOTHING else size_of(value.value))  # type: ignore[arg-type]
+        told = (value.actor, value.cause, value.producer)
+        size = weigh_value(value.value) + sum(weigh_text(text) for text in told)
         is_full = len(values) >= self._count or self._bytes + size > self._limits.page_bytes_max
         if values and is_full:
             whole = [kept for kept in values if kept.revision < value.revision]

@@ -19,6 +19,11 @@ class SlowReads:
         self._under_way = 0
         self._rows = 0
 
+    @property
+    def under_way(self) -> int:
+        """How many have not ended."""
+        return self._under_way
+
     def begin(self, run: FrameRun, index: int, read: SlowRead) -> None:
         """Goes on with the read until it is answered; the caller's deadline may end it before.
 

@@ -17,6 +17,9 @@ def decode_caller(caller: service_pb2.Caller, frame: Frame, limits: Limits) -> N
     Raises:
         InvalidRequest, LimitExceeded.
     """
+    if caller.client_id:
+        check_identity(caller.client_id, "caller.client_id")
+        frame.sender = caller.client_id
     if caller.group:
         check_group(caller.group, limits, "caller.group")
         frame.groups = [caller.group]

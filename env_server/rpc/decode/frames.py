@@ -14,7 +14,7 @@ from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, World
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity
-from env_server.model.operations import Code
+from env_server.model.operations import Code, Precondition, Test
 from env_server.model.ports import Clock
 from env_server.rpc.decode.blocks import decode_block
 from env_server.rpc.decode.rows import decode_rows
@@ -65,6 +65,8 @@ def decode_frame(
     _decode_groups(message, count, frame, groups, refusals)
     frame.gate_generations = _spread(message.gate_generations, count, "gate_generations")
     frame.expect_versions = _spread(message.expect_versions, count, "expect_versions")
+    if message.fences:
+        _decode_fences(message, count, frame, refusals, limits)
     frame.return_versions = message.return_versions
     if message.deadline_ms:
         frame.deadline_ns = clock.monotonic_ns() + message.deadline_ms * 1_000_000
@@ -135,6 +137,22 @@ def _decode_groups(
     if groups:
         paths = ["", *groups]
         frame.groups = [paths[number] if number < len(paths) else "" for number in column]
+
+
+def _decode_fences(message: session_pb2.OpFrame, count: int, frame: Frame, refusals: Refusals, limits: Limits) -> None:
+    check_count(len(message.fences), "frame_ops_max", limits)
+    frame.fences = tuple(
+        Precondition(Test.CREATED_REVISION, fence.created_revision, fence.path or ROOT, fence.key)
+        for fence in message.fences
+    )
+    frame.fence = _spread(message.fence, count, "fence")
+    if frame.fence is None:
+        return
+    for index, number in enumerate(frame.fence):
+        if number > len(frame.fences):
+            problem = f"{number} is the number of no fence of the frame, which has {len(frame.fences)}"
+            refusals[index] = InvalidRequest(Reason.INVALID_FIELD, "frame.fence", problem)
+            frame.fence[index] = 0
 
 
 def _check_identities(names: list[str], field: str, refusals: Refusals) -> None:

@@ -218,11 +218,11 @@ def _decode_ask(
         return Get(message.get.inherit)
     if ask == "list_entries":
         entries = message.list_entries
-        size = _read_size(entries.page_size, "query.list_entries.page_size", limits)
+        size = read_size(entries.page_size, "query.list_entries.page_size", limits)
         return ListEntries(entries.key_prefix, size, entries.page_token)
     if ask == "list_children":
         children = message.list_children
-        size = _read_size(children.page_size, "query.list_children.page_size", limits)
+        size = read_size(children.page_size, "query.list_children.page_size", limits)
         labels = decode_labels(children.labels, limits, "query.list_children.labels")
         return ListChildren(children.name_prefix, labels, size, children.page_token)
     if ask == "aggregates":
@@ -230,13 +230,18 @@ def _decode_ask(
         return ReadAggregates(tuple(message.aggregates.names))
     if ask == "past":
         past = message.past
-        size = _read_size(past.limit, "query.past.limit", limits)
+        size = read_size(past.limit, "query.past.limit", limits)
         return ReadPast(past.from_revision, past.to_revision, size)
-    size = _read_size(message.stream.limit, "query.stream.limit", limits)
+    size = read_size(message.stream.limit, "query.stream.limit", limits)
     return ReadStream(message.stream.from_sequence, size)
 
 
-def _read_size(size: int, field: str, limits: Limits) -> int:
+def read_size(size: int, field: str, limits: Limits) -> int:
+    """How many rows a page is to have; 0 = the default.
+
+    Raises:
+        InvalidRequest, LimitExceeded.
+    """
     if size < 0:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must not be negative")
     check_count(size, "page_items_max", limits)

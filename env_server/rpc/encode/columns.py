@@ -40,9 +40,12 @@ def encode_columns(changes: Changes, rows: Sequence[int] | None = None) -> bytes
         principals=_collapse(get(changes.principals), ""),
         wall_times_ns=[changes.wall_ns] if changes.wall_ns else None,
     )
-    _encode_values(message, get(changes.values))
+    values = get(changes.values)
     if changes.extras:
-        _encode_changed_fields(message, changes, rows)
+        special = _find_special(changes, rows)
+        values = _tell_declarations(changes, values, special)
+        _encode_changed_fields(message, changes, special)
+    _encode_values(message, values)
     return message.SerializeToString()
 
 
@@ -119,13 +122,28 @@ def _fill(message: events_pb2.EventFrame, kind: int, values: list[Any]) -> None:
         message.ints.extend([value if type(value) is int else 1 if value else 0 for value in values])
 
 
-def _encode_changed_fields(message: events_pb2.EventFrame, changes: Changes, rows: Sequence[int] | None) -> None:
+def _find_special(changes: Changes, rows: Sequence[int] | None) -> list[tuple[int, int]]:
+    """Position in the frame and row of those that have an extra, ascending."""
     extras = changes.extras
     if rows is None or isinstance(rows, range):
         start, stop = (0, len(changes)) if rows is None else (rows.start, rows.stop)
-        named = [(row - start, row) for row in sorted(extras) if start <= row < stop]
-    else:
-        named = [(position, row) for position, row in enumerate(rows) if row in extras]
-    for position, row in named:
-        if extras[row].changed_fields:
-            message.changed_fields.add(row=position, fields=extras[row].changed_fields)
+        return [(row - start, row) for row in sorted(extras) if start <= row < stop]
+    return [(position, row) for position, row in enumerate(rows) if row in extras]
+
+
+def _tell_declarations(changes: Changes, values: list[Any], special: list[tuple[int, int]]) -> list[Any]:
+    """The values, with those of rows that are told another one than is stored."""
+    told = [(position, row) for position, row in special if changes.extras[row].declaration is not None]
+    if not told:
+        return values
+    values = list(values)
+    for position, row in told:
+        values[position] = changes.told_value(row)
+    return values
+
+
+def _encode_changed_fields(message: events_pb2.EventFrame, changes: Changes, special: list[tuple[int, int]]) -> None:
+    for position, row in special:
+        fields = changes.extras[row].changed_fields
+        if fields:
+            message.changed_fields.add(row=position, fields=fields)

@@ -75,6 +75,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SEQUENCE_PASSED,
         Reason.COUNTER_OVERFLOW,
         Reason.SUBSCRIPTION_LAPSED,
+        Reason.OUTCOME_NOT_KEPT,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,
@@ -86,6 +87,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.LEASE_QUOTA,
         Reason.SUBSCRIPTION_QUOTA,
         Reason.SNAPSHOT_QUOTA,
+        Reason.STREAM_QUOTA,
     ),
     grpc.StatusCode.UNAVAILABLE: (Reason.DRAINING, Reason.RECOVERING, Reason.WRONG_OWNER),
     grpc.StatusCode.DEADLINE_EXCEEDED: (Reason.DEADLINE,),
@@ -93,7 +95,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
     grpc.StatusCode.PERMISSION_DENIED: (Reason.PERMISSION_DENIED,),
     grpc.StatusCode.UNIMPLEMENTED: (Reason.NOT_SUPPORTED,),
     grpc.StatusCode.INTERNAL: (Reason.INTERNAL,),
-    grpc.StatusCode.DATA_LOSS: (Reason.SNAPSHOT_DAMAGED,),
+    grpc.StatusCode.DATA_LOSS: (Reason.SNAPSHOT_DAMAGED, Reason.WORLD_UNREADABLE),
 }
 
 CODE_OF: Final[dict[Reason, grpc.StatusCode]] = {

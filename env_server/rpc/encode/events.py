@@ -149,7 +149,7 @@ def _encode_row(changes: Changes, row: int, world: str) -> events_pb2.Event:
     revision = changes.revisions[row]
     initial = changes.types[row] == _INITIAL
     index = 0 if initial else row - bisect_left(changes.revisions, revision)
-    value = changes.values[row]
+    value = changes.told_value(row)
     extra = changes.extras.get(row)
     return events_pb2.Event(
         id="" if initial else f"{world}/{revision}.{index}",

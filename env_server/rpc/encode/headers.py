@@ -5,6 +5,7 @@ from google.protobuf.message import Message
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
+from env_server.model.ports import Origin
 from env_server.pipeline import World
 
 
@@ -13,6 +14,11 @@ def encode_header(world: World, revision: int = 0) -> environment_service_pb2.He
     return environment_service_pb2.Header(
         world=world.name, history=world.history, revision=revision or world.durable_revision
     )
+
+
+def encode_moment(moment: Origin) -> environment_service_pb2.Header:
+    """The header of an answer about a world as it stood at a moment."""
+    return environment_service_pb2.Header(world=moment.world, history=moment.history, revision=moment.revision)
 
 
 def encode_bounded(response: Message, limits: Limits) -> bytes:

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from env_api.v1 import events_pb2, subscription_service_pb2
 
-from env_server.model.limits import Limits
 from env_server.model.subscriptions import Assignment, SubscriptionState
 from env_server.model.watching import Delivery, Filter
+from env_server.pipeline import World
 from env_server.rpc.encode.events import encode_delivery
+from env_server.rpc.encode.headers import encode_header
 from env_server.rpc.encode.wire import CONSUMED_EVENTS
 
 
@@ -49,11 +50,12 @@ def encode_filter(asked: Filter) -> events_pb2.EventFilter:
     )
 
 
-def encode_consumed(step: Assignment | Delivery, limits: Limits) -> Iterator[bytes]:
+def encode_consumed(step: Assignment | Delivery, world: World) -> Iterator[bytes]:
     """One step of a consumer as ConsumeResponses, usually one."""
     if isinstance(step, Assignment):
         told = subscription_service_pb2.Assignment(term=step.term, partitions=step.partitions, cursor=step.cursor)
-        yield subscription_service_pb2.ConsumeResponse(assignment=told).SerializeToString()
+        header = encode_header(world)
+        yield subscription_service_pb2.ConsumeResponse(assignment=told, header=header).SerializeToString()
         return
-    for frame in encode_delivery(step, 0, limits, CONSUMED_EVENTS):
+    for frame in encode_delivery(step, 0, world.limits, CONSUMED_EVENTS):
         yield frame.encoded

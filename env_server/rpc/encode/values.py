@@ -138,7 +138,7 @@ def _encode_aggregate(aggregate: Aggregate) -> values_pb2.Aggregate:
         scope=int(aggregate.scope),  # type: ignore[arg-type]
         in_generation=aggregate.in_generation,
         bounds=aggregate.bounds,
-        field="".join("/" + token.replace("~", "~0").replace("/", "~1") for token in aggregate.field),
+        field=aggregate.pointer,
     )
 
 

@@ -16,7 +16,7 @@ class LiveCall:
     client_id = ""
 
     def __init__(self, world: World) -> None:
-        self.world_name = world.name
+        self.world = world
         self._heartbeat_s = world.limits.heartbeat_ms / 1000
         self._ended: asyncio.Future[WorldError] = asyncio.get_running_loop().create_future()
 

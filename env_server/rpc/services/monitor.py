@@ -33,16 +33,12 @@ class MonitorService:
             WorldError: what the stream ends with; it never ends without one.
         """
         message = parse(service_pb2.MonitorRequest, request)
-        world = self._worlds.get(message.world)
-        check_history(message.history, world.name, world.history)
-        watch = world.watches.open(decode_monitor(message, world.limits))
-        call = LiveCall(world)
-        self._streams.add(call)
-        try:
-            await self._write(world, watch, call, context)
-        finally:
-            self._streams.discard(call)
-            watch.close()
+        with self._streams.call():
+            world = await self._worlds.reach(message.world)
+            check_history(message.history, world.name, world.history)
+            call = LiveCall(world)
+            with self._streams.living(call), contextlib.closing(_open(message, world)) as watch:
+                await self._write(world, watch, call, context)
 
     async def _write(self, world: World, watch: Watch, call: LiveCall, context: Context) -> None:
         """Writes every step of the watch, and a progress mark when none came for heartbeat_ms."""
@@ -56,3 +52,7 @@ class MonitorService:
                 header = service_pb2.Header(world=world.name, history=world.history, revision=revision)
                 for message in encode_rows(delivery, world.name, header, world.limits):
                     await context.write(message)
+
+
+def _open(message: service_pb2.MonitorRequest, world: World) -> Watch:
+    return world.watches.open(decode_monitor(message, world.limits))

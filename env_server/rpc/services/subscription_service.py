@@ -4,8 +4,9 @@ import contextlib
 
 from env_api.v1 import environment_service_pb2, subscription_service_pb2
 
-from env_server.model.errors import NotFound
+from env_server.model.errors import NotFound, Reason
 from env_server.model.frames import Frame, Written
+from env_server.model.names import check_segment
 from env_server.model.operations import Code
 from env_server.model.subscriptions import DeleteSubscription, SeekSubscription, SubscriptionState
 from env_server.model.watching import Delivery
@@ -15,9 +16,11 @@ from env_server.rpc.decode.watches import check_history
 from env_server.rpc.edge import Context, Handler, parse
 from env_server.rpc.encode.headers import encode_bounded, encode_header
 from env_server.rpc.encode.subscriptions import encode_consumed, encode_subscription
+from env_server.rpc.services.listings import ServicePage
 from env_server.rpc.services.live_calls import LiveCall
 from env_server.rpc.services.lone_ops import begin, finish, frame_of, see
 from env_server.rpc.streams import Streams
+from env_server.subscriptions.consumer import Consumer
 from env_server.worlds import Worlds
 
 
@@ -46,30 +49,33 @@ class SubscriptionService:
             WorldError: what the stream ends with; it never ends without one.
         """
         message = parse(subscription_service_pb2.ConsumeRequest, request)
-        world = self._worlds.get(message.world)
-        check_history(message.history, world.name, world.history)
-        outstanding_max = decode_consume(message, world.limits)
-        call = LiveCall(world)
-        consumer = world.subscriptions.attach(message.name, message.consumer, outstanding_max)
-        self._streams.add(call)
-        try:
-            name = f"consumer {message.consumer} of {message.name}"
-            async with contextlib.aclosing(call.steps(consumer.next, name)) as steps:
-                async for step in steps:
-                    if step is None:
-                        mark = consumer.mark()
-                        if mark is None:
-                            continue
-                        step = Delivery(None, None, mark)
-                    for part in encode_consumed(step, world.limits):
-                        await context.write(part)
-        finally:
-            self._streams.discard(call)
-            world.subscriptions.detach(message.name, consumer)
+        with self._streams.call():
+            world = await self._worlds.reach(message.world)
+            check_history(message.history, world.name, world.history)
+            outstanding_max = decode_consume(message, world.limits)
+            call = LiveCall(world)
+            with self._streams.living(call):
+                consumer = world.subscriptions.attach(message.name, message.consumer, outstanding_max)
+                try:
+                    await self._write(call, consumer, f"consumer {message.consumer} of {message.name}", context)
+                finally:
+                    world.subscriptions.detach(message.name, consumer)
+
+    async def _write(self, call: LiveCall, consumer: Consumer, name: str, context: Context) -> None:
+        """Writes every step of the consumer, and a mark when none came for heartbeat_ms."""
+        async with contextlib.aclosing(call.steps(consumer.next, name)) as steps:
+            async for step in steps:
+                if step is None:
+                    mark = consumer.mark()
+                    if mark is None:
+                        continue
+                    step = Delivery(None, None, mark)
+                for part in encode_consumed(step, call.world):
+                    await context.write(part)
 
     async def _create(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.CreateSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         asked = decode_create(message, world.limits)
         frame = frame_of(world, message, Code.CREATE_SUBSCRIPTION, asked, context)
         header, written, state = await _finish(world, frame, message.name, context)
@@ -79,7 +85,7 @@ class SubscriptionService:
 
     async def _get(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.GetSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         try:
             found: SubscriptionState | NotFound = world.subscriptions.find(message.name)
@@ -94,16 +100,23 @@ class SubscriptionService:
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.ListSubscriptionsRequest, request)
-        world = self._worlds.get(message.world)
-        found = world.subscriptions.list()
-        header = await see(world)
-        subscriptions = [encode_subscription(state) for state in found]
-        response = subscription_service_pb2.ListSubscriptionsResponse(header=header, subscriptions=subscriptions)
+        world = await self._worlds.reach(message.world)
+        page = ServicePage(world.limits, message.page_size)
+        if message.page_token:
+            check_segment(message.page_token, world.limits, Reason.INVALID_FIELD, "page_token")
+        response = subscription_service_pb2.ListSubscriptionsResponse()
+        for state in world.subscriptions.list(after=message.page_token):
+            encoded = encode_subscription(state)
+            if not page.takes(encoded):
+                response.next_page_token = response.subscriptions[-1].name
+                break
+            response.subscriptions.append(encoded)
+        response.header.CopyFrom(await see(world))
         return encode_bounded(response, world.limits)
 
     async def _seek(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.SeekSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         asked = SeekSubscription(message.name, message.from_revision)
         frame = frame_of(world, message, Code.SEEK_SUBSCRIPTION, asked, context)
@@ -114,7 +127,7 @@ class SubscriptionService:
 
     async def _delete(self, request: bytes, context: Context) -> bytes:
         message = parse(subscription_service_pb2.DeleteSubscriptionRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         frame = frame_of(world, message, Code.DELETE_SUBSCRIPTION, DeleteSubscription(message.name), context)
         header, _, _ = await _finish(world, frame, message.name, context)
@@ -122,7 +135,7 @@ class SubscriptionService:
 
     async def _extend(self, request: bytes, _context: Context) -> bytes:
         message = parse(subscription_service_pb2.ExtendDeadlineRequest, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_name(message.name, world.limits)
         world.subscriptions.extend(message.name, message.term)
         return subscription_service_pb2.ExtendDeadlineResponse(header=encode_header(world)).SerializeToString()

@@ -67,7 +67,7 @@ class UnaryService:
         A cancelled call does not cancel the op. Raises: WorldError.
         """
         message = parse(verb.request, request)
-        world = self._worlds.get(message.world)
+        world = await self._worlds.reach(message.world)
         check_count(len(request), "frame_bytes_max", world.limits)
         frame = decode_call(verb, message, world, context.time_remaining())
         frame.size_bytes = len(request)

@@ -4,11 +4,13 @@ from env_api.v1 import world_service_pb2
 
 from env_server.model.names import check_world
 from env_server.model.ports import Origin
-from env_server.pipeline import World
+from env_server.pipeline import WorldDescription
 from env_server.rpc.edge import Context, Handler, parse
+from env_server.rpc.encode.headers import encode_header, encode_moment
 from env_server.rpc.streams import Streams
 from env_server.storage.snapshots import Snapshot
-from env_server.worlds import MAIN, Worlds
+from env_server.world_opening import MAIN
+from env_server.worlds import Worlds
 
 
 class WorldService:
@@ -37,25 +39,29 @@ class WorldService:
         name = message.name or MAIN
         check_world(name)
         world = await self._worlds.create(name, message.if_absent)
-        return world_service_pb2.CreateWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.CreateWorldResponse(
+            world=encode_world(world), header=encode_moment(world.moment)
+        ).SerializeToString()
 
     async def _list(self, request: bytes, _context: Context) -> bytes:
         parse(world_service_pb2.ListWorldsRequest, request)
-        worlds = [encode_world(world) for world in self._worlds.list()]
+        worlds = [encode_world(world) for world in await self._worlds.list()]
         return world_service_pb2.ListWorldsResponse(worlds=worlds).SerializeToString()
 
     async def _delete(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.DeleteWorldRequest, request)
         name = message.name or MAIN
         check_world(name)
-        await self._worlds.delete(name, message.history)
+        last = await self._worlds.delete(name, message.history)
         self._streams.end_world(name)
-        return world_service_pb2.DeleteWorldResponse().SerializeToString()
+        return world_service_pb2.DeleteWorldResponse(header=encode_moment(last)).SerializeToString()
 
     async def _snapshot(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.SnapshotWorldRequest, request)
         snapshot = await self._worlds.snapshot(message.world, message.name)
-        return world_service_pb2.SnapshotWorldResponse(snapshot=encode_snapshot(snapshot)).SerializeToString()
+        return world_service_pb2.SnapshotWorldResponse(
+            snapshot=encode_snapshot(snapshot), header=encode_moment(snapshot.origin)
+        ).SerializeToString()
 
     async def _list_snapshots(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.ListSnapshotsRequest, request)
@@ -73,22 +79,28 @@ class WorldService:
     async def _restore(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.RestoreWorldRequest, request)
         world = await self._worlds.restore(message.snapshot, message.name)
-        return world_service_pb2.RestoreWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.RestoreWorldResponse(
+            world=encode_world(world), header=encode_moment(world.moment)
+        ).SerializeToString()
 
     async def _fork(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.ForkWorldRequest, request)
         world = await self._worlds.fork(message.world, message.name)
-        return world_service_pb2.ForkWorldResponse(world=encode_world(world)).SerializeToString()
+        return world_service_pb2.ForkWorldResponse(
+            world=encode_world(world), header=encode_moment(world.moment)
+        ).SerializeToString()
 
     async def _compact(self, request: bytes, _context: Context) -> bytes:
         message = parse(world_service_pb2.CompactWorldRequest, request)
+        world = await self._worlds.reach(message.world)
         first_revision = await self._worlds.compact(message.world, message.revision)
-        return world_service_pb2.CompactWorldResponse(first_retained_revision=first_revision).SerializeToString()
+        return world_service_pb2.CompactWorldResponse(
+            first_retained_revision=first_revision, header=encode_header(world)
+        ).SerializeToString()
 
 
-def encode_world(world: World) -> world_service_pb2.World:
+def encode_world(described: WorldDescription) -> world_service_pb2.World:
     """A world as it stands."""
-    described = world.describe()
     return world_service_pb2.World(
         name=described.name,
         history=described.history,
@@ -100,6 +112,7 @@ def encode_world(world: World) -> world_service_pb2.World:
         storage_bytes_max=described.storage_bytes_max,
         storage_low=described.storage_low,
         restored_from=described.restored_from and encode_origin(described.restored_from),
+        open=described.is_open,
     )
 
 

@@ -3,11 +3,13 @@
     reader task ──► World.execute ──► (durable) ──► outbox ──► this call's writer
                 └─► watches, one task each ─────────┘
 
-Nothing is made per op, and no task or future per frame: the engine's deliver puts the answer into the outbox.
+Nothing is made per op, and no task or future per frame: the engine's deliver puts the answer into the outbox. A frame
+beyond those that may be unanswered is held until there is room; everything else that the client says passes it.
 """
 
 import asyncio
 import logging
+from collections import deque
 
 import grpc
 from env_api.v1 import session_pb2
@@ -17,7 +19,7 @@ from env_server.model.errors import InternalError, InvalidRequest, Reason, World
 from env_server.model.frames import Answer
 from env_server.model.names import check_count, check_identity
 from env_server.model.views import check_group
-from env_server.pipeline import World
+from env_server.pipeline import Welcomed, World
 from env_server.rpc.decode.frames import decode_frame
 from env_server.rpc.decode.watches import check_history
 from env_server.rpc.edge import Context, NewIncident, parse, report_defect
@@ -47,46 +49,52 @@ class SessionService:
         Raises:
             WorldError: what the stream ends with.
         """
-        hello = await _read_hello(context)
-        world = self._worlds.get(hello.world)
-        check_identity(hello.client_id, "hello.client_id")
-        check_history(hello.history, world.name, world.history)
-        check_count(len(hello.groups), "session_groups_max", world.limits)
-        for group in hello.groups:
-            check_group(group, world.limits, "hello.groups")
-        stream = SessionStream(world, hello.client_id, self._new_incident, tuple(hello.groups))
-        self._streams.add(stream)
-        try:
-            await stream.run(context)
-        finally:
-            self._streams.discard(stream)
+        with self._streams.call():
+            hello = await _read_hello(context)
+            check_identity(hello.client_id, "hello.client_id")
+            world = await self._worlds.reach(hello.world)
+            check_history(hello.history, world.name, world.history)
+            check_count(len(hello.groups), "session_groups_max", world.limits)
+            for group in hello.groups:
+                check_group(group, world.limits, "hello.groups")
+            since = hello.unanswered_since if hello.HasField("unanswered_since") else None
+            stream = SessionStream(world, hello.client_id, self._new_incident, tuple(hello.groups))
+            with self._streams.living(stream):
+                welcomed = world.open_session(hello.client_id, since)
+                try:
+                    await stream.run(context, welcomed)
+                finally:
+                    world.close_session(hello.client_id)
 
 
 class SessionStream:
     """One living stream of a client."""
 
     def __init__(self, world: World, client_id: str, new_incident: NewIncident, groups: tuple[str, ...] = ()) -> None:
-        self.world_name = world.name
+        self.world = self._world = world
         self.client_id = client_id
-        self._world = world
         self._new_incident = new_incident
         self._outbox = Outbox()
         self._groups = groups
         self._watches = SessionWatches(world, client_id, groups, self._outbox, self._report_defect)
         self._in_flight = 0
         self._frames_max = world.limits.session_frames_kept_max
+        #: Frames beyond those that may be unanswered, with their sizes; they keep their order.
+        self._held: deque[tuple[session_pb2.OpFrame, int]] = deque()
+        self._held_bytes = 0
+        self._letting_in = False
         self._frame_room = asyncio.Event()
         self._reading = True
         self._written = 0
         self._written_at_heartbeat = 0
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context, welcomed: Welcomed) -> None:
         """Serves the stream until the client closes it, it is ended, or the connection breaks.
 
         Raises:
             WorldError: what it was ended with.
         """
-        self._outbox.put(self._encode_welcome())
+        self._outbox.put(self._encode_welcome(welcomed))
         loop = asyncio.get_running_loop()
         reader = loop.create_task(self._read(context), name=f"session reader {self.client_id}")
         heart = loop.create_task(self._beat(), name=f"session heartbeat {self.client_id}")
@@ -108,7 +116,7 @@ class SessionStream:
         """Ends the stream with the error's status; what is not written yet is dropped (and kept for a repetition)."""
         self._outbox.end(error)
 
-    def _encode_welcome(self) -> bytes:
+    def _encode_welcome(self, welcomed: Welcomed) -> bytes:
         world, limits = self._world, self._world.limits
         welcome = session_pb2.Welcome(
             world=world.name,
@@ -117,8 +125,9 @@ class SessionStream:
             frames_in_flight_max=limits.session_frames_kept_max,
             frame_ops_max=limits.frame_ops_max,
             frame_bytes_max=limits.frame_bytes_max,
-            last_frame_seq=world.open_session(self.client_id),
+            last_frame_seq=welcomed.last_seq,
             heartbeat_ms=limits.heartbeat_ms,
+            position=welcomed.position,
         )
         return session_pb2.SessionResponse(welcome=welcome).SerializeToString()
 
@@ -139,7 +148,7 @@ class SessionStream:
     def _settle(self) -> None:
         """One frame fewer is unanswered."""
         self._in_flight -= 1
-        self._frame_room.set()
+        self._let_in()
         if not self._reading and self._in_flight <= 0:
             self._outbox.end()
 
@@ -161,10 +170,13 @@ class SessionStream:
         try:
             while True:
                 await self._outbox.wait_until_calm()
+                while self._holds_enough():
+                    self._frame_room.clear()
+                    await self._frame_room.wait()
                 data = await context.read()
                 if data is grpc.aio.EOF:
                     break
-                await self._take(data)
+                self._take(data)
         except (grpc.aio.UsageError, grpc.aio.InternalError):  # the call has ended while we read
             _log.debug("session %s: the call has ended", self.client_id)
         finally:
@@ -172,19 +184,15 @@ class SessionStream:
             if self._in_flight <= 0:
                 self._outbox.end()
 
-    async def _take(self, data: bytes) -> None:
-        """One message of the client; whatever is wrong with it is said in band, and the stream goes on.
-
-        Returns at once, but for a frame beyond those that may be unanswered: that one waits, and all behind it.
-        """
+    def _take(self, data: bytes) -> None:
+        """One message of the client; whatever is wrong with it is said in band, and the stream goes on."""
         try:
             message = parse(session_pb2.SessionRequest, data)
             kind = message.WhichOneof("request")
             if kind == "frame":
-                while self._in_flight >= self._frames_max:
-                    self._frame_room.clear()
-                    await self._frame_room.wait()
-                self._take_frame(message.frame, len(data))
+                self._held.append((message.frame, len(data)))
+                self._held_bytes += len(data)
+                self._let_in()
             elif kind == "acknowledge":
                 self._world.acknowledge(self.client_id, message.acknowledge.seq)
             elif kind == "credit":
@@ -204,6 +212,24 @@ class SessionStream:
             self._put_error(error)
         except Exception as defect:  # noqa: BLE001 - the edge: the client learns an incident id
             self._put_error(self._report_defect(defect))
+
+    def _let_in(self) -> None:
+        """Takes frames, in their order, as long as fewer than may be are unanswered."""
+        if self._letting_in:  # a frame was refused at once, within the loop below
+            return
+        self._letting_in = True
+        try:
+            while self._held and self._in_flight < self._frames_max:
+                message, size_bytes = self._held.popleft()
+                self._held_bytes -= size_bytes
+                self._take_frame(message, size_bytes)
+        finally:
+            self._letting_in = False
+        self._frame_room.set()
+
+    def _holds_enough(self) -> bool:
+        """Whether so many frames wait beyond those that may be unanswered that nothing more is read."""
+        return len(self._held) >= self._frames_max or self._held_bytes >= self._world.limits.frame_bytes_max
 
     def _take_frame(self, message: session_pb2.OpFrame, size_bytes: int) -> None:
         world = self._world

@@ -55,7 +55,9 @@ class Tally:
             if not key[0]:
                 tally._accounts[key] = account
         tally.roll_ups = self.roll_ups
-        tally.changed, tally.lifts = self.changed, self.lifts
+        # What an aggregate of the generation covered is covered no more.
+        tally.changed = self.changed or any(key[0] and account.entries for key, account in self._accounts.items())
+        tally.lifts = self.lifts
         return tally
 
     def change(self, old: Entry | None, new: Entry | None) -> None:

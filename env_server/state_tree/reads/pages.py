@@ -9,34 +9,22 @@ from typing import Any
 
 from env_server.model.errors import InvalidRequest, OutOfRange, Reason
 from env_server.model.limits import Limits
-from env_server.model.values import Json
 
-_ROW_BYTES = 256
-"""What a row costs in an answer besides its value, generously: names of at most 128 bytes and some numbers."""
+Weigh = Callable[[Any], int]
+"""Bytes that a row takes in an answer: not too few, or a page does not fit into a message."""
 
 Page = tuple[list[Any], str, int]
 """Rows, the token of the next page ("" = there is none), the revision."""
 
 
-def weigh(value: object) -> int:
-    """Bytes that a row with this value takes in an answer, roughly and not too few."""
-    if type(value) is Json:
-        return _ROW_BYTES + len(value.text)
-    if type(value) is str:
-        return _ROW_BYTES + 4 * len(value)
-    return _ROW_BYTES + (len(value) if type(value) is bytes else 0)
-
-
-def fill(
-    rows: Iterator[Any], size: int, bytes_max: int, value_of: Callable[[Any], object]
-) -> tuple[list[Any], list[Any]]:
+def fill(rows: Iterator[Any], size: int, bytes_max: int, weigh: Weigh) -> tuple[list[Any], list[Any]]:
     """The rows that fit into a page of at most `size` rows and `bytes_max` bytes, at least one, and the row taken last
     that did not fit, if any.
     """
     page: list[Any] = []
     weight = 0
     for row in rows:
-        weight += weigh(value_of(row))
+        weight += weigh(row)
         if page and (len(page) >= size or weight > bytes_max):
             return page, [row]
         page.append(row)
@@ -46,20 +34,20 @@ def fill(
 class _Cursor:
     """One listing: the rows that are left, and the page handed out last, which a client may ask for again."""
 
-    __slots__ = ("about", "held", "last", "position", "revision", "rows", "used_ns", "value_of")
+    __slots__ = ("about", "held", "last", "position", "revision", "rows", "used_ns", "weigh")
 
     def __init__(
         self,
         rows: Iterator[Any],
         about: tuple[Any, ...],
         revision: int,
-        value_of: Callable[[Any], object],
+        weigh: Weigh,
         held: dict[str, Any],
     ) -> None:
         self.rows = rows
         self.about = about
         self.revision = revision
-        self.value_of = value_of
+        self.weigh = weigh
         self.held = held
         self.position = 0
         self.last: tuple[int, Page] | None = None
@@ -78,8 +66,14 @@ class Pages:
         limits: Limits,
         monotonic_ns: Callable[[], int],
         let_go: Callable[[dict[str, Any]], None] = lambda held: None,
+        start_mark: str = "",
     ) -> None:
-        """`let_go` gets the snapshots of long listings that are not needed any more."""
+        """`let_go` gets the snapshots of long listings that are not needed any more.
+
+        `start_mark` stands in every token: another one for each start of the world, so that no token of an earlier
+        start is taken for one of this.
+        """
+        self._start_mark = start_mark
         self._let_go = let_go
         self._rows_held = 0
         self._limits = limits
@@ -87,19 +81,25 @@ class Pages:
         self._cursors: dict[str, _Cursor] = {}
         self._opened = 0
 
+    @property
+    def any_open(self) -> bool:
+        """Whether somebody may still ask for the next page of a listing."""
+        self._expire()
+        return bool(self._cursors)
+
     def begin(
         self,
         rows: Iterator[Any],
         about: tuple[Any, ...],
         size: int,
         revision: int,
-        value_of: Callable[[Any], object],
+        weigh: Weigh,
         held: dict[str, Any] | None = None,
     ) -> Page:
         """The first page. `held` is the snapshot that the rows come from, if it is large."""
         self._opened += 1
-        name = str(self._opened)
-        cursor = _Cursor(rows, about, revision, value_of, held if held is not None else {})
+        name = f"{self._start_mark}-{self._opened}"
+        cursor = _Cursor(rows, about, revision, weigh, held if held is not None else {})
         page = self._take(name, cursor, size)
         if page[1]:  # only a listing that goes on takes the place of another
             self._expire()
@@ -117,7 +117,7 @@ class Pages:
         """The page that `token` stands for.
 
         Raises:
-            OutOfRange: PAGE_EXPIRED when the listing is not kept any more or has gone on.
+            OutOfRange: PAGE_EXPIRED when the listing is not kept any more, as after a restart, or has gone on.
             InvalidRequest: the token belongs to another listing.
         """
         self._expire()
@@ -132,7 +132,7 @@ class Pages:
         return self._take(name, cursor, size)
 
     def _take(self, name: str, cursor: _Cursor, size: int) -> Page:
-        rows, ahead = fill(cursor.rows, size, self._limits.page_bytes_max, cursor.value_of)
+        rows, ahead = fill(cursor.rows, size, self._limits.page_bytes_max, cursor.weigh)
         began = cursor.position
         cursor.position += len(rows)
         cursor.used_ns = self._monotonic_ns()

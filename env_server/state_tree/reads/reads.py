@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 from env_server.model.entries import STREAM, Entry, StreamEnds, name_of_kind
@@ -18,7 +17,6 @@ from env_server.model.frames import (
     StreamPage,
 )
 from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadPast, ReadStream
-from env_server.model.values import Json
 from env_server.model.views import View
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import (
@@ -32,7 +30,8 @@ from env_server.state_tree.reads.listings import (
     order_in_slices,
     snapshot_children,
 )
-from env_server.state_tree.reads.pages import Pages, fill
+from env_server.state_tree.reads.pages import Pages, Weigh, fill
+from env_server.state_tree.reads.weights import weigh_entry, weigh_environment, weigh_item, weigh_text
 from env_server.state_tree.tree import Tree
 
 _ROWS_A_CHILD = 16
@@ -91,7 +90,7 @@ class Reader:
             if found is not None and (view is None or view.sees(found.path)):
                 entry = found.entries.get(key)
         if entry is None or found is None:
-            raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+            raise self._tree.nodes.absent(node, key)
         return EntryRead(found.path, key, entry)
 
     def _entries(self, node: Node, ask: ListEntries) -> EntryPage | SlowRead:
@@ -106,7 +105,7 @@ class Reader:
                 len(node.entries),
             )
         rows = self._rows(node, ask.prefix)
-        page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _value_of_entry)
+        page, token, revision = self._pages.begin(rows, about, size, self._tree.revision, _weigh_entries(node.path))
         return EntryPage(node.path, page, token, revision)
 
     def _entries_in_slices(
@@ -114,7 +113,7 @@ class Reader:
     ) -> Slices:
         kept = yield from filter_in_slices(snapshot, ask.prefix, {})
         rows = yield from order_in_slices(kept)
-        page, token, revision = self._pages.begin(rows, about, size, revision, _value_of_entry, kept)
+        page, token, revision = self._pages.begin(rows, about, size, revision, _weigh_entries(path), kept)
         return EntryPage(path, page, token, revision)
 
     def _is_much(self, rows: int) -> bool:
@@ -154,7 +153,7 @@ class Reader:
             )
         else:
             states = iter(self._matching_children(node, ask, view))
-            page, token, revision = self._pages.begin(states, about, size, self._tree.revision, _text_of_environment)
+            page, token, revision = self._pages.begin(states, about, size, self._tree.revision, weigh_environment)
         return EnvironmentPage(page, token, revision)
 
     def _children_in_slices(
@@ -163,7 +162,7 @@ class Reader:
         kept = yield from filter_in_slices(snapshot, ask.prefix, dict(ask.labels))
         rows = yield from order_in_slices(kept)
         states = (then.state() for _, then in rows)
-        page, token, revision = self._pages.begin(states, about, size, revision, _text_of_environment, kept)
+        page, token, revision = self._pages.begin(states, about, size, revision, weigh_environment, kept)
         return EnvironmentPage(page, token, revision)
 
     def _matching_children(self, node: Node, ask: ListChildren, view: View | None) -> list[EnvironmentState]:
@@ -184,7 +183,7 @@ class Reader:
     def _stream(self, node: Node, key: str, ask: ReadStream) -> StreamPage:
         entry = node.entries.get(key)
         if entry is None:
-            raise NotFound(Reason.ENTRY_NOT_FOUND, path=node.path, key=key)
+            raise self._tree.nodes.absent(node, key)
         if entry.kind != STREAM:
             raise KindMismatch(node.path, key, kind=name_of_kind(entry.kind), wanted=name_of_kind(STREAM))
         ends = entry.value
@@ -192,7 +191,7 @@ class Reader:
         start = max(ask.from_sequence, ends.first)
         items = node.streams[key].items
         asked = islice(items, start - ends.first, None)
-        page, _ = fill(asked, self._page_size(ask.limit), self._tree.limits.page_bytes_max, attrgetter("value"))
+        page, _ = fill(asked, self._page_size(ask.limit), self._tree.limits.page_bytes_max, weigh_item)
         return StreamPage(page, ends.first, ends.next)
 
     def _page_size(self, asked: int) -> int:
@@ -235,9 +234,7 @@ def _rows_from(names: list[str], entries: dict[str, Entry], prefix: str) -> Iter
         yield key, entries[key]
 
 
-def _value_of_entry(row: tuple[str, Entry]) -> object:
-    return row[1].value
-
-
-def _text_of_environment(state: EnvironmentState) -> Json:
-    return state.declaration.config
+def _weigh_entries(path: str) -> Weigh:
+    """Each entry of a page names the path again."""
+    path_bytes = weigh_text(path)
+    return lambda row: path_bytes + weigh_entry(row)

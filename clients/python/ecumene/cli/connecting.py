@@ -9,17 +9,16 @@ from typing import Annotated, TypeVar
 import typer
 
 from ecumene.cli.failures import CliError, UsageError
-from ecumene.client.addresses import has_port
+from ecumene.client.addresses import DEFAULT_SERVER, SERVER_VARIABLE, has_port
 from ecumene.client.errors import ConnectionFailedError
 from ecumene.client.world import World, connect
 from ecumene.client.worlds import Worlds
 
-DEFAULT_SERVER = "127.0.0.1:7170"
 CONNECT_TIMEOUT_S = 5.0
 NO_SERVER_HINT = "is a server running there? start one: ecumene serve"
 
 ServerOption = Annotated[
-    str, typer.Option("--server", envvar="ECUMENE_SERVER", help="Host and port of the server.", metavar="ADDRESS")
+    str, typer.Option("--server", envvar=SERVER_VARIABLE, help="Host and port of the server.", metavar="ADDRESS")
 ]
 WorldOption = Annotated[str, typer.Option("--world", help="Name of the world.", metavar="NAME")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

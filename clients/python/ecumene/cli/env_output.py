@@ -59,6 +59,8 @@ def show_event(event: Event, as_json: bool) -> None:
         return
     kind = event.type.name.lower()
     shown = "" if event.value is None else show_cell(event.value)
+    if event.changed_fields:
+        shown = f"({', '.join(event.changed_fields)}) {shown}"
     print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
 
 
@@ -71,6 +73,7 @@ def event_document(event: Event) -> dict[str, object]:
         "key": event.key,
         "value": event.value,
         "version": event.version,
+        "changed_fields": list(event.changed_fields),
         "producer": event.producer,
         "producer_seq": event.producer_seq,
         "actor": event.actor,

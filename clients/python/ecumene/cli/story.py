@@ -16,7 +16,7 @@ from ecumene.cli.env_output import event_document
 from ecumene.cli.failures import CliError, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, show_time
 from ecumene.client.event_batch import Event
-from ecumene.client.model import EventFilter, EventType, Json
+from ecumene.client.model import EventFilter, EventType, Json, Value
 from ecumene.client.world import World
 
 POLL_S = 0.02
@@ -158,9 +158,10 @@ def _deed(event: Event) -> str:
     key, value = event.key, show_cell(event.value)
     match event.type:
         case EventType.ENVIRONMENT_REGISTERED:
-            return "made"
+            declared = _declared(event.value)
+            return f"made: {declared}" if declared else "made"
         case EventType.ENVIRONMENT_UPDATED:
-            fields = ", ".join(event.changed_fields)
+            fields = ", ".join(_declared_part(name, event.value) for name in event.changed_fields)
             return f"declared anew{': ' if fields else ''}{fields}"
         case EventType.ENVIRONMENT_DELETED:
             return "deleted, with its entries"
@@ -183,6 +184,22 @@ def _deed(event: Event) -> str:
             details = _details(event.value, key) if isinstance(event.value, dict) else value
             told = "" if event.value is None or not details else f": {details}"
             return f"{_name(other)} {key}{told}".rstrip()
+
+
+def _declared(value: Value) -> str:
+    """What an environment declares, but for what they all do."""
+    document = value if isinstance(value, dict) else {}
+    return ", ".join(
+        f"{name.replace('_', ' ')} {show_cell(told)}"
+        for name, told in document.items()
+        if told and (name, told) != ("kind", "basic")
+    )
+
+
+def _declared_part(name: str, value: Value) -> str:
+    """A part that was changed, with what it is now; some are not told."""
+    told = value.get(name) if isinstance(value, dict) else None
+    return name if told is None else f"{name} {show_cell(told)}"
 
 
 def _name(kind: EventType) -> str:

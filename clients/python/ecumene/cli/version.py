@@ -23,9 +23,15 @@ SHOWN_PACKAGES = (
 
 
 def version(
+    server: Annotated[
+        str, typer.Option("--server", help="Show a server's instead, with its bounds.", metavar="ADDRESS")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show versions of Ecumene and what it runs on."""
+    """Show versions of Ecumene and what it runs on, or those of a server, what it promises and its bounds."""
+    if server:
+        _show_server(server, as_json)
+        return
     found = collect_versions()
     if as_json:
         print(json.dumps(found))
@@ -34,6 +40,25 @@ def version(
     print(f"python {found['python']} on {found['platform']}")
     for name, installed in found["packages"].items():
         print(f"{name} {installed or 'not installed'}")
+
+
+def _show_server(server: str, as_json: bool) -> None:
+    # Only now: `ecumene version` has to work where something is broken.
+    from ecumene.cli.connecting import run_with_server
+    from ecumene.cli.tables import print_json, print_table, to_document
+    from ecumene.client.worlds import Worlds
+
+    found = run_with_server(server, Worlds.server_info)
+    if as_json:
+        print_json(to_document(found))
+        return
+    print(f"ecumene {found.version} at {server}, storage format {found.storage_format}")
+    ahead = f", answers may come {found.durability_ahead_ms} ms before that" if found.durability_ahead_ms else ""
+    print(f"durability: {found.durability}{ahead}")
+    print(f"worlds: {found.worlds}, of which {found.worlds_open} are open")
+    age_s = found.request_id_age_ms_max / 1000
+    print(f"request ids are remembered for {age_s:,.0f} s, at most {found.request_ids_max:,} in a world")
+    print_table(("limit", "max"), found.limits.items())
 
 
 def collect_versions() -> dict[str, Any]:

@@ -177,7 +177,7 @@ def show_worlds(worlds: list[WorldInfo], as_json: bool) -> None:
         print_json([to_document(world) for world in worlds])
         return
     print_table(
-        ("world", "revision", "kept from", "environments", "entries", "MiB", "copy of"),
+        ("world", "revision", "kept from", "environments", "entries", "MiB", "open", "copy of"),
         (
             (
                 world.name,
@@ -186,6 +186,7 @@ def show_worlds(worlds: list[WorldInfo], as_json: bool) -> None:
                 world.environments,
                 world.entries,
                 mebibytes(world.storage_bytes),
+                "yes" if world.open else "no",
                 f"{world.restored_from.world} at {world.restored_from.revision:,}" if world.restored_from else "-",
             )
             for world in worlds

@@ -8,7 +8,7 @@ from typing import TypedDict
 from env_api.v1 import operations_pb2, values_pb2
 
 from ecumene.client.model import Aggregate, EntryKind, Gate, Grant, Json, Value
-from ecumene.client.values import INT_MAX, INT_MIN, encode_json, fill_value, refuse_value
+from ecumene.client.values import INT_MAX, INT_MIN, encode_object, fill_value, refuse_value
 
 
 class Conditions(TypedDict, total=False):
@@ -83,8 +83,13 @@ def set_value(value: Value) -> operations_pb2.Update:
 
 
 def merge(patch: Mapping[str, Json]) -> operations_pb2.Update:
-    """RFC 7396 merge patch on a JSON value; an absent entry counts as {}."""
-    return operations_pb2.Update(merge_json=encode_json(dict(patch)))
+    """RFC 7396 merge patch on a JSON value; an absent entry counts as {}.
+
+    Raises:
+        InvalidValueError: it is no mapping.
+    """
+    what = "merge: give the fields to change as a dict such as {'mood': 'calm'}, or replace the value with set"
+    return operations_pb2.Update(merge_json=encode_object(patch, what))
 
 
 def append(item: Value) -> operations_pb2.Update:
@@ -105,8 +110,10 @@ def check_amount(amount: int) -> int:
     """An int that fits the wire.
 
     Raises:
-        InvalidValueError: it does not fit 64 bits.
+        InvalidValueError: it is none, or does not fit 64 bits.
     """
+    if not isinstance(amount, int):
+        raise refuse_value(f"increment: give an int or a float, not {type(amount).__name__}")
     if not INT_MIN <= amount <= INT_MAX:
         raise refuse_value(f"{amount} does not fit 64 bits")
     return amount
@@ -140,8 +147,10 @@ def register_environment(
         if_absent=if_absent,
         kind=kind,
         labels=dict(labels),
-        config_json=encode_json(dict(config)) if config else b"",
-        entry_schema_json=encode_json(dict(entry_schema)) if entry_schema else b"",
+        config_json=encode_object(config, "config: give a dict") if config else b"",
+        entry_schema_json=encode_object(entry_schema, "entry_schema: give a JSON schema as a dict")
+        if entry_schema
+        else b"",
         aggregates=[fill_aggregate(aggregate) for aggregate in aggregates],
         gates=[fill_gate(gate) for gate in gates],
         grants=[fill_grant(grant) for grant in grants],

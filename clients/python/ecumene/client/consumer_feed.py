@@ -19,6 +19,7 @@ from ecumene.client.errors import (
     UnavailableError,
     forget_frames,
 )
+from ecumene.client.stream import raise_if_cancelled
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -45,6 +46,7 @@ class ConsumerFeed:
             outstanding_max=outstanding_max,
             history=session.history,
         )
+        self.history = session.history
         self.partitions: tuple[int, ...] = ()
         self._term = 0
         self._frames: deque[tuple[events_pb2.EventFrame, int]] = deque()
@@ -107,6 +109,7 @@ class ConsumerFeed:
         while True:
             term_before = self._term
             ended = await self._attach()
+            raise_if_cancelled()
             forget_frames(ended)
             if not isinstance(ended, UnavailableError):
                 return ended
@@ -128,7 +131,7 @@ class ConsumerFeed:
             async for response in call:
                 self._progress_at = asyncio.get_running_loop().time()
                 if response.WhichOneof("response") == "assignment":
-                    self._take_assignment(response.assignment)
+                    self._take_assignment(response)
                     if extender is None:
                         name = f"ecumene extends {self._name}"
                         extender = asyncio.create_task(self._extend(ack_timeout_s / EXTENDS_A_TIMEOUT), name=name)
@@ -147,9 +150,11 @@ class ConsumerFeed:
                 extender.cancel()
                 await asyncio.gather(extender, return_exceptions=True)
 
-    def _take_assignment(self, assignment: subscription_service_pb2.Assignment) -> None:
+    def _take_assignment(self, response: subscription_service_pb2.ConsumeResponse) -> None:
         # What was not read yet comes again, to whoever has it now.
         self._frames.clear()
+        self.history = response.header.history
+        assignment = response.assignment
         self._term = assignment.term
         self.partitions = tuple(assignment.partitions)
 

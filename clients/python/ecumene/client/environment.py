@@ -34,7 +34,7 @@ from ecumene.client.model import (
 from ecumene.client.op_calls import OpCalls
 from ecumene.client.reasons import EntryNotFoundError, GateNotFoundError
 from ecumene.client.transaction import Writes
-from ecumene.client.values import OP_FIELDS, convert_value, encode_json
+from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_object
 from ecumene.client.watches import Watch
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Environment:
 
     def __init__(self, world: World, path: str, timeout_s: float | None = None) -> None:
         self._world = world
-        self._ops = OpCalls(world.session, path, timeout_s, world.group_index)
+        self._ops = OpCalls(world.session, check_path(path), timeout_s, world.stamp)
         self.path = path
         self.timeout_s = timeout_s
 
@@ -130,7 +130,7 @@ class Environment:
         change = operations_pb2.EnvironmentUpdate(
             set_labels=dict(set_labels or {}),
             remove_labels=remove_labels,
-            merge_config_json=encode_json(dict(merge_config)) if merge_config else b"",
+            merge_config_json=encode_object(merge_config, "merge_config: give a dict") if merge_config else b"",
             set_aggregates=[actions.fill_aggregate(aggregate) for aggregate in set_aggregates],
             remove_aggregates=remove_aggregates,
             set_gates=[actions.fill_gate(gate) for gate in set_gates],
@@ -155,7 +155,7 @@ class Environment:
         """Replace an entry's value, creating it when it is absent."""
         kind, wire = convert_value(value)
         return await self._ops.answer(
-            self._ops.write(session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire}), options), Written
+            self._ops.write(session_pb2.Op(key=check_key(key), **{OP_FIELDS[kind]: wire}), options), Written
         )
 
     async def create(
@@ -173,7 +173,9 @@ class Environment:
             EntryExistsError: it exists, unless `if_absent`; that leaves it as it is.
         """
         register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
-        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
+        return await self._ops.answer(
+            self._ops.write(session_pb2.Op(key=check_key(key), register=register), options), Written
+        )
 
     async def create_stream(
         self,
@@ -188,7 +190,9 @@ class Environment:
         register = actions.register_entry(
             EntryKind.STREAM, None, if_absent=if_absent, items_max=items_max, has_value=False, lease_id=lease_id
         )
-        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, register=register), options), Written)
+        return await self._ops.answer(
+            self._ops.write(session_pb2.Op(key=check_key(key), register=register), options), Written
+        )
 
     async def get(self, key: str, *, inherit: bool = False) -> Entry:
         """An entry; with `inherit`, that of the nearest ancestor that has one.
@@ -209,7 +213,11 @@ class Environment:
     async def increment(self, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> Written:
         """Add to a counter, created by its first increment; `Written.value` is the new sum.
 
-        The type of `amount` is the counter's: ints count exactly in 64 bits.
+        The type of `amount` is the counter's: ints count exactly in 64 bits. A counter of the other type is left as
+        it is.
+
+        Raises:
+            EntryKindMismatchError: the entry is no counter, or one of the other type.
         """
         return await self._ops.answer(self._ops.update(key, actions.increment(amount), options), Written)
 
@@ -228,7 +236,9 @@ class Environment:
             EntryNotFoundError: there is none, unless `if_present`.
         """
         delete = operations_pb2.Delete(if_present=if_present)
-        return await self._ops.answer(self._ops.write(session_pb2.Op(key=key, delete=delete), options), Written)
+        return await self._ops.answer(
+            self._ops.write(session_pb2.Op(key=check_key(key), delete=delete), options), Written
+        )
 
     def entries(self, prefix: str = "", *, page_size: int = 0) -> Listing[Entry]:
         """Entries in key order, all at one revision; pages are fetched as they are needed.
@@ -337,7 +347,7 @@ class Environment:
         """`invoke` in full: with up to 16 companion writes, committed in the operation's revision, and options."""
         invoke = operations_pb2.Invoke(
             operation=operation,
-            args_json=encode_json(dict(args)) if args else b"",
+            args_json=encode_object(args, "args: give the parameters by name in a dict") if args else b"",
             companions=companions.messages if companions else (),
         )
         return await self._ops.answer(self._ops.write(session_pb2.Op(invoke=invoke), options), Invoked)

@@ -62,6 +62,7 @@ REASONS: dict[str, Row] = {
     "PAGE_EXPIRED": (_Code.OUT_OF_RANGE, reasons.PageExpiredError),
     "SEQUENCE_PASSED": (_Code.OUT_OF_RANGE, reasons.SequencePassedError),
     "COUNTER_OVERFLOW": (_Code.OUT_OF_RANGE, reasons.CounterOverflowError),
+    "OUTCOME_NOT_KEPT": (_Code.OUT_OF_RANGE, reasons.OutcomeNotKeptError),
     "SUBSCRIPTION_LAPSED": (_Code.OUT_OF_RANGE, reasons.SubscriptionLapsedError),
     "QUEUE_FULL": (_Code.RESOURCE_EXHAUSTED, reasons.QueueFullError),
     "STORAGE_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StorageQuotaError),
@@ -72,6 +73,7 @@ REASONS: dict[str, Row] = {
     "LEASE_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.LeaseQuotaError),
     "SUBSCRIPTION_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SubscriptionQuotaError),
     "SNAPSHOT_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SnapshotQuotaError),
+    "STREAM_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StreamQuotaError),
     "DRAINING": (_Code.UNAVAILABLE, reasons.DrainingError),
     "RECOVERING": (_Code.UNAVAILABLE, reasons.RecoveringError),
     "WRONG_OWNER": (_Code.UNAVAILABLE, reasons.WrongOwnerError),
@@ -81,6 +83,7 @@ REASONS: dict[str, Row] = {
     "NOT_SUPPORTED": (_Code.UNIMPLEMENTED, errors.NotSupportedError),
     "INTERNAL": (_Code.INTERNAL, errors.InternalError),
     "SNAPSHOT_DAMAGED": (_Code.DATA_LOSS, reasons.SnapshotDamagedError),
+    "WORLD_UNREADABLE": (_Code.DATA_LOSS, reasons.WorldUnreadableError),
 }
 
 # For statuses without a reason of ours (a proxy's, the transport's), and for reasons newer than this client.

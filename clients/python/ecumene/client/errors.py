@@ -20,11 +20,11 @@
     │   └── ProtectedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
-    │   └── CounterOverflowError · SubscriptionLapsedError
+    │   └── CounterOverflowError · SubscriptionLapsedError · OutcomeNotKeptError
     ├── ResourceExhaustedError        retry after the delay
     │   ├── QueueFullError · StorageQuotaError · RateLimitedError
     │   ├── WatchQuotaError · WorldQuotaError · ProducerQuotaError
-    │   └── LeaseQuotaError · SubscriptionQuotaError · SnapshotQuotaError
+    │   └── LeaseQuotaError · SubscriptionQuotaError · SnapshotQuotaError · StreamQuotaError
     ├── UnavailableError              retry after the delay, here or elsewhere
     │   ├── DrainingError · RecoveringError · WrongOwnerError
     │   ├── ConnectionFailedError         no session could be had in time; carries the last cause
@@ -33,7 +33,7 @@
     ├── UnauthenticatedError · PermissionDeniedError
     ├── NotSupportedError             in the contract, not in this server
     ├── InternalError                 a defect of the server; its log has the rest
-    │   └── SnapshotDamagedError          what is stored is not what was written
+    │   └── SnapshotDamagedError · WorldUnreadableError   what is stored is not what was written
     └── ClosedError                   this handle was closed before the answer came
 
 The families, and what the SDK itself raises, are here; a class for each single reason of the contract is in

@@ -139,7 +139,7 @@ class EventBatch:
 
     @cached_property
     def changed_fields(self) -> dict[int, tuple[str, ...]]:
-        """Row → top-level fields that a merge changed, for the rows that have any."""
+        """Row → see Event.changed_fields, for the rows that have any."""
         return {changed.row: tuple(changed.fields) for changed in self._frame.changed_fields}
 
 
@@ -182,7 +182,7 @@ class Event:
 
     @property
     def value(self) -> Value:
-        """New value, new sum, or appended item."""
+        """New value, new sum, or appended item; what an environment declares now, see the contract's EventType."""
         return self._batch.values[self._row]
 
     @property
@@ -227,7 +227,7 @@ class Event:
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """Top-level fields that a merge changed."""
+        """Top-level fields that a merge named, or parts of an environment, as "labels", that an update was about."""
         return self._batch.changed_fields.get(self._row, ())
 
     def __repr__(self) -> str:

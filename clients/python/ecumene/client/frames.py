@@ -13,6 +13,8 @@ from ecumene.client.actions import WriteOptions
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Json, Value
 from ecumene.client.rows import Rows, apply_conditions, encode_block
+from ecumene.client.stamps import PLAIN, Stamp
+from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -27,10 +29,10 @@ class FrameWriter:
     alone: see FrameResult.failures. A cancelled wait takes nothing back.
     """
 
-    def __init__(self, session: Session, group_index: int = 0) -> None:
+    def __init__(self, session: Session, stamp: Stamp = PLAIN) -> None:
         self._session = session
-        self.group_index: int = group_index
-        """Index + 1 of the group whose view its blocks take; 0 = none."""
+        self.stamp: Stamp = stamp
+        """What stands on the ops of its blocks; a Frame has a stamp of its own."""
 
     async def submit_block(
         self,
@@ -72,7 +74,7 @@ class FrameWriter:
                 causes=causes,
                 add=add,
                 join_lease_id=join_lease_id,
-                group_index=self.group_index,
+                stamp=self.stamp,
                 return_versions=return_versions,
                 deadline_ms=deadline_ms,
             )
@@ -104,9 +106,9 @@ class Frame:
     fails does not stop the next.
     """
 
-    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0, group_index: int = 0) -> None:
+    def __init__(self, *, return_versions: bool = False, deadline_ms: int = 0, stamp: Stamp = PLAIN) -> None:
         self._rows = Rows()
-        self._group_index = group_index
+        self._stamp = stamp
         self._return_versions = return_versions
         self._deadline_ms = deadline_ms
         self._is_taken = False
@@ -116,11 +118,11 @@ class Frame:
 
     def set(self, path: str, key: str, value: Value, **options: Unpack[WriteOptions]) -> int:
         """Replace an entry's value, creating it when it is absent."""
-        return self._rows.append_set(path, key, value, self._as_group(options))
+        return self._rows.append_set(path, key, value, self._stamp.put_on(options))
 
     def increment(self, path: str, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> int:
         """Add to a counter, created by its first increment."""
-        op = session_pb2.Op(key=key)
+        op = session_pb2.Op(key=check_key(key))
         if isinstance(amount, float):
             op.add_double = amount
         else:
@@ -129,25 +131,25 @@ class Frame:
 
     def append(self, path: str, key: str, item: Value, **options: Unpack[WriteOptions]) -> int:
         """Append one item to a stream, created by its first append."""
-        return self.add(path, session_pb2.Op(key=key, update=actions.append(item)), options)
+        return self.add(path, session_pb2.Op(key=check_key(key), update=actions.append(item)), options)
 
     def merge(self, path: str, key: str, patch: Mapping[str, Json], **options: Unpack[WriteOptions]) -> int:
         """RFC 7396 merge patch on a JSON value; an absent entry counts as {}."""
-        return self.add(path, session_pb2.Op(key=key, update=actions.merge(patch)), options)
+        return self.add(path, session_pb2.Op(key=check_key(key), update=actions.merge(patch)), options)
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> int:
         """Delete an entry."""
-        op = session_pb2.Op(key=key, delete=operations_pb2.Delete(if_present=if_present))
+        op = session_pb2.Op(key=check_key(key), delete=operations_pb2.Delete(if_present=if_present))
         return self.add(path, op, options)
 
     def get(self, path: str, key: str) -> int:
         """Read an entry; its outcome is an Entry."""
         query = operations_pb2.Query(get=operations_pb2.Get())
-        return self.add(path, session_pb2.Op(key=key, query=query), {})
+        return self.add(path, session_pb2.Op(key=check_key(key), query=query), {})
 
     def add(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
         """Add an op of any kind, as a wire message."""
-        options = self._as_group(options)
+        options = self._stamp.put_on(options)
         apply_conditions(op, options)
         return self._rows.append(path, op, options)
 
@@ -171,6 +173,3 @@ class Frame:
             return payload.encode(seq, return_versions=self._return_versions, deadline_ms=self._deadline_ms)
 
         return encode
-
-    def _as_group(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**options, "group": self._group_index} if self._group_index else options

@@ -15,6 +15,7 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.frames import Frame, FrameWriter
 from ecumene.client.model import Value
 from ecumene.client.reasons import FencedError, LeaseExpiredError, LeaseNotFoundError
+from ecumene.client.stamps import Stamp
 from ecumene.client.unary_calls import identify
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ class Lease:
     """
 
     def __init__(
-        self, session: Session, group_index: int, lease_id: int, ttl_s: float, asked_at: float, on_lost: OnLost | None
+        self, session: Session, stamp: Stamp, lease_id: int, ttl_s: float, asked_at: float, on_lost: OnLost | None
     ) -> None:
         self._session = session
-        self._frames = FrameWriter(session, group_index)
+        self._frames = FrameWriter(session, stamp)
         self._on_lost = on_lost
         self._confirmed_at = asked_at
         self._failure: EcumeneError | None = None
@@ -102,7 +103,7 @@ class Lease:
         """
         left, rest = 0, iter(ids)
         while keys := list(islice(rest, _FRAME_OPS)):
-            frame = Frame(group_index=self._frames.group_index)
+            frame = Frame(stamp=self._frames.stamp)
             for key in keys:
                 frame.delete(path, key, lease_owner=self.id)
             result = await self._frames.send(frame)
@@ -124,7 +125,7 @@ class Lease:
             calls = self._session.calls
             stub: Any = lease_service_pb2_grpc.LeaseServiceStub(calls.channel)
             request = lease_service_pb2.RevokeLeaseRequest(
-                world=self._session.world, lease_id=self.id, caller=identify()
+                world=self._session.world, lease_id=self.id, caller=identify(self._session.client_id)
             )
             try:
                 await calls.call(stub.RevokeLease, request, repeatable=True)
@@ -166,9 +167,9 @@ class Lease:
 class Leasing:
     """What `World.lease` returns: await it for a Lease, or enter it with `async with`."""
 
-    def __init__(self, session: Session, group_index: int, ttl_s: float, holder: str, on_lost: OnLost | None) -> None:
+    def __init__(self, session: Session, stamp: Stamp, ttl_s: float, holder: str, on_lost: OnLost | None) -> None:
         self._session = session
-        self._group_index = group_index
+        self._stamp = stamp
         self._ttl_s = ttl_s
         self._holder = holder
         self._on_lost = on_lost
@@ -192,19 +193,29 @@ class Leasing:
         calls = session.calls
         stub: Any = lease_service_pb2_grpc.LeaseServiceStub(calls.channel)
         request = lease_service_pb2.GrantLeaseRequest(
-            world=session.world, ttl_ms=round(self._ttl_s * 1000), holder=self._holder, caller=identify()
+            world=session.world,
+            ttl_ms=round(self._ttl_s * 1000),
+            holder=self._holder,
+            caller=identify(session.client_id),
         )
         asked_at = asyncio.get_running_loop().time()
         answer: lease_service_pb2.GrantLeaseResponse = await calls.call(stub.GrantLease, request, repeatable=True)
-        return Lease(session, self._group_index, answer.lease_id, self._ttl_s, asked_at, self._on_lost)
+        return Lease(session, self._stamp, answer.lease_id, self._ttl_s, asked_at, self._on_lost)
 
 
 async def list_leases(session: Session) -> list[LeaseInfo]:
-    """The living leases by id."""
+    """The living leases by id, each as it stood when its page was asked for."""
     stub: Any = lease_service_pb2_grpc.LeaseServiceStub(session.calls.channel)
     request = lease_service_pb2.ListLeasesRequest(world=session.world)
-    answer: lease_service_pb2.ListLeasesResponse = await session.calls.call(stub.ListLeases, request, repeatable=True)
-    return [
-        LeaseInfo(lease.lease_id, lease.ttl_ms / 1000, lease.holder, lease.remaining_ms / 1000, lease.entry_count)
-        for lease in answer.leases
-    ]
+    found: list[LeaseInfo] = []
+    while True:
+        answer: lease_service_pb2.ListLeasesResponse = await session.calls.call(
+            stub.ListLeases, request, repeatable=True
+        )
+        found += [
+            LeaseInfo(lease.lease_id, lease.ttl_ms / 1000, lease.holder, lease.remaining_ms / 1000, lease.entry_count)
+            for lease in answer.leases
+        ]
+        if not answer.next_page_token:
+            return found
+        request.page_token = answer.next_page_token

@@ -163,7 +163,7 @@ class Gate:
     count_target: int = 0
     """Opens when this many distinct entries were written; 0 = never by count."""
     deadline_ms: int = 0
-    """Opens this long after the generation began; 0 = never by time."""
+    """Opens this long after the generation began, also when it is declared later; 0 = never by time."""
     all_live_members: bool = False
     """Opens when every live member of `members_path` has reported under its own key."""
     members_path: str = ""
@@ -345,6 +345,8 @@ class WorldInfo:
     """Four fifths of what it may take are in use; at nine tenths writes are refused."""
     restored_from: Origin | None = None
     """What it was copied from, if it began as a copy."""
+    open: bool = True
+    """Whether it is in the server's memory; one that is not is opened when somebody asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class NumberedFrame(Protocol):
     """A frame with its number, and those who wait for its answer."""
 
     seq: int
+    since: int
+    """Position of the stream on which it was sent first."""
 
     def encode(self) -> bytes:
         """The message; the same bytes each time."""
@@ -69,12 +71,13 @@ class AnswerParts:
 class WholeFrame:
     """A frame with one future for all its ops."""
 
-    __slots__ = ("_parts", "_payload", "_release", "future", "seq")
+    __slots__ = ("_parts", "_payload", "_release", "future", "seq", "since")
 
     def __init__(
         self, seq: int, payload: bytes, future: asyncio.Future[FrameResult], release: Callable[[], None]
     ) -> None:
         self.seq = seq
+        self.since = 0
         self.future = future
         self._release = release
         self._payload = payload
@@ -130,10 +133,12 @@ class OpBatch:
         "futures",
         "rows",
         "seq",
+        "since",
     )
 
     def __init__(self, seq: int, refused_ops: RefusedOps, behind: Behind, now: float) -> None:
         self.seq = seq
+        self.since = 0
         self.rows = Rows()
         self.bytes = 0
         self.futures: list[asyncio.Future[Outcome]] = []

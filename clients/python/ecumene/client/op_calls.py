@@ -10,6 +10,8 @@ from env_api.v1 import operations_pb2, session_pb2
 
 from ecumene.client.errors import DeadlineExceededError, ErrorDetails, Executed
 from ecumene.client.model import Outcome
+from ecumene.client.stamps import Stamp
+from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -20,26 +22,24 @@ Kind = TypeVar("Kind", bound=Outcome)
 class OpCalls:
     """Puts ops at a path into the session. What issues is not async, so that ops issued together stay together."""
 
-    def __init__(self, session: Session, path: str, timeout_s: float | None, group_index: int) -> None:
+    def __init__(self, session: Session, path: str, timeout_s: float | None, stamp: Stamp) -> None:
         self._session = session
-        self._group_index = group_index
+        self._stamp = stamp
         self._path = path
         self._timeout_s = timeout_s
         self._deadline_ms = max(1, int(timeout_s * 1000)) if timeout_s is not None else 0
 
     def write(self, op: session_pb2.Op, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
         """Issue a write."""
-        if self._group_index:
-            options = {**options, "group": self._group_index}
-        return self._session.issue(self._path, op, options, self._deadline_ms)
+        return self._session.issue(self._path, op, self._stamp.put_on(options), self._deadline_ms)
 
     def update(self, key: str, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
         """Issue an update of an entry, or without a key of the environment."""
-        return self.write(session_pb2.Op(key=key, update=update), options)
+        return self.write(session_pb2.Op(key=check_key(key), update=update), options)
 
     def read(self, key: str, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
         """Issue a read."""
-        return self.write(session_pb2.Op(key=key, query=query), {})
+        return self.write(session_pb2.Op(key=check_key(key), query=query), {})
 
     async def answer(self, issued: asyncio.Future[Outcome], kind: type[Kind]) -> Kind:
         """Wait for the outcome of an op that was issued.

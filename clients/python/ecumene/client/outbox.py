@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from env_api.v1 import session_pb2
@@ -69,6 +70,8 @@ class Outbox:
         self._sent_seq = 0
         self._acknowledged_seq = 0
         self._answered_seq = 0
+        self._position = 0
+        """Where the server stood when it welcomed the stream at hand."""
         """The highest of which any answer has come."""
         self._failure: EcumeneError | None = None
 
@@ -82,14 +85,21 @@ class Outbox:
         """Whether a frame that was sent is unanswered."""
         return bool(self._in_flight)
 
+    @property
+    def unanswered_since(self) -> int:
+        """Position of the stream on which the oldest frame to be sent again was sent first; 0 = there is none."""
+        oldest = min(chain(islice(self._in_flight.values(), 1), islice(self._waiting, 1)), key=_get_seq, default=None)
+        return oldest.since if oldest is not None and oldest.seq <= self._sent_seq else 0
+
     def statistics(self) -> OutboxStatistics:
         """How full it is."""
         ops_waiting = self._ops_waiting + len(self._refused)
         return OutboxStatistics(len(self._waiting), len(self._in_flight), ops_waiting, self._last_seq)
 
-    def welcome(self, limits: FrameLimits, last_frame_seq: int) -> None:
+    def welcome(self, limits: FrameLimits, last_frame_seq: int, position: int) -> None:
         """Take the server's limits; the first time, also the number to go on from."""
         self._limits = limits
+        self._position = position
         if self._slots is None:
             self._slots = asyncio.Semaphore(limits.frames_in_flight_max)
             self._last_seq = self._sent_seq = self._acknowledged_seq = last_frame_seq
@@ -159,7 +169,8 @@ class Outbox:
             if frame.seq > self._sent_seq:
                 self._ops_waiting -= len(frame.futures)
         self._in_flight[frame.seq] = frame
-        self._sent_seq = max(self._sent_seq, frame.seq)
+        if frame.seq > self._sent_seq:
+            self._sent_seq, frame.since = frame.seq, self._position
         return frame.encode()
 
     def take_answer(self, answer: session_pb2.FrameAnswer) -> None:
@@ -180,6 +191,15 @@ class Outbox:
             return None
         self._acknowledged_seq = through
         return through
+
+    def expire(self, error: EcumeneError) -> None:
+        """Fail what was sent and not answered: it cannot be sent again. What was never sent goes on waiting."""
+        sent = [*self._in_flight.values(), *(frame for frame in self._waiting if frame.seq <= self._sent_seq)]
+        self._in_flight.clear()
+        self._waiting = deque(frame for frame in self._waiting if frame.seq > self._sent_seq)
+        for frame in sent:
+            frame.rewind()
+            frame.fail(error)
 
     def fail(self, error: EcumeneError) -> None:
         """End everything that waits, now and later, with an error."""
@@ -239,6 +259,10 @@ class Outbox:
     def _next_seq(self) -> int:
         self._last_seq += 1
         return self._last_seq
+
+
+def _get_seq(frame: NumberedFrame) -> int:
+    return frame.seq
 
 
 def _refused(message: str, reason: str) -> ErrorDetails:

@@ -159,6 +159,7 @@ def read_world(message: world_service_pb2.World) -> WorldInfo:
         storage_bytes_max=message.storage_bytes_max,
         storage_low=message.storage_low,
         restored_from=read_origin(message.restored_from) if message.HasField("restored_from") else None,
+        open=message.open,
     )
 
 

@@ -171,7 +171,10 @@ class ClockPausedError(WrongStateError):
 
 
 class SessionExpiredError(WrongStateError):
-    """The server forgot this client id; outcomes of unanswered frames are unknown."""
+    """The connection was gone so long that the server may have forgotten this client.
+
+    Whether the op was executed is unknown; it is not sent again. The session goes on.
+    """
 
 
 class LeaseExpiredError(WrongStateError):
@@ -228,6 +231,10 @@ class SequencePassedError(OutOfRangeError):
     def last_seq(self) -> int:
         """The last number whose outcome is kept."""
         return self.number("last_seq")
+
+
+class OutcomeNotKeptError(OutOfRangeError):
+    """The op was done before and is not done again; what came of it was too large for the server to keep."""
 
 
 class CounterOverflowError(OutOfRangeError):
@@ -313,6 +320,14 @@ class SubscriptionQuotaError(ResourceExhaustedError):
 
 class SnapshotQuotaError(ResourceExhaustedError):
     """The server holds as many snapshots as it may."""
+
+
+class StreamQuotaError(ResourceExhaustedError):
+    """As many sessions, monitors and consumers live as may."""
+
+
+class WorldUnreadableError(InternalError):
+    """What is stored of the world cannot be opened; it is left as it is, and the server's log says why."""
 
 
 class SnapshotDamagedError(InternalError):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from env_api.v1 import session_pb2
 
 from ecumene.client.actions import add_condition, is_condition
 from ecumene.client.model import Value
-from ecumene.client.values import OP_FIELDS, convert_value, encode_json, refuse_value
+from ecumene.client.stamps import PLAIN, Fence, Stamp
+from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_json, refuse_value
 
 # Options that have a column of their own in a frame, and what "none" is in it.
 _COLUMNS: dict[str, tuple[str, Any]] = {
@@ -20,6 +21,7 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
     "actor": ("actors", ""),
     "cause": ("causes", ""),
     "group": ("groups", 0),
+    "fence": ("fence", 0),
 }
 
 
@@ -30,13 +32,14 @@ _IN_COLUMNS = frozenset(_COLUMNS) - {"expect_version"}
 class Rows:
     """Ops of one frame, in order. Columns of options come into being when the first op needs them."""
 
-    __slots__ = ("_columns", "_frame", "_paths", "_request")
+    __slots__ = ("_columns", "_fences", "_frame", "_paths", "_request")
 
     def __init__(self) -> None:
         self._request = session_pb2.SessionRequest()
         self._frame = self._request.frame
         self._paths: dict[str, int] = {}
         self._columns: dict[str, list[Any]] = {}
+        self._fences: dict[Fence, int] = {}
 
     def __len__(self) -> int:
         return len(self._frame.ops)
@@ -51,13 +54,19 @@ class Rows:
             # The commonest row by far: a report of a number.
             ops = self._frame.ops
             index = len(ops)
-            ops.add(path=self._place(path), key=key, set_double=value)
+            place = self._place(path)
+            try:
+                ops.add(path=place, key=key, set_double=value)
+            except TypeError:
+                del ops[index:]  # half a row
+                check_key(key)
+                raise
             for name, option in options.items():
                 if option:
                     self._put(name, index, option)
             return index
         kind, wire = convert_value(value)
-        op = session_pb2.Op(key=key, **{OP_FIELDS[kind]: wire})
+        op = session_pb2.Op(key=check_key(key), **{OP_FIELDS[kind]: wire})
         apply_conditions(op, options)
         return self.append(path, op, options)
 
@@ -67,7 +76,7 @@ class Rows:
         op.path = self._place(path)
         self._frame.ops.append(op)
         for name, value in options.items():
-            if name in _COLUMNS and value != _COLUMNS[name][1]:
+            if name in _COLUMNS and value and value != _COLUMNS[name][1]:
                 self._put(name, index, value)
         return index
 
@@ -81,6 +90,8 @@ class Rows:
             column = getattr(self._frame, field)
             if column and column[index] != default:
                 options[name] = column[index]
+        if number := options.get("fence"):
+            options["fence"] = list(self._fences)[number - 1]
         return self._frame.paths[row.path], op, options
 
     def places(self, start: int = 0) -> Iterator[tuple[str, session_pb2.Op]]:
@@ -98,6 +109,7 @@ class Rows:
         self._columns.clear()
         frame.seq = seq
         frame.paths.extend(self._paths)
+        fill_fences(frame, self._fences)
         frame.return_versions = return_versions
         frame.deadline_ms = deadline_ms
         return self._request.SerializeToString()
@@ -105,13 +117,15 @@ class Rows:
     def _place(self, path: str) -> int:
         place = self._paths.get(path)
         if place is None:
-            place = self._paths[path] = len(self._paths)
+            place = self._paths[check_path(path)] = len(self._paths)
         return place
 
     def _put(self, name: str, index: int, value: Any) -> None:
         column = self._columns.get(name)
         if column is None:
             column = self._columns[name] = []
+        if name == "fence":
+            value = self._fences.setdefault(value, len(self._fences) + 1)
         if len(column) < index:
             column.extend([_COLUMNS[name][1]] * (index - len(column)))
         column.append(value)
@@ -134,7 +148,10 @@ def measure_row(path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> in
     """Bytes that a row adds to a frame, rounded up: its path is counted as if it stood in no other row."""
     size = op.ByteSize() + 4 * len(path) + 16
     for value in options.values():
-        size += 4 * len(value) + 8 if type(value) is str else 12
+        if type(value) is str:
+            size += 4 * len(value) + 8
+        else:
+            size += 12 if not isinstance(value, Fence) else 4 * (len(value.path) + len(value.key)) + 24
     return size
 
 
@@ -151,7 +168,7 @@ def encode_block(
     causes: Sequence[str] | None = None,
     add: bool = False,
     join_lease_id: int = 0,
-    group_index: int = 0,
+    stamp: Stamp = PLAIN,
     return_versions: bool = False,
     deadline_ms: int = 0,
 ) -> bytes:
@@ -184,11 +201,20 @@ def encode_block(
         frame.gate_generations.append(gate_generation)
     _extend(frame.actors, actors, count, "actors")
     _extend(frame.causes, causes, count, "causes")
-    if group_index:
-        frame.groups.append(group_index)
+    if stamp.group_index:
+        frame.groups.append(stamp.group_index)
+    if stamp.fence is not None:
+        fill_fences(frame, (stamp.fence,))
+        frame.fence.append(1)
     frame.return_versions = return_versions
     frame.deadline_ms = deadline_ms
     return request.SerializeToString()
+
+
+def fill_fences(frame: session_pb2.OpFrame, fences: Iterable[Fence]) -> None:
+    """The table of a frame's fences."""
+    for fence in fences:
+        frame.fences.add(path=fence.path, key=fence.key, created_revision=fence.token)
 
 
 def _fill_values(block: session_pb2.SetBlock, values: Sequence[Value]) -> None:

@@ -5,8 +5,9 @@
                      answers → outbox, frames → watches
 
 What callers wait for survives the stream: frames are sent again under their numbers, watches go on where they
-stood. The session ends for good when it is closed, when the server refuses it for a reason that waiting does not
-cure, or when it made no progress for `reconnect_timeout_s`.
+stood. If the server may have forgotten the client meanwhile, frames that it may have executed fail; the rest goes on.
+The session ends for good when it is closed, when the server refuses it for a reason that waiting does not cure, or when
+it made no progress for `reconnect_timeout_s`.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from ecumene.client.heartbeat import Heartbeat
 from ecumene.client.lease_keeper import LeaseKeeper
 from ecumene.client.model import Outcome
 from ecumene.client.outbox import FrameLimits, Outbox, OutboxStatistics
+from ecumene.client.reasons import SessionExpiredError
 from ecumene.client.settings import ClientSettings
-from ecumene.client.stream import SessionStream, UnansweredError
+from ecumene.client.stream import SessionStream, UnansweredError, raise_if_cancelled
 from ecumene.client.unary_calls import UnaryCalls
 from ecumene.client.watch_table import WatchTable
 
@@ -185,7 +187,13 @@ class Session:
                 ended = await self._serve(stream)
             except EcumeneError as error:
                 ended = error
+            raise_if_cancelled()
             forget_frames(ended)
+            if isinstance(ended, SessionExpiredError) and self._outbox.unanswered_since:
+                # Under the same client id, which nobody knows any more: what is still to be sent has new numbers.
+                logger.warning("session %s/%s: %s", self.world, self.client_id, ended)
+                self._outbox.expire(ended)
+                continue
             if not _may_pass(ended):
                 return ended
             # The last attempt is cut short by the end of patience; what an earlier one was told is worth more.
@@ -202,6 +210,7 @@ class Session:
             history=self.history,
             groups=self.groups,
             user_agent="ecumene-python",
+            unanswered_since=self._outbox.unanswered_since,
         )
         attempt_s = max(0.001, min(left_s, self.settings.attempt_timeout_s))
         return await SessionStream.open(self.address, hello, self.settings, attempt_s)
@@ -256,7 +265,7 @@ class Session:
                 welcome.frame_bytes_max or FrameLimits().frame_bytes_max, self.settings.message_bytes_max
             ),
         )
-        self._outbox.welcome(limits, welcome.last_frame_seq)
+        self._outbox.welcome(limits, welcome.last_frame_seq, welcome.position)
         self.watches.attach(self.history)
         self.leases.attach()
         self._wake_up()

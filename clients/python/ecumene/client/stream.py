@@ -103,5 +103,16 @@ class SessionStream:
         await channel.close()
 
 
+def raise_if_cancelled() -> None:
+    """Let a cancellation of this task through that grpc.aio has taken for its own.
+
+    A read awaits the task that prepares its call. Cancelling the reader cancels that one, which takes it for the end of
+    the call and returns; if the call has failed meanwhile, the reader is told of that, and of nothing else.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 def _parse(data: bytes) -> Response:
     return len(data), session_pb2.SessionResponse.FromString(data)

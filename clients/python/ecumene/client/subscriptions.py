@@ -16,6 +16,7 @@ from ecumene.client.consumer_feed import ConsumerFeed, abandon
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.filters import fill_filter, read_filter
 from ecumene.client.model import EventFilter
+from ecumene.client.stamps import Stamp
 from ecumene.client.unary_calls import identify
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ class Subscription:
             await world.transaction().set("/sent", ...).acknowledge(delivery).commit()
     """
 
-    def __init__(self, session: Session, name: str, group: str, group_index: int) -> None:
+    def __init__(self, session: Session, name: str, group: str, stamp: Stamp) -> None:
         self._session = session
         self._group = group
-        self._group_index = group_index
+        self._stamp = stamp
         self._stub: Any = subscription_service_pb2_grpc.SubscriptionServiceStub(session.calls.channel)
         self.name = name
 
@@ -118,7 +119,7 @@ class Subscription:
             ack_timeout_ms=ack_timeout_ms,
             max_lag=max_lag,
             if_absent=if_absent,
-            caller=identify(self._group),
+            caller=identify(self._session.client_id, self._group),
         )
         answer = await self._session.calls.call(self._stub.CreateSubscription, request, repeatable=True)
         return _read_subscription(answer.subscription)
@@ -143,7 +144,10 @@ class Subscription:
             RevisionCompactedError: events from there on are not all kept.
         """
         request = subscription_service_pb2.SeekSubscriptionRequest(
-            world=self._session.world, name=self.name, from_revision=from_revision, caller=identify(self._group)
+            world=self._session.world,
+            name=self.name,
+            from_revision=from_revision,
+            caller=identify(self._session.client_id, self._group),
         )
         answer = await self._session.calls.call(self._stub.SeekSubscription, request, repeatable=True)
         return _read_subscription(answer.subscription)
@@ -155,7 +159,7 @@ class Subscription:
             SubscriptionNotFoundError: there is none.
         """
         request = subscription_service_pb2.DeleteSubscriptionRequest(
-            world=self._session.world, name=self.name, caller=identify(self._group)
+            world=self._session.world, name=self.name, caller=identify(self._session.client_id, self._group)
         )
         await self._session.calls.call(self._stub.DeleteSubscription, request, repeatable=True)
 
@@ -168,7 +172,7 @@ class Subscription:
         """
         acknowledge = actions.acknowledge(self.name, delivery.term, delivery.through_revision)
         op = session_pb2.Op(acknowledge=acknowledge)
-        await self._session.issue("/", op, {"group": self._group_index})
+        await self._session.issue("/", op, self._stamp.put_on({}))
 
     def consume(self, consumer: str = "", *, outstanding_max: int = 0) -> Deliveries:
         """Attach a consumer, by default under the session's client id, and read what is delivered.
@@ -205,6 +209,11 @@ class Deliveries:
         """Partitions that are this consumer's now."""
         return self._feed.partitions
 
+    @property
+    def history(self) -> str:
+        """The line of revisions that what is delivered belongs to; a kept revision means something only with it."""
+        return self._feed.history
+
     def __aiter__(self) -> Self:
         return self
 
@@ -234,11 +243,16 @@ class Deliveries:
 
 
 async def list_subscriptions(session: Session) -> list[SubscriptionInfo]:
-    """All subscriptions of the world, by name."""
+    """All subscriptions of the world, by name, each as it stood when its page was asked for."""
     stub: Any = subscription_service_pb2_grpc.SubscriptionServiceStub(session.calls.channel)
     request = subscription_service_pb2.ListSubscriptionsRequest(world=session.world)
-    answer = await session.calls.call(stub.ListSubscriptions, request, repeatable=True)
-    return [_read_subscription(message) for message in answer.subscriptions]
+    found: list[SubscriptionInfo] = []
+    while True:
+        answer = await session.calls.call(stub.ListSubscriptions, request, repeatable=True)
+        found += [_read_subscription(message) for message in answer.subscriptions]
+        if not answer.next_page_token:
+            return found
+        request.page_token = answer.next_page_token
 
 
 def _read_subscription(message: subscription_service_pb2.Subscription) -> SubscriptionInfo:

@@ -10,6 +10,8 @@ from env_api.v1 import operations_pb2, session_pb2
 from ecumene.client import actions
 from ecumene.client.actions import Conditions, add_condition, is_condition
 from ecumene.client.model import EntryKind, Json, Transacted, Value
+from ecumene.client.stamps import PLAIN, Stamp
+from ecumene.client.values import check_key, check_path
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -56,12 +58,12 @@ class Writes:
     ) -> Self:
         """Create an entry; the transaction fails with EntryExistsError when it is there, unless `if_absent`."""
         register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
-        return self._add(operations_pb2.Write(path=path, key=key, register=register), conditions)
+        return self._add(operations_pb2.Write(path=check_path(path), key=check_key(key), register=register), conditions)
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
         """Delete an entry."""
         delete = operations_pb2.Delete(if_present=if_present)
-        return self._add(operations_pb2.Write(path=path, key=key, delete=delete), conditions)
+        return self._add(operations_pb2.Write(path=check_path(path), key=check_key(key), delete=delete), conditions)
 
     def acknowledge(self, delivery: Delivery) -> Self:
         """Move a subscription's cursor behind what was delivered, together with the effects: those come once.
@@ -73,7 +75,7 @@ class Writes:
         return self
 
     def _update(self, path: str, key: str, update: operations_pb2.Update, conditions: Mapping[str, Any]) -> Self:
-        return self._add(operations_pb2.Write(path=path, key=key, update=update), conditions)
+        return self._add(operations_pb2.Write(path=check_path(path), key=check_key(key), update=update), conditions)
 
     def _add(self, write: operations_pb2.Write, conditions: Mapping[str, Any]) -> Self:
         for name, value in conditions.items():
@@ -92,10 +94,10 @@ class Transaction(Writes):
     done = await tx.commit()
     """
 
-    def __init__(self, session: Session, group_index: int = 0) -> None:
+    def __init__(self, session: Session, stamp: Stamp = PLAIN) -> None:
         super().__init__()
         self._session = session
-        self._group_index = group_index
+        self._stamp = stamp
         self._conditions: list[operations_pb2.Precondition] = []
         self.otherwise: Writes = Writes()
         """Taken instead when a `require` fails; empty = the transaction is aborted."""
@@ -104,7 +106,7 @@ class Transaction(Writes):
         """Let the transaction take effect only if this holds."""
         for name, value in conditions.items():
             if is_condition(name, value):
-                condition = operations_pb2.Precondition(path=path, key=key)
+                condition = operations_pb2.Precondition(path=check_path(path), key=check_key(key))
                 add_condition(condition, name, value)
                 self._conditions.append(condition)
         return self
@@ -123,7 +125,7 @@ class Transaction(Writes):
         )
         # A transaction stands with the root: it names the place of each write itself.
         op = session_pb2.Op(transact=transact)
-        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause, "group": self._group_index}
-        outcome = await self._session.issue("/", op, options)
+        options = {"producer": producer, "seq": seq, "actor": actor, "cause": cause}
+        outcome = await self._session.issue("/", op, self._stamp.put_on(options))
         assert isinstance(outcome, Transacted)
         return outcome

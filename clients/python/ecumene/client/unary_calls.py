@@ -81,9 +81,9 @@ class UnaryCalls:
             await self._channel.close()
 
 
-def identify(group: str = "") -> environment_service_pb2.Caller:
-    """A caller whose repetitions the server recognises."""
-    return environment_service_pb2.Caller(request_id=str(uuid.uuid4()), group=group)
+def identify(client_id: str, group: str = "") -> environment_service_pb2.Caller:
+    """A caller whose repetitions the server recognises, of this session."""
+    return environment_service_pb2.Caller(request_id=str(uuid.uuid4()), group=group, client_id=client_id)
 
 
 def _may_repeat(failure: EcumeneError, error: grpc.aio.AioRpcError, repeatable: bool) -> bool:

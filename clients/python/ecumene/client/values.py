@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from env_api.v1 import values_pb2
 
 from ecumene.client.errors import ErrorDetails, Executed
 from ecumene.client.model import Json, Value
-from ecumene.client.reasons import InvalidValueError
+from ecumene.client.reasons import InvalidKeyError, InvalidPathError, InvalidValueError
 
+_SHOWN_MAX = 60
+"""Of what was given, in an error."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
@@ -25,6 +28,17 @@ def encode_json(document: object) -> bytes:
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise refuse_value(f"not a JSON document: {error}") from error
+
+
+def encode_object(fields: object, what: str) -> bytes:
+    """A JSON object in UTF-8; `what` names the argument in the error, and what to give instead.
+
+    Raises:
+        InvalidValueError: it is no mapping, or JSON has no form for it.
+    """
+    if not isinstance(fields, Mapping):
+        raise refuse_value(f"{what}, not {_show(fields)}")
+    return encode_json(dict(fields))
 
 
 def decode_json(document: bytes) -> Json:
@@ -94,6 +108,35 @@ def check_text(text: str) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise refuse_value(f"text that UTF-8 cannot carry: {error.reason}") from error
+
+
+def check_key(key: object) -> str:
+    """The key of an entry, if it is text; the server checks the rest.
+
+    Raises:
+        InvalidKeyError: it is none.
+    """
+    if isinstance(key, str):
+        return key
+    message = f"key: must be a str such as 'mood', not {_show(key)}"
+    raise InvalidKeyError(ErrorDetails(message=message, reason="INVALID_KEY", executed=Executed.NO))
+
+
+def check_path(path: object) -> str:
+    """The path of an environment, if it is text; the server checks the rest.
+
+    Raises:
+        InvalidPathError: it is none.
+    """
+    if isinstance(path, str):
+        return path
+    message = f"path: must be a str such as '/town', not {_show(path)}"
+    raise InvalidPathError(ErrorDetails(message=message, reason="INVALID_PATH", executed=Executed.NO))
+
+
+def _show(found: object) -> str:
+    text = repr(found)
+    return f"{text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 1] + '…'} ({type(found).__name__})"
 
 
 def refuse_value(why: str) -> InvalidValueError:

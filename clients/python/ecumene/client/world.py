@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from env_api.v1 import session_pb2
 
-from ecumene.client.addresses import check_address
+from ecumene.client.addresses import find_address
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ErrorDetails, Executed
 from ecumene.client.filters import fill_filter
@@ -20,8 +20,10 @@ from ecumene.client.leases import Lease, LeaseInfo, Leasing, OnLost, list_leases
 from ecumene.client.locks import Lock
 from ecumene.client.model import EventFilter, Value
 from ecumene.client.reasons import InvalidFieldError
+from ecumene.client.server_info import ServerInfo, ask_server_info
 from ecumene.client.session import Session, SessionStatistics
 from ecumene.client.settings import ClientSettings
+from ecumene.client.stamps import Fence, Stamp
 from ecumene.client.subscriptions import Subscription, SubscriptionInfo, list_subscriptions
 from ecumene.client.transaction import Transaction, Writes
 from ecumene.client.watch_feed import Credit, WatchFeed
@@ -37,13 +39,13 @@ class World:
     ClientSettings.reconnect_timeout_s ends the world: everything that waits gets ConnectionFailedError.
     """
 
-    def __init__(self, session: Session, group: str = "") -> None:
+    def __init__(self, session: Session, group: str = "", fence: Fence | None = None) -> None:
         self.session = session
         self.group: str = group
         """Path of the group whose view every op and watch of this handle takes; "" = none."""
-        self.group_index: int = session.groups.index(group) + 1 if group else 0
-        """Its place among the groups of the session, from 1; 0 = none."""
-        self.frames: FrameWriter = FrameWriter(session, self.group_index)
+        self.stamp: Stamp = Stamp(session.groups.index(group) + 1 if group else 0, fence)
+        """What stands on every op of this handle."""
+        self.frames: FrameWriter = FrameWriter(session, self.stamp)
         """Whole frames with one future each, for speed."""
 
     def __repr__(self) -> str:
@@ -86,7 +88,15 @@ class World:
         if path not in self.session.groups:
             message = f"{path!r} is not among the groups of this connection: connect(..., groups=[{path!r}])"
             raise InvalidFieldError(ErrorDetails(message=message, reason="INVALID_FIELD", executed=Executed.NO))
-        return World(self.session, path)
+        return World(self.session, path, self.stamp.fence)
+
+    def fenced(self, path: str, key: str, token: int) -> World:
+        """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
+        created at revision `token`, as a lock's is while it is held; else FencedError.
+
+        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
+        """
+        return World(self.session, self.group, Fence(path, key, token))
 
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.
@@ -97,7 +107,7 @@ class World:
 
     def transaction(self) -> Transaction:
         """Writes that commit together."""
-        return Transaction(self.session, self.group_index)
+        return Transaction(self.session, self.stamp)
 
     def writes(self) -> Writes:
         """A list of writes, for the companions of an operation."""
@@ -105,7 +115,7 @@ class World:
 
     def frame(self, *, return_versions: bool = False, deadline_ms: int = 0) -> Frame:
         """A new frame of rows; send it with `world.frames.send` or `submit`."""
-        return Frame(return_versions=return_versions, deadline_ms=deadline_ms, group_index=self.group_index)
+        return Frame(return_versions=return_versions, deadline_ms=deadline_ms, stamp=self.stamp)
 
     def watch(
         self,
@@ -153,7 +163,7 @@ class World:
             initial_state=initial_state,
             slow_policy=policy,
             history=history,
-            group=self.group_index,
+            group=self.stamp.group_index,
         )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)
@@ -168,7 +178,7 @@ class World:
             LeaseQuotaError: the world has too many.
             ConnectionFailedError: no answer in time.
         """
-        return Leasing(self.session, self.group_index, ttl_s, holder, on_lost)
+        return Leasing(self.session, self.stamp, ttl_s, holder, on_lost)
 
     async def leases(self) -> list[LeaseInfo]:
         """The living leases by id."""
@@ -184,7 +194,7 @@ class World:
 
     def subscription(self, name: str) -> Subscription:
         """The handle of a subscription; asks the server nothing."""
-        return Subscription(self.session, name, self.group, self.group_index)
+        return Subscription(self.session, name, self.group, self.stamp)
 
     async def subscriptions(self) -> list[SubscriptionInfo]:
         """All subscriptions, by name."""
@@ -202,6 +212,14 @@ class World:
     async def kinds(self) -> list[KindInfo]:
         """All kinds of environments that the server offers, by name."""
         return await describe_kinds(self.session, "")
+
+    async def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no answer in time.
+        """
+        return await ask_server_info(self.session.calls)
 
     async def close(self) -> None:
         """Wait for what is unanswered, at most ClientSettings.flush_timeout_s, then end the session.
@@ -251,7 +269,7 @@ class Connecting:
 
 
 def connect(
-    address: str,
+    address: str | None = None,
     world: str = "main",
     *,
     client_id: str | None = None,
@@ -263,10 +281,11 @@ def connect(
 ) -> Connecting:
     """Open a world: `world = await connect(...)`, or `async with connect(...) as world`.
 
-    `address` is host:port. `client_id` (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of
-    your own only if a program that starts again shall go on in the same session: a newer session with the id
-    ends the older. `groups`: paths of group environments, see World.as_group; with them, only what names one of them is
-    allowed. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
+    `address` is host:port; None = that in the environment variable ECUMENE_SERVER, else 127.0.0.1:7170. `client_id`
+    (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of your own only if a program that starts
+    again shall go on in the same session: a newer session with the id ends the older. `groups`: paths of group
+    environments, see World.as_group; with them, only what names one of them is allowed. `create` makes the world first
+    if it is absent. `chance` decides the waits between attempts.
 
     Raises:
         InvalidFieldError: `address` names no port.
@@ -278,6 +297,6 @@ def connect(
     """
     identity = client_id or f"py-{uuid.uuid4().hex}"
     session = Session(
-        check_address(address), world, identity, settings or ClientSettings(), chance or random.Random(), groups
+        find_address(address), world, identity, settings or ClientSettings(), chance or random.Random(), groups
     )
     return Connecting(session, timeout_s, create)

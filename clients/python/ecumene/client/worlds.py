@@ -9,9 +9,10 @@ from typing import Any, Self
 
 from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 
-from ecumene.client.addresses import check_address
+from ecumene.client.addresses import find_address
 from ecumene.client.model import WorldInfo
 from ecumene.client.readings import read_world
+from ecumene.client.server_info import ServerInfo, ask_server_info
 from ecumene.client.settings import ClientSettings
 from ecumene.client.snapshots import SnapshotInfo, read_snapshot
 from ecumene.client.unary_calls import UnaryCalls
@@ -21,7 +22,7 @@ COPY_TIMEOUT_S = 3600.0
 
 
 class Worlds:
-    """Asks a server about its worlds. Close it, or use it with `async with`.
+    """Asks a server about its worlds, by default the one that `connect` takes. Close it, or use it with `async with`.
 
     A call gets `timeout_s` in all, one that copies a world that long to reach the server and then as long as it
     takes. Calls that can be repeated without harm are, while the server is unavailable; `create` without `if_absent`,
@@ -30,14 +31,22 @@ class Worlds:
 
     def __init__(
         self,
-        address: str,
+        address: str | None = None,
         settings: ClientSettings | None = None,
         timeout_s: float = 10.0,
         chance: random.Random | None = None,
     ) -> None:
         settings, chance = settings or ClientSettings(), chance or random.Random()
-        self._calls = UnaryCalls(check_address(address), settings, timeout_s, chance)
+        self._calls = UnaryCalls(find_address(address), settings, timeout_s, chance)
         self._stub: Any = world_service_pb2_grpc.WorldServiceStub(self._calls.channel)
+
+    async def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no server answered in time.
+        """
+        return await ask_server_info(self._calls)
 
     async def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:
         """Create an empty world, durably; with `if_absent`, return the one that exists.
@@ -53,7 +62,7 @@ class Worlds:
         return read_world(answer.world)
 
     async def list(self) -> list[WorldInfo]:
-        """All worlds, by name.
+        """All worlds, by name, open or not.
 
         Raises:
             ConnectionFailedError: no server answered in time.

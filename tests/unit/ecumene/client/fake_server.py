@@ -128,7 +128,7 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         self.outcomes: list[operations_pb2.OpOutcome] = []
         """Outcomes of the next ops, whatever they ask."""
         self.watch_refusal: Any = None
-        self.hello_refusal: tuple[grpc.StatusCode, str] | None = None
+        self.hello_refusal: tuple[Any, ...] | None = None
         self.answers: dict[tuple[str, int], session_pb2.FrameAnswer] = {}
         self.address = ""
         self.connected = asyncio.Event()

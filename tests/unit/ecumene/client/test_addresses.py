@@ -2,7 +2,7 @@
 
 import ecumene
 import pytest
-from ecumene.client.addresses import has_port
+from ecumene.client.addresses import find_address, has_port
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,19 @@ from ecumene.client.addresses import has_port
 )
 def test_an_address_with_a_port_is_one(address: str) -> None:
     assert has_port(address)
+
+
+def test_without_an_address_that_of_the_environment_is_meant_then_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told, meant in ((None, "127.0.0.1:7170"), ("", "127.0.0.1:7170"), ("10.0.0.1:7", "10.0.0.1:7")):
+        if told is None:
+            monkeypatch.delenv("ECUMENE_SERVER", raising=False)
+        else:
+            monkeypatch.setenv("ECUMENE_SERVER", told)
+        assert find_address(None) == meant
+        assert find_address("host:1") == "host:1"
+    monkeypatch.setenv("ECUMENE_SERVER", "localhost")
+    with pytest.raises(ecumene.InvalidFieldError, match="write host:port"):
+        ecumene.connect()
 
 
 @pytest.mark.parametrize(

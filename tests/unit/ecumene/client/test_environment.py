@@ -175,3 +175,58 @@ async def test_a_refused_argument_is_raised_where_it_was_given(world: World) -> 
     with pytest.raises(TypeError, match="nonsense"):
         await room.set("a", 1, nonsense=1)  # type: ignore[call-arg]
     assert await asyncio.gather(room.set("a", 1.0)) == [Written(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda room: room.merge("k", 3), ecumene.InvalidValueError, r"merge: give .* dict .* set, not 3 \(int\)"),
+        (lambda room: room.merge("k", ["a"]), ecumene.InvalidValueError, r"not \['a'\] \(list\)"),
+        (lambda room: room.merge("k", "x" * 999), ecumene.InvalidValueError, r"x…' \(str\)|x… \(str\)"),
+        (
+            lambda room: room.increment("k", "1"),
+            ecumene.InvalidValueError,
+            "increment: give an int or a float, not str",
+        ),
+        (lambda room: room.set(3, 1.5), ecumene.InvalidKeyError, r"key: must be a str such as 'mood', not 3 \(int\)"),
+        (lambda room: room.set(None, 1), ecumene.InvalidKeyError, r"not None \(NoneType\)"),
+        (lambda room: room.get(b"k"), ecumene.InvalidKeyError, r"not b'k' \(bytes\)"),
+        (lambda room: room.delete(3), ecumene.InvalidKeyError, "key: must be a str"),
+        (lambda room: room.create(3, 1), ecumene.InvalidKeyError, "key: must be a str"),
+        (lambda room: room.append(3, 1), ecumene.InvalidKeyError, "key: must be a str"),
+        (lambda room: room.register(config=[1]), ecumene.InvalidValueError, r"config: give a dict, not \[1\] \(list\)"),
+        (lambda room: room.register(entry_schema="x"), ecumene.InvalidValueError, "entry_schema: give a JSON schema"),
+        (lambda room: room.change(merge_config=3), ecumene.InvalidValueError, "merge_config: give a dict"),
+        (lambda room: room.run("go", ["x"]), ecumene.InvalidValueError, "args: give the parameters by name"),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_in_words_before_it_is_sent(
+    world: World, server: FakeServer, ask: Any, error: type[ecumene.EcumeneError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as refused:
+        await ask(world.environment("/room"))
+    assert refused.value.executed is ecumene.Executed.NO
+    assert refused.value.reason in ("INVALID_VALUE", "INVALID_KEY")
+    assert server.frames() == []
+
+
+async def test_names_that_are_no_text_are_refused_wherever_they_stand(world: World) -> None:
+    for ask in (
+        lambda: world.environment(3),  # type: ignore[arg-type]
+        lambda: world.transaction().set(3, "k", 1),  # type: ignore[arg-type]
+        lambda: world.transaction().require(3, exists=True),  # type: ignore[arg-type]
+        lambda: world.frame().set(3, "k", 1.5),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ecumene.InvalidPathError, match="path: must be a str such as '/town', not 3"):
+            ask()
+    frame = world.frame()
+    for ask in (
+        lambda: world.transaction().delete("/room", 3),  # type: ignore[arg-type]
+        lambda: world.writes().merge("/room", 3, {}),  # type: ignore[arg-type]
+        lambda: frame.set("/room", 3, 1.5),  # type: ignore[arg-type]
+        lambda: frame.set("/room", 3, "x"),  # type: ignore[arg-type]
+        lambda: frame.increment("/room", 3),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ecumene.InvalidKeyError, match="key: must be a str"):
+            ask()
+    assert len(frame) == 0, "nothing is left of what was refused"

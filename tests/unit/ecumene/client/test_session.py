@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import ecumene
 import grpc
 import pytest
 from ecumene import ClientSettings, World
+from ecumene.client.stream import SessionStream
 from env_api.v1 import session_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from tests.unit.ecumene.client.conftest import QUICK
 from tests.unit.ecumene.client.fake_server import FakeServer, reached
@@ -55,6 +58,65 @@ async def test_a_frame_whose_answer_was_lost_is_sent_again_and_executed_once(ser
     assert server.log == [("a", 1.0)]
     assert {stream.hello.client_id for stream in server.streams} == {"tester"}
     assert server.streams[-1].hello.history == "h1"
+
+
+async def test_a_client_says_since_when_something_is_unanswered(server: FakeServer, world: World) -> None:
+    room = world.environment("/")
+    server.welcome.position = 20
+    await room.set("a", 1.0)
+    server.cut()
+    await reached(lambda: len(server.streams) == 2)
+    assert [stream.hello.unanswered_since for stream in server.streams] == [0, 0]
+    server.answering = False
+    server.welcome.position = 30
+    write = asyncio.create_task(room.set("b", 1.0), name="write")
+    await reached(lambda: len(server.log) == 2)
+    for count in (3, 4):
+        server.cut()
+        await reached(lambda count=count: len(server.streams) == count)  # type: ignore[misc]
+        await reached(lambda: bool(server.streams[-1].received))
+    server.answering = True
+    server.cut()
+    await write
+    assert [stream.hello.unanswered_since for stream in server.streams[2:]] == [20, 20, 20]
+    assert all(stream.hello.HasField("unanswered_since") for stream in server.streams)
+    server.cut()
+    await reached(lambda: len(server.streams) == 6)
+    assert server.streams[-1].hello.unanswered_since == 0
+
+
+async def test_a_client_that_was_forgotten_fails_what_it_had_sent_and_goes_on_with_the_rest(server: FakeServer) -> None:
+    server.welcome.position = 7
+    async with ecumene.connect(server.address, client_id="tester", settings=QUICK) as world:
+        room = world.environment("/")
+        server.answering = False
+        sent = [asyncio.create_task(room.set("a", 1.0), name="op")]
+        await reached(lambda: len(server.log) == 1)
+        sent.append(asyncio.create_task(world.frames.send_block("/", ["b"], [2.0]), name="frame"))
+        await reached(lambda: len(server.log) == 2)
+        server.hello_refusal = session_expired()
+        server.cut()
+        lost = await asyncio.gather(*sent, return_exceptions=True)
+        assert [type(error) for error in lost] == [ecumene.SessionExpiredError] * 2
+        assert all(error.executed is ecumene.Executed.UNKNOWN for error in lost)  # type: ignore[union-attr]
+        late = asyncio.create_task(room.set("c", 3.0), name="never sent")
+        await asyncio.sleep(0)
+        server.hello_refusal, server.answering = None, True
+        await late
+        assert [key for key, _ in server.log] == ["a", "b", "c"], "nothing was sent again"
+        assert [frame.seq for frame in server.frames()] == [1, 2, 3]
+        hello = server.streams[-1].hello
+        assert (hello.client_id, hello.unanswered_since) == ("tester", 0)
+        assert (await room.set("d", 4.0)).version == 1
+
+
+def session_expired() -> tuple[Any, ...]:
+    """As a server refuses a client that it may have forgotten."""
+    info = error_details_pb2.ErrorInfo(reason="SESSION_EXPIRED", domain="ecumene", metadata={"executed": "unknown"})
+    status = status_pb2.Status(code=9, message="forgotten")
+    status.details.add().Pack(info)
+    trailer = (("grpc-status-details-bin", status.SerializeToString()),)
+    return grpc.StatusCode.FAILED_PRECONDITION, "forgotten", trailer
 
 
 async def test_ops_issued_while_disconnected_follow_the_unanswered_ones(server: FakeServer, world: World) -> None:
@@ -223,3 +285,24 @@ async def test_an_op_larger_than_a_frame_is_refused_here_and_the_stream_goes_on(
     assert caught.value.actual > caught.value.max
     await room.set("a", 1.0)
     assert len(server.streams) == 1
+
+
+async def test_closing_ends_a_session_whose_transport_took_the_cancellation_for_its_own(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await ecumene.connect(server.address, settings=QUICK)
+    opening = asyncio.Event()
+
+    async def fail_instead_of_being_cancelled(*arguments: object) -> SessionStream:
+        opening.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+        raise ecumene.UnavailableError("the call has failed")
+
+    monkeypatch.setattr(SessionStream, "open", fail_instead_of_being_cancelled)
+    server.cut()
+    await opening.wait()
+    async with asyncio.timeout(10):
+        await world.close()

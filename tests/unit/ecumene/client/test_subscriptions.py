@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import ecumene
 import pytest
@@ -42,6 +43,31 @@ async def test_a_subscription_is_made_described_sought_and_deleted(real_world: W
     assert (await inbox.seek(1)).cursor == 0
     await inbox.delete()
     assert await real_world.subscriptions() == []
+
+
+async def test_a_consumer_knows_its_history_and_lists_are_read_to_their_end(
+    real_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        await real_world.subscription(f"s{number:02}").create(FILTER)
+    asked: list[str] = []
+    call = real_world.session.calls.call
+
+    async def in_small_pages(method: Any, request: Any, **options: Any) -> Any:
+        request.page_size = 5
+        asked.append(request.page_token)
+        return await call(method, request, **options)
+
+    async with real_world.subscription("s00").consume() as deliveries:
+        await reached(lambda: deliveries.partitions == (0,))
+        assert deliveries.history == real_world.history != ""
+    leases = [await real_world.lease(60) for _ in range(12)]
+    monkeypatch.setattr(real_world.session.calls, "call", in_small_pages)
+    assert [one.name for one in await real_world.subscriptions()] == [f"s{number:02}" for number in range(12)]
+    assert asked == ["", "s04", "s09"]
+    asked.clear()
+    assert [one.lease_id for one in await real_world.leases()] == [lease.id for lease in leases]
+    assert asked == ["", str(leases[4].id), str(leases[9].id)]
 
 
 async def test_effects_in_the_transaction_of_the_acknowledgement_come_once_over_kills(

@@ -19,6 +19,7 @@ ROWS = st.builds(
     producer=st.sampled_from(["", "p", "q"]),
     labels=st.sampled_from([(), (("zone", "x"),), (("zone", "y"),)]),
     joined=st.booleans(),
+    sender=st.sampled_from(["", "", "p", "r"]),
 )
 FILTERS = st.builds(
     Filter,
@@ -50,5 +51,5 @@ def accepts(asked: Filter, row: Row) -> bool:
         and (not asked.types or row.type in asked.types)
         and all((name, value) in row.labels for name, value in asked.labels.items())
         and asked.actor in ("", row.actor)
-        and (not asked.excluded_producer or row.producer != asked.excluded_producer)
+        and (not asked.excluded_producer or asked.excluded_producer not in (row.producer, row.sender))
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from env_server.events.watch import Watch
 from env_server.events.watches import WatchHub
-from env_server.model.changes import Changes, EventType, Place
+from env_server.model.changes import Changes, EventType, Place, SentRows
 from env_server.model.entries import Entry
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING
@@ -29,6 +29,8 @@ class Row(NamedTuple):
     producer: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     joined: bool = False
+    sender: str = ""
+    """Where the producer does not tell it."""
 
 
 class World:
@@ -130,6 +132,8 @@ class World:
         changes.actors.append(row.actor)
         changes.causes.append("")
         changes.principals.append("")
+        if row.sender:
+            changes.sent.append(SentRows(len(changes) - 1, 1, row.sender))
         self.history.append(Seen(self.applied, row.path, row.key, row.type, version))
         if row.type == EventType.ENTRY_DELETED:
             self.state.pop((row.path, row.key), None)

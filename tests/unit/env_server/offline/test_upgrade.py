@@ -15,7 +15,7 @@ from env_server.model.limits import MIB, Limits
 from env_server.offline.upgrade import upgrade
 from env_server.offline.verify import verify
 from env_server.storage import formats, layout
-from env_server.storage.errors import StorageError, StorageFormat, StorageInUse, StorageUnreadable
+from env_server.storage.errors import DataLoss, StorageError, StorageFormat, StorageInUse, StorageUnreadable
 from env_server.storage.lmdb_log import LmdbCommitLog
 from tests.stored_worlds import FORMATS, told_then, unpack_world
 from tests.told_world import load_world, tell_world
@@ -116,6 +116,24 @@ def test_an_upgrade_that_fails_in_the_middle_leaves_the_old_format(
     monkeypatch.undo()
     assert upgrade(world) == 1
     assert tell(world) == told_then(1, "whole")
+
+
+def test_a_damaged_row_stops_an_upgrade_which_changes_nothing(tmp_path: Path) -> None:
+    """Sealed again it would count as whole."""
+    world = unpack_world(2, "whole", tmp_path)
+    with lmdb.open(str(world), map_size=64 * MIB, max_dbs=16) as env:
+        entries = env.open_db(layout.ENTRIES.encode())
+        with env.begin(write=True) as transaction:
+            cursor = transaction.cursor(entries)
+            assert cursor.last()
+            key, row = cursor.item()
+            transaction.put(key, row[:-1] + bytes([row[-1] ^ 1]), db=entries)
+    before = digest(world)
+    with pytest.raises(DataLoss, match="in table entries does not match"):
+        upgrade(world)
+    assert digest(world) == before
+    report = verify(world)
+    assert (report.storage_format, report.is_whole) == (2, False)
 
 
 def test_a_world_in_use_and_a_directory_without_one_are_refused(tmp_path: Path) -> None:

@@ -13,14 +13,25 @@ import grpc
 
 from env_server.model.changes import Changes, Place
 from env_server.model.entries import VALUE, Entry
-from env_server.model.errors import AlreadyExists, InvalidRequest, NotFound, Reason, Unavailable, WorldError
+from env_server.model.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    Reason,
+    SessionExpired,
+    Unavailable,
+    WorldError,
+)
 from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
+from env_server.model.ports import Origin
 from env_server.model.values import Json
 from env_server.model.watching import Delivery, WatchSpec
+from env_server.pipeline import Welcomed
 from env_server.rpc.options import SERVER_OPTIONS
 from env_server.rpc.service import Service, build
+from env_server.storage.snapshots import Snapshot
 
 
 class FakeClock:
@@ -75,6 +86,11 @@ class Described(NamedTuple):
     storage_bytes_max: int = 1 << 30
     storage_low: bool = False
     restored_from: None = None
+    is_open: bool = True
+
+    @property
+    def moment(self) -> Origin:
+        return Origin(self.name, self.history, self.revision)
 
 
 @dataclass
@@ -91,7 +107,10 @@ class FakeWorld:
     frames: list[Frame] = field(default_factory=list)
     acknowledged: list[tuple[str, int]] = field(default_factory=list)
     last_seqs: dict[str, int] = field(default_factory=dict)
+    position: int = 5
+    open_clients: list[str] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
+    users: int = 0
 
     @property
     def durable_revision(self) -> int:
@@ -144,8 +163,14 @@ class FakeWorld:
             call()
         self.waiting.clear()
 
-    def open_session(self, client_id: str) -> int:
-        return self.last_seqs.get(client_id, 0)
+    def open_session(self, client_id: str, since: int | None = None) -> Welcomed:
+        if since and since < self.position:
+            raise SessionExpired(client_id)
+        self.open_clients.append(client_id)
+        return Welcomed(self.last_seqs.get(client_id, 0), self.position)
+
+    def close_session(self, client_id: str) -> None:
+        self.open_clients.remove(client_id)
 
     def acknowledge(self, client_id: str, seq: int) -> None:
         self.acknowledged.append((client_id, seq))
@@ -159,6 +184,15 @@ class FakeWorlds:
         self.worlds = {world.name: world for world in worlds}
         self.draining = False
 
+    limits = Limits()
+    worlds_open_max = 64
+
+    def count(self) -> tuple[int, int]:
+        return len(self.worlds), len(self.worlds)
+
+    async def reach(self, name: str) -> FakeWorld:
+        return self.get(name)
+
     def get(self, name: str) -> FakeWorld:
         if self.draining:
             raise Unavailable(Reason.DRAINING, "the server is stopping", retry_delay_ms=500)
@@ -167,18 +201,32 @@ class FakeWorlds:
             raise NotFound(Reason.WORLD_NOT_FOUND, world=name)
         return world
 
-    async def create(self, name: str, if_absent: bool) -> FakeWorld:
+    async def create(self, name: str, if_absent: bool) -> Described:
         if name in self.worlds and not if_absent:
             raise AlreadyExists(Reason.WORLD_EXISTS, world=name)
-        return self.worlds.setdefault(name, FakeWorld(name))
+        return self.worlds.setdefault(name, FakeWorld(name)).describe()
 
-    def list(self) -> list[FakeWorld]:
-        return [self.worlds[name] for name in sorted(self.worlds)]
+    async def list(self) -> list[Described]:
+        return [self.worlds[name].describe() for name in sorted(self.worlds)]
 
-    async def delete(self, name: str, history: str) -> None:
+    async def delete(self, name: str, history: str) -> Origin:
         if history and self.get(name).history != history:
             raise InvalidRequest(Reason.INVALID_FIELD, "history", "is another one")
-        del self.worlds[name]
+        gone = self.worlds.pop(name)
+        return Origin(gone.name, gone.history, gone.revision)
+
+    async def fork(self, source: str, name: str) -> Described:
+        return self.worlds.setdefault(name, FakeWorld(name, "h2", revision=self.get(source).revision)).describe()
+
+    async def snapshot(self, name: str, snapshot: str) -> Snapshot:
+        world = self.get(name)
+        return Snapshot(snapshot, Origin(world.name, world.history, world.revision), 1, 3, 4096, 77, "")
+
+    async def restore(self, snapshot: str, name: str) -> Described:
+        return self.worlds.setdefault(name, FakeWorld(name, "h3", revision=5)).describe()
+
+    async def compact(self, name: str, revision: int) -> int:
+        return revision
 
 
 async def wait_until(condition: Callable[[], object]) -> None:

@@ -8,13 +8,14 @@ from env_api.v1 import environment_service_pb2, session_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from env_server.model.limits import Limits
 from env_server.rpc.service import DESCRIPTORS, build_handlers
 from env_server.rpc.streams import Streams
 from tests.unit.env_server.rpc.fakes import FakeWorlds, serve, wait_until
 
 
 async def test_every_rpc_of_every_service_has_a_handler_of_its_kind() -> None:
-    handlers = build_handlers(FakeWorlds(), Streams(), lambda: "")  # type: ignore[arg-type]
+    handlers = build_handlers(FakeWorlds(), Streams(Limits()), lambda: "")  # type: ignore[arg-type]
     assert set(handlers) == {descriptor.full_name for descriptor in DESCRIPTORS}
     for descriptor in DESCRIPTORS:
         methods = {method.name: method for method in descriptor.methods}

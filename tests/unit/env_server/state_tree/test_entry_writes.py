@@ -10,7 +10,7 @@ from env_server.model.entries import COUNTER, STREAM, VALUE
 from env_server.model.errors import Reason
 from env_server.model.frames import StreamPage
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, Query, ReadStream, RegisterEntry
+from env_server.model.operations import Code, Query, ReadStream, RegisterEntry, Transact, Write
 from env_server.model.values import INT_MAX, INT_MIN, NOTHING, Json
 from tests.engine import Op, Stand, add, drop, get, put
 
@@ -68,6 +68,26 @@ def test_counters_count_exactly_up_to_64_bits(stand: Stand) -> None:
     assert stand.value("/", "n") == INT_MAX
     stand.done(add("/", "d", 1.5e308))
     assert stand.do(add("/", "d", 1.5e308)).error.reason is Reason.COUNTER_OVERFLOW
+
+
+@pytest.mark.parametrize("starts", ["an increment", "a registration"])
+@pytest.mark.parametrize("first", [2**53 + 1, 0, 0.5])
+def test_an_increment_of_the_other_kind_is_refused_and_loses_nothing(
+    stand: Stand, first: int | float, starts: str
+) -> None:
+    other = 1 if type(first) is float else 1.0
+    begin = Op("/", "n", Code.REGISTER_ENTRY, RegisterEntry(COUNTER, first))
+    stand.done(begin if starts == "a registration" else add("/", "n", first))
+    writes = tuple(Write("/", key, Code.ADD, amount) for key, amount in (("n", first), ("n", other)))
+    for op in (add("/", "n", other), Op("/", "", Code.TRANSACT, Transact(writes=writes))):
+        error = stand.do(op).error
+        assert error.reason is Reason.ENTRY_KIND_MISMATCH
+        kinds = "counter of integers", "counter of doubles"
+        assert {error.metadata["kind"], error.metadata["wanted"]} == set(kinds)
+        assert all(kind in error.message for kind in kinds)
+        found = stand.value("/", "n")
+        assert (type(found), found) == (type(first), first)
+        stand.reopen()
 
 
 @pytest.mark.parametrize("kind", [VALUE, COUNTER, STREAM])

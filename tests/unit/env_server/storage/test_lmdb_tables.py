@@ -39,8 +39,8 @@ def digest(directory: Path) -> str:
 @pytest.mark.parametrize(
     ("key", "value", "error", "advice"),
     [
-        (layout.META_FORMAT, b"3", StorageFormat, "newer"),
-        (layout.META_FORMAT, b"1", StorageFormat, "ecumene offline upgrade"),
+        (layout.META_FORMAT, b"4", StorageFormat, "newer"),
+        (layout.META_FORMAT, b"2", StorageFormat, "ecumene offline upgrade"),
         (layout.META_FORMAT, b"?", StorageUnreadable, "ecumene offline verify"),
         (layout.META_HISTORY, b"", StorageUnreadable, "ecumene offline verify"),
         (layout.META_HEAD, b"short", StorageUnreadable, "ecumene offline verify"),

@@ -23,6 +23,8 @@ ERRORS = [
     errors.OperationRefused("too_low", "bid more", minimum="5"),
     errors.OutOfRange(Reason.COUNTER_OVERFLOW, "too large"),
     errors.RevisionCompacted(3, 7),
+    errors.OutcomeNotKept(),
+    errors.SessionExpired("c"),
     errors.Exhausted(Reason.QUEUE_FULL, "full", retry_delay_ms=50),
     errors.Unavailable(Reason.DRAINING, "draining"),
     errors.DeadlineExceeded("too late", Executed.UNKNOWN),
@@ -31,6 +33,7 @@ ERRORS = [
     errors.Fenced("another one consumes it", subscription="s"),
     errors.DeniedView("/a", "/b", "read"),
     errors.SnapshotDamaged("s-1", "the checksum does not match"),
+    errors.WorldUnreadable("main"),
     errors.InternalError("4711"),
 ]
 
@@ -113,6 +116,7 @@ def test_reads_are_not_kept() -> None:
             versions=[1, 0, 0, 0, 2],
             revision=103,
         ),
+        Answer(1, 3, 0, without_revision=[1], dropped=[0, 1]),
         Answer(1, 1, 0, versions=[]),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env_server.model.changes import Changes, Extra, KeptAnswer, KeptOutcome, Place
+from env_server.model.changes import Changes, Extra, KeptAnswer, KeptOutcome, Place, SentRows
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
 from env_server.model.frames import Answer, Listed, Written
 from env_server.model.values import NOTHING, Json
@@ -58,6 +58,7 @@ def make_groups(draw: st.DrawFn) -> Changes:
         actors=column(TEXT),
         causes=column(TEXT),
         principals=column(TEXT),
+        sent=[SentRows(draw(st.integers(0, count - 1)), draw(st.integers(1, count)), draw(TEXT))] if count else [],
     )
 
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+import zlib
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -20,7 +21,13 @@ DECODERS: dict[str, Callable[[Iterable[Pair]], Iterable[object]]] = {
     layout.ITEMS: rows.decode_items,
     layout.PRODUCERS: rows.decode_producers,
     layout.SESSIONS: rows.decode_sessions,
+    layout.FACTS: rows.decode_facts,
 }
+
+
+def full_chunk() -> StateChunk:
+    """A row of every table."""
+    return make_chunk(None)._replace(facts={(1, "7"): b'{"ttl_ms": 1000}', (2, "s"): b"{}"})
 
 
 def write_tables(chunk: StateChunk) -> dict[str, TableWrites]:
@@ -72,12 +79,37 @@ def test_none_deletes_and_slices_are_sorted() -> None:
 @pytest.mark.parametrize("table", DECODERS)
 def test_a_flipped_byte_is_found(table: str, seed: int) -> None:
     rng = random.Random(seed)
-    for pair in write_tables(make_chunk(None))[table].puts:
+    for pair in write_tables(full_chunk())[table].puts:
         for part in (0, 1):
             damaged = bytearray(pair[part])
             damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
             with pytest.raises(DataLoss, match="checksum"):
                 list(DECODERS[table]([(bytes(damaged), pair[1]) if part == 0 else (pair[0], bytes(damaged))]))
+
+
+def test_a_row_of_another_table_is_found() -> None:
+    written = {table: writes.puts for table, writes in write_tables(full_chunk()).items() if writes.puts}
+    assert set(written) >= set(DECODERS)
+    for table, decode in DECODERS.items():
+        for other, pairs in written.items():
+            for pair in pairs:
+                if other == table:
+                    assert list(decode([pair]))
+                else:
+                    with pytest.raises(DataLoss, match=f"in table {table}"):
+                        list(decode([pair]))
+
+
+def test_a_row_of_an_earlier_format_is_sealed_again_unless_it_is_damaged(seed: int) -> None:
+    rng = random.Random(seed)
+    for table, writes in write_tables(full_chunk()).items():
+        for key, row in writes.puts:
+            before = zlib.crc32(key + row[4:]).to_bytes(4, "little") + row[4:]
+            assert rows.seal_again(table, key, before) == row
+            damaged = bytearray(before)
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            with pytest.raises(DataLoss, match="checksum"):
+                rows.seal_again(table, key, bytes(damaged))
 
 
 def test_a_chunk_is_encoded_between_two_commits() -> None:

@@ -53,7 +53,10 @@ async def test_the_newest_replaces_the_one_before_whose_late_acknowledgement_is_
     await fails(old)
     await new.take()
     assert len(new.events) == 3
-    assert isinstance(old.acknowledge(), Fenced)
+    fenced = old.acknowledge()
+    assert isinstance(fenced, Fenced)
+    current = {"version": str(new.term), "revision": str(look(stand).cursor)}
+    assert fenced.metadata == {"subscription": "s", "term": str(old.term), **current}
     assert look(stand).cursor == new.assignments[0].cursor
     assert [one.name for one in look(stand).consumers] == ["two"]
     old.leave()  # its stream ends last: that must not end the other

@@ -215,11 +215,11 @@ async def test_all_of_it_survives(clean: bool, seed: int) -> None:
         stand.open()
     else:
         stand.reopen()
-    assert stand.world.subscriptions.list() == before
+    assert list(stand.world.subscriptions.list()) == before
     assert len(before) == 11
     stand.stop()  # and what was replayed from the log gets into the tables
     stand.open()
-    assert stand.world.subscriptions.list() == before
+    assert list(stand.world.subscriptions.list()) == before
     stored = list(stand.disk.tables["facts"])
     assert not any(b"s5" in key for key in stored)
 

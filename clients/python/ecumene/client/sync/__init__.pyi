@@ -83,6 +83,7 @@ from ecumene.client import OperationNotFoundError as OperationNotFoundError
 from ecumene.client import OperationRefusedError as OperationRefusedError
 from ecumene.client import Origin as Origin
 from ecumene.client import Outcome as Outcome
+from ecumene.client import OutcomeNotKeptError as OutcomeNotKeptError
 from ecumene.client import OutOfRangeError as OutOfRangeError
 from ecumene.client import PageExpiredError as PageExpiredError
 from ecumene.client import PastPage as PastPage
@@ -100,6 +101,7 @@ from ecumene.client import RevisionCompactedError as RevisionCompactedError
 from ecumene.client import RevisionInFutureError as RevisionInFutureError
 from ecumene.client import SchemaMismatchError as SchemaMismatchError
 from ecumene.client import SequencePassedError as SequencePassedError
+from ecumene.client import ServerInfo as ServerInfo
 from ecumene.client import SessionExpiredError as SessionExpiredError
 from ecumene.client import SessionStatistics as SessionStatistics
 from ecumene.client import SnapshotDamagedError as SnapshotDamagedError
@@ -110,6 +112,7 @@ from ecumene.client import SnapshotQuotaError as SnapshotQuotaError
 from ecumene.client import StorageQuotaError as StorageQuotaError
 from ecumene.client import StreamItem as StreamItem
 from ecumene.client import StreamPage as StreamPage
+from ecumene.client import StreamQuotaError as StreamQuotaError
 from ecumene.client import SubscriptionExistsError as SubscriptionExistsError
 from ecumene.client import SubscriptionInfo as SubscriptionInfo
 from ecumene.client import SubscriptionLapsedError as SubscriptionLapsedError
@@ -127,6 +130,7 @@ from ecumene.client import WorldExistsError as WorldExistsError
 from ecumene.client import WorldInfo as WorldInfo
 from ecumene.client import WorldNotFoundError as WorldNotFoundError
 from ecumene.client import WorldQuotaError as WorldQuotaError
+from ecumene.client import WorldUnreadableError as WorldUnreadableError
 from ecumene.client import WriteOptions as WriteOptions
 from ecumene.client import Writes as Writes
 from ecumene.client import Written as Written
@@ -220,6 +224,7 @@ __all__ = [
     "Origin",
     "OutOfRangeError",
     "Outcome",
+    "OutcomeNotKeptError",
     "PageExpiredError",
     "PastPage",
     "PastValue",
@@ -236,6 +241,7 @@ __all__ = [
     "RevisionInFutureError",
     "SchemaMismatchError",
     "SequencePassedError",
+    "ServerInfo",
     "SessionExpiredError",
     "SessionStatistics",
     "SnapshotDamagedError",
@@ -246,6 +252,7 @@ __all__ = [
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
+    "StreamQuotaError",
     "Subscription",
     "SubscriptionExistsError",
     "SubscriptionInfo",
@@ -267,6 +274,7 @@ __all__ = [
     "WorldInfo",
     "WorldNotFoundError",
     "WorldQuotaError",
+    "WorldUnreadableError",
     "Worlds",
     "WriteOptions",
     "Writes",
@@ -277,7 +285,7 @@ __all__ = [
 ]
 
 def connect(
-    address: str,
+    address: str | None = None,
     world: str = "main",
     *,
     client_id: str | None = None,
@@ -289,10 +297,11 @@ def connect(
 ) -> World:
     """Open a world: `world = await connect(...)`, or `async with connect(...) as world`.
 
-    `address` is host:port. `client_id` (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of
-    your own only if a program that starts again shall go on in the same session: a newer session with the id
-    ends the older. `groups`: paths of group environments, see World.as_group; with them, only what names one of them is
-    allowed. `create` makes the world first if it is absent. `chance` decides the waits between attempts.
+    `address` is host:port; None = that in the environment variable ECUMENE_SERVER, else 127.0.0.1:7170. `client_id`
+    (1-64 bytes of [A-Za-z0-9._-]) is chosen at random by default; give one of your own only if a program that starts
+    again shall go on in the same session: a newer session with the id ends the older. `groups`: paths of group
+    environments, see World.as_group; with them, only what names one of them is allowed. `create` makes the world first
+    if it is absent. `chance` decides the waits between attempts.
 
     Raises:
         InvalidFieldError: `address` names no port.
@@ -317,6 +326,9 @@ class Deliveries:
     @property
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are this consumer's now."""
+    @property
+    def history(self) -> str:
+        """The line of revisions that what is delivered belongs to; a kept revision means something only with it."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Delivery: ...
     def acknowledge(self, delivery: Delivery) -> None:
@@ -429,7 +441,11 @@ class Environment:
     def increment(self, key: str, amount: int | float = 1, **options: Unpack[WriteOptions]) -> Written:
         """Add to a counter, created by its first increment; `Written.value` is the new sum.
 
-        The type of `amount` is the counter's: ints count exactly in 64 bits.
+        The type of `amount` is the counter's: ints count exactly in 64 bits. A counter of the other type is left as
+        it is.
+
+        Raises:
+            EntryKindMismatchError: the entry is no counter, or one of the other type.
         """
     def append(self, key: str, item: Value, **options: Unpack[WriteOptions]) -> Written:
         """Append one item to a stream, created by its first append; `Written.sequence` is its number."""
@@ -554,9 +570,6 @@ class FrameWriter:
     when the frame is queued, with a future for its result; `send*` also waits for the result. A failed op fails
     alone: see FrameResult.failures. A cancelled wait takes nothing back.
     """
-
-    group_index: int
-    """Index + 1 of the group whose view its blocks take; 0 = none."""
     def submit_block(
         self,
         path: str,
@@ -850,8 +863,6 @@ class World:
 
     group: str
     """Path of the group whose view every op and watch of this handle takes; "" = none."""
-    group_index: int
-    """Its place among the groups of the session, from 1; 0 = none."""
     frames: FrameWriter
     """Whole frames with one future each, for speed."""
     @property
@@ -876,6 +887,12 @@ class World:
 
         Raises:
             InvalidFieldError: the connection was not made with this group.
+        """
+    def fenced(self, path: str, key: str, token: int) -> World:
+        """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
+        created at revision `token`, as a lock's is while it is held; else FencedError.
+
+        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
         """
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.
@@ -946,6 +963,12 @@ class World:
         """
     def kinds(self) -> list[KindInfo]:
         """All kinds of environments that the server offers, by name."""
+    def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no answer in time.
+        """
     def close(self) -> None:
         """Wait for what is unanswered, at most ClientSettings.flush_timeout_s, then end the session.
 
@@ -957,7 +980,7 @@ class World:
     ) -> None: ...
 
 class Worlds:
-    """Asks a server about its worlds. Close it, or use it with `async with`.
+    """Asks a server about its worlds, by default the one that `connect` takes. Close it, or use it with `async with`.
 
     A call gets `timeout_s` in all, one that copies a world that long to reach the server and then as long as it
     takes. Calls that can be repeated without harm are, while the server is unavailable; `create` without `if_absent`,
@@ -965,11 +988,17 @@ class Worlds:
     """
     def __init__(
         self,
-        address: str,
+        address: str | None = None,
         settings: ClientSettings | None = None,
         timeout_s: float = 10.0,
         chance: Random | None = None,
     ) -> None: ...
+    def server_info(self) -> ServerInfo:
+        """What the server is, what it promises, and its bounds.
+
+        Raises:
+            ConnectionFailedError: no server answered in time.
+        """
     def create(self, name: str, *, if_absent: bool = False) -> WorldInfo:
         """Create an empty world, durably; with `if_absent`, return the one that exists.
 
@@ -978,7 +1007,7 @@ class Worlds:
             ConnectionFailedError: no server answered in time.
         """
     def list(self) -> list[WorldInfo]:
-        """All worlds, by name.
+        """All worlds, by name, open or not.
 
         Raises:
             ConnectionFailedError: no server answered in time.

@@ -33,6 +33,7 @@ class Caller(google.protobuf.message.Message):
     ACTOR_FIELD_NUMBER: builtins.int
     CAUSE_FIELD_NUMBER: builtins.int
     GROUP_FIELD_NUMBER: builtins.int
+    CLIENT_ID_FIELD_NUMBER: builtins.int
     producer: builtins.str
     """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]. Numbers of a producer
     rise; the last one's outcome is kept and returned to a repetition.
@@ -48,6 +49,10 @@ class Caller(google.protobuf.message.Message):
     """Id of the event that led to this."""
     group: builtins.str
     """Path of the group whose view the call takes, see Hello.groups; empty = none, it sees everything."""
+    client_id: builtins.str
+    """Optional: Hello.client_id of the session that this call belongs to, so that its changes count as that session's own
+    (EventFilter.exclude_own).
+    """
     def __init__(
         self,
         *,
@@ -57,14 +62,15 @@ class Caller(google.protobuf.message.Message):
         actor: builtins.str = ...,
         cause: builtins.str = ...,
         group: builtins.str = ...,
+        client_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "group", b"group", "producer", b"producer", "producer_seq", b"producer_seq", "request_id", b"request_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "client_id", b"client_id", "group", b"group", "producer", b"producer", "producer_seq", b"producer_seq", "request_id", b"request_id"]) -> None: ...
 
 Global___Caller: typing_extensions.TypeAlias = Caller
 
 @typing.final
 class Header(google.protobuf.message.Message):
-    """In every response."""
+    """In every response that rests on a world."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -513,6 +519,8 @@ Global___DescribeKindRequest: typing_extensions.TypeAlias = DescribeKindRequest
 
 @typing.final
 class DescribeKindResponse(google.protobuf.message.Message):
+    """Kinds are those of the server, the same in every world, so there is no header."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     KINDS_FIELD_NUMBER: builtins.int
@@ -542,7 +550,9 @@ class KindDescription(google.protobuf.message.Message):
     description: builtins.str
     """One paragraph for people."""
     concurrency_max: builtins.int
-    """Operations of one environment that may run at a time; 0 = only the server's bound counts."""
+    """Operations of one environment that may run at a time, where its config says no other number as max_concurrency; 0 =
+    only the server's bound counts.
+    """
     @property
     def operations(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___OperationDescription]: ...
     @property

@@ -56,15 +56,22 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_SUBSCRIPTION_EXISTS: _ErrorReason.ValueType  # 43
     ERROR_REASON_SNAPSHOT_EXISTS: _ErrorReason.ValueType  # 44
     ERROR_REASON_PRECONDITION_FAILED: _ErrorReason.ValueType  # 60
-    """ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
+    """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
     ERROR_REASON_KEYS_HELD: _ErrorReason.ValueType  # 61
+    """A recursive deletion, alone or in a transaction, does not wait for what operations hold. Metadata: path, version,
+    revision (of the environment to be deleted).
+    """
     ERROR_REASON_FENCED: _ErrorReason.ValueType  # 62
-    """Another one has taken over; do not retry under the same lease or term."""
+    """Another one has taken over; do not retry under the same lease or term. Metadata of a lock: path, key, version,
+    revision; of a consumer: subscription, term, and as version the newest term (0 = nobody consumes), as revision the
+    subscription's cursor.
+    """
     ERROR_REASON_HAS_CHILDREN: _ErrorReason.ValueType  # 80
     """FAILED_PRECONDITION: the state must change first."""
     ERROR_REASON_GATE_CLOSED: _ErrorReason.ValueType  # 81
     ERROR_REASON_CLOCK_PAUSED: _ErrorReason.ValueType  # 82
     ERROR_REASON_SESSION_EXPIRED: _ErrorReason.ValueType  # 83
+    """The server may have forgotten what came of the frames to be sent again, see Hello.unanswered_since."""
     ERROR_REASON_LEASE_EXPIRED: _ErrorReason.ValueType  # 84
     ERROR_REASON_NESTED_INVOKE: _ErrorReason.ValueType  # 85
     ERROR_REASON_ENTRY_KIND_MISMATCH: _ErrorReason.ValueType  # 86
@@ -86,8 +93,10 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
     compacted. Seek to go on.
     """
+    ERROR_REASON_OUTCOME_NOT_KEPT: _ErrorReason.ValueType  # 106
+    """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
-    """RESOURCE_EXHAUSTED: retry after the delay."""
+    """RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
     ERROR_REASON_STORAGE_QUOTA: _ErrorReason.ValueType  # 121
     ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 122
     ERROR_REASON_WATCH_QUOTA: _ErrorReason.ValueType  # 123
@@ -96,6 +105,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_LEASE_QUOTA: _ErrorReason.ValueType  # 126
     ERROR_REASON_SUBSCRIPTION_QUOTA: _ErrorReason.ValueType  # 127
     ERROR_REASON_SNAPSHOT_QUOTA: _ErrorReason.ValueType  # 128
+    ERROR_REASON_STREAM_QUOTA: _ErrorReason.ValueType  # 129
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 140
     """UNAVAILABLE: retry after the delay, here or at the owner."""
     ERROR_REASON_RECOVERING: _ErrorReason.ValueType  # 141
@@ -111,6 +121,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """INTERNAL: a defect of the server. The incident id is in its log."""
     ERROR_REASON_SNAPSHOT_DAMAGED: _ErrorReason.ValueType  # 240
     """DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
+    ERROR_REASON_WORLD_UNREADABLE: _ErrorReason.ValueType  # 241
+    """A world on the server's disk that cannot be opened. Other worlds go on. Metadata: world."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why an op failed. In a unary call the trailer is a google.rpc.Status with one google.rpc.ErrorInfo whose
@@ -149,15 +161,22 @@ ERROR_REASON_ENTRY_EXISTS: ErrorReason.ValueType  # 42
 ERROR_REASON_SUBSCRIPTION_EXISTS: ErrorReason.ValueType  # 43
 ERROR_REASON_SNAPSHOT_EXISTS: ErrorReason.ValueType  # 44
 ERROR_REASON_PRECONDITION_FAILED: ErrorReason.ValueType  # 60
-"""ABORTED: read again, then retry. Metadata: version, revision (the current ones), precondition."""
+"""ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
 ERROR_REASON_KEYS_HELD: ErrorReason.ValueType  # 61
+"""A recursive deletion, alone or in a transaction, does not wait for what operations hold. Metadata: path, version,
+revision (of the environment to be deleted).
+"""
 ERROR_REASON_FENCED: ErrorReason.ValueType  # 62
-"""Another one has taken over; do not retry under the same lease or term."""
+"""Another one has taken over; do not retry under the same lease or term. Metadata of a lock: path, key, version,
+revision; of a consumer: subscription, term, and as version the newest term (0 = nobody consumes), as revision the
+subscription's cursor.
+"""
 ERROR_REASON_HAS_CHILDREN: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION: the state must change first."""
 ERROR_REASON_GATE_CLOSED: ErrorReason.ValueType  # 81
 ERROR_REASON_CLOCK_PAUSED: ErrorReason.ValueType  # 82
 ERROR_REASON_SESSION_EXPIRED: ErrorReason.ValueType  # 83
+"""The server may have forgotten what came of the frames to be sent again, see Hello.unanswered_since."""
 ERROR_REASON_LEASE_EXPIRED: ErrorReason.ValueType  # 84
 ERROR_REASON_NESTED_INVOKE: ErrorReason.ValueType  # 85
 ERROR_REASON_ENTRY_KIND_MISMATCH: ErrorReason.ValueType  # 86
@@ -179,8 +198,10 @@ ERROR_REASON_SUBSCRIPTION_LAPSED: ErrorReason.ValueType  # 105
 """The subscription stayed further behind than its max_lag, and the log no longer waits for it. Metadata: cursor,
 compacted. Seek to go on.
 """
+ERROR_REASON_OUTCOME_NOT_KEPT: ErrorReason.ValueType  # 106
+"""The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120
-"""RESOURCE_EXHAUSTED: retry after the delay."""
+"""RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
 ERROR_REASON_STORAGE_QUOTA: ErrorReason.ValueType  # 121
 ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 122
 ERROR_REASON_WATCH_QUOTA: ErrorReason.ValueType  # 123
@@ -189,6 +210,7 @@ ERROR_REASON_PRODUCER_QUOTA: ErrorReason.ValueType  # 125
 ERROR_REASON_LEASE_QUOTA: ErrorReason.ValueType  # 126
 ERROR_REASON_SUBSCRIPTION_QUOTA: ErrorReason.ValueType  # 127
 ERROR_REASON_SNAPSHOT_QUOTA: ErrorReason.ValueType  # 128
+ERROR_REASON_STREAM_QUOTA: ErrorReason.ValueType  # 129
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 140
 """UNAVAILABLE: retry after the delay, here or at the owner."""
 ERROR_REASON_RECOVERING: ErrorReason.ValueType  # 141
@@ -204,6 +226,8 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 220
 """INTERNAL: a defect of the server. The incident id is in its log."""
 ERROR_REASON_SNAPSHOT_DAMAGED: ErrorReason.ValueType  # 240
 """DATA_LOSS: what is stored is not what was written. Nothing is changed or repaired."""
+ERROR_REASON_WORLD_UNREADABLE: ErrorReason.ValueType  # 241
+"""A world on the server's disk that cannot be opened. Other worlds go on. Metadata: world."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason
 
 class _Executed:

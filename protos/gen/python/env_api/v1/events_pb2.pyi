@@ -28,7 +28,16 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
     EVENT_TYPE_UNSPECIFIED: _EventType.ValueType  # 0
     EVENT_TYPE_ENVIRONMENT_REGISTERED: _EventType.ValueType  # 1
+    """The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "lease_id"}: what the
+    environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
+    {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, in_generation, bounds and field only where
+    there are any. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
+    tells them.
+    """
     EVENT_TYPE_ENVIRONMENT_UPDATED: _EventType.ValueType  # 2
+    """The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
+    "labels", "config", "aggregates", "gates", "grants". Begins and openings of gates have events of their own.
+    """
     EVENT_TYPE_ENVIRONMENT_DELETED: _EventType.ValueType  # 3
     """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
     EVENT_TYPE_ENTRY_SET: _EventType.ValueType  # 4
@@ -40,11 +49,17 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_ENTRY_DELETED: _EventType.ValueType  # 7
     EVENT_TYPE_ENTRY_MOVED: _EventType.ValueType  # 8
     EVENT_TYPE_GATE_BEGUN: _EventType.ValueType  # 9
-    """Key = the gate's name; the value is a JSON document {"generation", "count_target", "deadline_ms"}."""
+    """Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
     EVENT_TYPE_GATE_OPENED: _EventType.ValueType  # 10
-    """Key = the gate's name; the value is a JSON document {"generation", "cause", "reported", "aggregates"}."""
+    """Key = the gate's name; the value is a JSON document {"gate", "generation", "cause", "reported", "aggregates"}, with the
+    environment's aggregates by name as they were then: a number or null, a histogram as the list of its counts.
+    """
     EVENT_TYPE_AGGREGATE_CHANGED: _EventType.ValueType  # 11
-    """Key = the aggregate's name; the value is its value. Conflated to the last revision of a commit group."""
+    """Key = the aggregate's name; the value is its value, null without a number; a histogram's a JSON list of its counts.
+    Conflated to the last revision of a commit group. When anything changed one aggregate of an environment, each of its
+    aggregates is told: an entry, a child, the begin of a generation, or an update that declares one anew. None is told
+    when the environment is registered, with nothing to count, nor of one that is removed: ENVIRONMENT_UPDATED tells that.
+    """
     EVENT_TYPE_BEHAVIOUR: _EventType.ValueType  # 12
     """Key = a name chosen by the behaviour; the value is its document."""
     EVENT_TYPE_MEMBER_JOINED: _EventType.ValueType  # 13
@@ -74,7 +89,16 @@ class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
 
 EVENT_TYPE_UNSPECIFIED: EventType.ValueType  # 0
 EVENT_TYPE_ENVIRONMENT_REGISTERED: EventType.ValueType  # 1
+"""The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "lease_id"}: what the
+environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
+{name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, in_generation, bounds and field only where
+there are any. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
+tells them.
+"""
 EVENT_TYPE_ENVIRONMENT_UPDATED: EventType.ValueType  # 2
+"""The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
+"labels", "config", "aggregates", "gates", "grants". Begins and openings of gates have events of their own.
+"""
 EVENT_TYPE_ENVIRONMENT_DELETED: EventType.ValueType  # 3
 """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
 EVENT_TYPE_ENTRY_SET: EventType.ValueType  # 4
@@ -86,11 +110,17 @@ EVENT_TYPE_ENTRY_APPENDED: EventType.ValueType  # 6
 EVENT_TYPE_ENTRY_DELETED: EventType.ValueType  # 7
 EVENT_TYPE_ENTRY_MOVED: EventType.ValueType  # 8
 EVENT_TYPE_GATE_BEGUN: EventType.ValueType  # 9
-"""Key = the gate's name; the value is a JSON document {"generation", "count_target", "deadline_ms"}."""
+"""Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
 EVENT_TYPE_GATE_OPENED: EventType.ValueType  # 10
-"""Key = the gate's name; the value is a JSON document {"generation", "cause", "reported", "aggregates"}."""
+"""Key = the gate's name; the value is a JSON document {"gate", "generation", "cause", "reported", "aggregates"}, with the
+environment's aggregates by name as they were then: a number or null, a histogram as the list of its counts.
+"""
 EVENT_TYPE_AGGREGATE_CHANGED: EventType.ValueType  # 11
-"""Key = the aggregate's name; the value is its value. Conflated to the last revision of a commit group."""
+"""Key = the aggregate's name; the value is its value, null without a number; a histogram's a JSON list of its counts.
+Conflated to the last revision of a commit group. When anything changed one aggregate of an environment, each of its
+aggregates is told: an entry, a child, the begin of a generation, or an update that declares one anew. None is told
+when the environment is registered, with nothing to count, nor of one that is removed: ENVIRONMENT_UPDATED tells that.
+"""
 EVENT_TYPE_BEHAVIOUR: EventType.ValueType  # 12
 """Key = a name chosen by the behaviour; the value is its document."""
 EVENT_TYPE_MEMBER_JOINED: EventType.ValueType  # 13
@@ -154,7 +184,10 @@ class EventFilter(google.protobuf.message.Message):
     key_glob: builtins.str
     actor: builtins.str
     exclude_own: builtins.bool
-    """Leave out events caused by this client's own session or producers."""
+    """Leave out what ops of this client's own session did, whatever producers they name, and calls that belong to it
+    (Caller.client_id, or its client_id as producer). Who sent an op is recorded with the change, so a replay leaves out
+    the same. What a behaviour did later, on its own account, is not left out.
+    """
     region: builtins.str
     @property
     def types(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___EventType.ValueType]: ...
@@ -224,7 +257,9 @@ class Event(google.protobuf.message.Message):
     @property
     def value(self) -> env_api.v1.values_pb2.Value: ...
     @property
-    def changed_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    def changed_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Top-level fields that a merge named, or parts of the environment that an update was about."""
+
     def __init__(
         self,
         *,
@@ -385,7 +420,7 @@ Global___EventFrame: typing_extensions.TypeAlias = EventFrame
 
 @typing.final
 class ChangedFields(google.protobuf.message.Message):
-    """Top-level fields that a merge changed, for the rows that have any."""
+    """Event.changed_fields, for the rows that have any."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from env_api.v1 import environment_service_pb2 as env__api_dot_v1_dot_environment__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x65nv_api/v1/lease_service.proto\x12\nenv_api.v1\x1a$env_api/v1/environment_service.proto\"f\n\x11GrantLeaseRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\x03\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\"\n\x06\x63\x61ller\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Caller\"]\n\x12GrantLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x10\n\x08lease_id\x18\x02 \x01(\x04\x12\x11\n\tduplicate\x18\x03 \x01(\x08\":\n\x16KeepLeasesAliveRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x11\n\tlease_ids\x18\x02 \x03(\x04\"_\n\x17KeepLeasesAliveResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x11\n\tlease_ids\x18\x02 \x03(\x04\x12\r\n\x05\x65nded\x18\x03 \x03(\x04\"Y\n\x12RevokeLeaseRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\x04\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"L\n\x13RevokeLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x11\n\tduplicate\x18\x02 \x01(\x08\"\"\n\x11ListLeasesRequest\x12\r\n\x05world\x18\x01 \x01(\t\"[\n\x12ListLeasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12!\n\x06leases\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Lease\"d\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\x04\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\x03\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\x14\n\x0cremaining_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x65ntry_count\x18\x05 \x01(\x04\x32\xd4\x02\n\x0cLeaseService\x12K\n\nGrantLease\x12\x1d.env_api.v1.GrantLeaseRequest\x1a\x1e.env_api.v1.GrantLeaseResponse\x12Z\n\x0fKeepLeasesAlive\x12\".env_api.v1.KeepLeasesAliveRequest\x1a#.env_api.v1.KeepLeasesAliveResponse\x12N\n\x0bRevokeLease\x12\x1e.env_api.v1.RevokeLeaseRequest\x1a\x1f.env_api.v1.RevokeLeaseResponse\x12K\n\nListLeases\x12\x1d.env_api.v1.ListLeasesRequest\x1a\x1e.env_api.v1.ListLeasesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x65nv_api/v1/lease_service.proto\x12\nenv_api.v1\x1a$env_api/v1/environment_service.proto\"f\n\x11GrantLeaseRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\x03\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\"\n\x06\x63\x61ller\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Caller\"]\n\x12GrantLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x10\n\x08lease_id\x18\x02 \x01(\x04\x12\x11\n\tduplicate\x18\x03 \x01(\x08\":\n\x16KeepLeasesAliveRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x11\n\tlease_ids\x18\x02 \x03(\x04\"_\n\x17KeepLeasesAliveResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x11\n\tlease_ids\x18\x02 \x03(\x04\x12\r\n\x05\x65nded\x18\x03 \x03(\x04\"Y\n\x12RevokeLeaseRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\x04\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"L\n\x13RevokeLeaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\x11\n\tduplicate\x18\x02 \x01(\x08\"I\n\x11ListLeasesRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"t\n\x12ListLeasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12!\n\x06leases\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Lease\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"d\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\x04\x12\x0e\n\x06ttl_ms\x18\x02 \x01(\x03\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\x14\n\x0cremaining_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x65ntry_count\x18\x05 \x01(\x04\x32\xd4\x02\n\x0cLeaseService\x12K\n\nGrantLease\x12\x1d.env_api.v1.GrantLeaseRequest\x1a\x1e.env_api.v1.GrantLeaseResponse\x12Z\n\x0fKeepLeasesAlive\x12\".env_api.v1.KeepLeasesAliveRequest\x1a#.env_api.v1.KeepLeasesAliveResponse\x12N\n\x0bRevokeLease\x12\x1e.env_api.v1.RevokeLeaseRequest\x1a\x1f.env_api.v1.RevokeLeaseResponse\x12K\n\nListLeases\x12\x1d.env_api.v1.ListLeasesRequest\x1a\x1e.env_api.v1.ListLeasesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,11 +45,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVOKELEASERESPONSE']._serialized_start=531
   _globals['_REVOKELEASERESPONSE']._serialized_end=607
   _globals['_LISTLEASESREQUEST']._serialized_start=609
-  _globals['_LISTLEASESREQUEST']._serialized_end=643
-  _globals['_LISTLEASESRESPONSE']._serialized_start=645
-  _globals['_LISTLEASESRESPONSE']._serialized_end=736
-  _globals['_LEASE']._serialized_start=738
-  _globals['_LEASE']._serialized_end=838
-  _globals['_LEASESERVICE']._serialized_start=841
-  _globals['_LEASESERVICE']._serialized_end=1181
+  _globals['_LISTLEASESREQUEST']._serialized_end=682
+  _globals['_LISTLEASESRESPONSE']._serialized_start=684
+  _globals['_LISTLEASESRESPONSE']._serialized_end=800
+  _globals['_LEASE']._serialized_start=802
+  _globals['_LEASE']._serialized_end=902
+  _globals['_LEASESERVICE']._serialized_start=905
+  _globals['_LEASESERVICE']._serialized_end=1245
 # @@protoc_insertion_point(module_scope)

@@ -167,13 +167,23 @@ class ListLeasesRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLD_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
     world: builtins.str
+    page_size: builtins.int
+    """0 = 1,000; at most 10,000. A page ends earlier than it grows too large, so it may be shorter."""
+    page_token: builtins.str
+    """next_page_token of the page before; empty = the first page. It does not expire: each page tells the leases that
+    live when it is asked for.
+    """
     def __init__(
         self,
         *,
         world: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["page_size", b"page_size", "page_token", b"page_token", "world", b"world"]) -> None: ...
 
 Global___ListLeasesRequest: typing_extensions.TypeAlias = ListLeasesRequest
 
@@ -183,6 +193,9 @@ class ListLeasesResponse(google.protobuf.message.Message):
 
     HEADER_FIELD_NUMBER: builtins.int
     LEASES_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """Empty on the last page."""
     @property
     def header(self) -> env_api.v1.environment_service_pb2.Header: ...
     @property
@@ -192,9 +205,10 @@ class ListLeasesResponse(google.protobuf.message.Message):
         *,
         header: env_api.v1.environment_service_pb2.Header | None = ...,
         leases: collections.abc.Iterable[Global___Lease] | None = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["header", b"header"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["header", b"header", "leases", b"leases"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "leases", b"leases", "next_page_token", b"next_page_token"]) -> None: ...
 
 Global___ListLeasesResponse: typing_extensions.TypeAlias = ListLeasesResponse
 

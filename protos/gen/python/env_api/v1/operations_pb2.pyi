@@ -181,7 +181,9 @@ class Update(google.protobuf.message.Message):
     merge_json: builtins.bytes
     """RFC 7396 merge patch on a JSON value; an absent entry counts as {}."""
     add_int: builtins.int
-    """Adds to a counter, created by its first increment."""
+    """Adds to a counter, created by its first increment. A counter is one of integers or one of doubles, as it was created;
+    an increment of the other kind is refused with ENTRY_KIND_MISMATCH, since a double does not hold every integer.
+    """
     add_double: builtins.float
     @property
     def set(self) -> env_api.v1.values_pb2.Value:
@@ -496,7 +498,7 @@ class ListEntries(google.protobuf.message.Message):
     page_size: builtins.int
     """0 = 1,000; at most 10,000."""
     page_token: builtins.str
-    """From the page before; empty = the first. Kept by the server for 30 s."""
+    """From the page before; empty = the first. Kept by the server for 30 s, and not over a restart; then PAGE_EXPIRED."""
     def __init__(
         self,
         *,

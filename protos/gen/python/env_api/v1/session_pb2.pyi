@@ -15,7 +15,8 @@ The session stream: pipelined frames of ops and multiplexed watches on one conne
 
 Ops of one session on one key take effect in the order in which they were sent. After a broken connection the
 client says Hello again with the same client_id and sends again every frame that was not answered: ops that
-took effect return their first outcome, the rest is executed, reads are run again.
+took effect return their first outcome, the rest is executed, reads are run again. It says in Hello.unanswered_since
+that it will; if the server may have forgotten the outcomes, it refuses the stream instead of executing twice.
 """
 
 import builtins
@@ -165,6 +166,7 @@ class Hello(google.protobuf.message.Message):
     HISTORY_FIELD_NUMBER: builtins.int
     GROUPS_FIELD_NUMBER: builtins.int
     USER_AGENT_FIELD_NUMBER: builtins.int
+    UNANSWERED_SINCE_FIELD_NUMBER: builtins.int
     world: builtins.str
     """Empty = "main"."""
     client_id: builtins.str
@@ -175,6 +177,14 @@ class Hello(google.protobuf.message.Message):
     """Expected history; empty = any. Another one fails with FAILED_PRECONDITION / HISTORY_MISMATCH."""
     user_agent: builtins.str
     """For people: name and version of the client."""
+    unanswered_since: builtins.int
+    """Welcome.position of the stream on which the oldest of the frames that this client will send again was sent first;
+    0 = it will send none again. When the session may have been forgotten since then, the stream ends with
+    FAILED_PRECONDITION / SESSION_EXPIRED: whether those frames were executed is not known any more. Take them for
+    failed, and come again, under the same client_id, with 0 and numbers that were never used. Must be set by whoever
+    sends frames again: who does not say it, and is not known, may begin only with frame 1, as one who is new; any
+    other frame is refused with SESSION_EXPIRED once the world has forgotten a session.
+    """
     @property
     def groups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Paths of the group environments whose view this session may take; each op and each watch then names one, else
@@ -195,8 +205,11 @@ class Hello(google.protobuf.message.Message):
         history: builtins.str = ...,
         groups: collections.abc.Iterable[builtins.str] | None = ...,
         user_agent: builtins.str = ...,
+        unanswered_since: builtins.int | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["client_id", b"client_id", "groups", b"groups", "history", b"history", "user_agent", b"user_agent", "world", b"world"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_unanswered_since", b"_unanswered_since", "unanswered_since", b"unanswered_since"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_unanswered_since", b"_unanswered_since", "client_id", b"client_id", "groups", b"groups", "history", b"history", "unanswered_since", b"unanswered_since", "user_agent", b"user_agent", "world", b"world"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_unanswered_since", b"_unanswered_since"]) -> typing.Literal["unanswered_since"] | None: ...
 
 Global___Hello: typing_extensions.TypeAlias = Hello
 
@@ -212,6 +225,7 @@ class Welcome(google.protobuf.message.Message):
     FRAME_BYTES_MAX_FIELD_NUMBER: builtins.int
     LAST_FRAME_SEQ_FIELD_NUMBER: builtins.int
     HEARTBEAT_MS_FIELD_NUMBER: builtins.int
+    POSITION_FIELD_NUMBER: builtins.int
     world: builtins.str
     history: builtins.str
     revision: builtins.int
@@ -223,6 +237,8 @@ class Welcome(google.protobuf.message.Message):
     """The last frame of this client whose outcome is kept; 0 = none."""
     heartbeat_ms: builtins.int
     """The server sends a message at least this often while the stream lives."""
+    position: builtins.int
+    """For Hello.unanswered_since of a later stream; above 0."""
     def __init__(
         self,
         *,
@@ -234,8 +250,9 @@ class Welcome(google.protobuf.message.Message):
         frame_bytes_max: builtins.int = ...,
         last_frame_seq: builtins.int = ...,
         heartbeat_ms: builtins.int = ...,
+        position: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["frame_bytes_max", b"frame_bytes_max", "frame_ops_max", b"frame_ops_max", "frames_in_flight_max", b"frames_in_flight_max", "heartbeat_ms", b"heartbeat_ms", "history", b"history", "last_frame_seq", b"last_frame_seq", "revision", b"revision", "world", b"world"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["frame_bytes_max", b"frame_bytes_max", "frame_ops_max", b"frame_ops_max", "frames_in_flight_max", b"frames_in_flight_max", "heartbeat_ms", b"heartbeat_ms", "history", b"history", "last_frame_seq", b"last_frame_seq", "position", b"position", "revision", b"revision", "world", b"world"]) -> None: ...
 
 Global___Welcome: typing_extensions.TypeAlias = Welcome
 
@@ -379,6 +396,31 @@ class SetBlock(google.protobuf.message.Message):
 Global___SetBlock: typing_extensions.TypeAlias = SetBlock
 
 @typing.final
+class Fence(google.protobuf.message.Message):
+    """An entry that must be the one created at a revision, a lock's token, for ops to have an effect: whoever has lost the lock
+    is stopped by it. A session with groups need not see the entry.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    CREATED_REVISION_FIELD_NUMBER: builtins.int
+    path: builtins.str
+    key: builtins.str
+    created_revision: builtins.int
+    def __init__(
+        self,
+        *,
+        path: builtins.str = ...,
+        key: builtins.str = ...,
+        created_revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["created_revision", b"created_revision", "key", b"key", "path", b"path"]) -> None: ...
+
+Global___Fence: typing_extensions.TypeAlias = Fence
+
+@typing.final
 class OpFrame(google.protobuf.message.Message):
     """Ops sent together. They take effect one after the other, rows first, then the block; one that fails does not stop
     the next. The columns below describe all ops: empty = none, one element = the same for all, else one an op.
@@ -399,8 +441,14 @@ class OpFrame(google.protobuf.message.Message):
     GROUPS_FIELD_NUMBER: builtins.int
     RETURN_VERSIONS_FIELD_NUMBER: builtins.int
     DEADLINE_MS_FIELD_NUMBER: builtins.int
+    FENCES_FIELD_NUMBER: builtins.int
+    FENCE_FIELD_NUMBER: builtins.int
     seq: builtins.int
-    """1, 2, 3, ... within the client id; the identity of every op that has no producer of its own."""
+    """1, 2, 3, ... within the client id; the identity of every op that has no producer of its own. The answer is kept until
+    it is acknowledged: of the last 64 frames, and as long as the outcomes that it lists, with those of the other frames,
+    stay within 4 MiB. Beyond that a repetition gets OUT_OF_RANGE / SEQUENCE_PASSED, or OUTCOME_NOT_KEPT for each op whose
+    outcome was listed; nothing is executed again.
+    """
     return_versions: builtins.bool
     """Answer with the version after each write, in a column."""
     deadline_ms: builtins.int
@@ -439,6 +487,16 @@ class OpFrame(google.protobuf.message.Message):
     def groups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
         """Index + 1 into Hello.groups; 0 = none."""
 
+    @property
+    def fences(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fence]:
+        """What `fence` points to."""
+
+    @property
+    def fence(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Index + 1 into `fences`; 0 = none. An op whose fence does not hold when it would have its effect ends with ABORTED /
+        FENCED; a repetition of one that had its effect still gets its first outcome.
+        """
+
     def __init__(
         self,
         *,
@@ -455,9 +513,11 @@ class OpFrame(google.protobuf.message.Message):
         groups: collections.abc.Iterable[builtins.int] | None = ...,
         return_versions: builtins.bool = ...,
         deadline_ms: builtins.int = ...,
+        fences: collections.abc.Iterable[Global___Fence] | None = ...,
+        fence: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["block", b"block"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "block", b"block", "causes", b"causes", "deadline_ms", b"deadline_ms", "expect_versions", b"expect_versions", "gate_generations", b"gate_generations", "groups", b"groups", "ops", b"ops", "paths", b"paths", "producer_seqs", b"producer_seqs", "producers", b"producers", "return_versions", b"return_versions", "seq", b"seq"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "block", b"block", "causes", b"causes", "deadline_ms", b"deadline_ms", "expect_versions", b"expect_versions", "fence", b"fence", "fences", b"fences", "gate_generations", b"gate_generations", "groups", b"groups", "ops", b"ops", "paths", b"paths", "producer_seqs", b"producer_seqs", "producers", b"producers", "return_versions", b"return_versions", "seq", b"seq"]) -> None: ...
 
 Global___OpFrame: typing_extensions.TypeAlias = OpFrame
 

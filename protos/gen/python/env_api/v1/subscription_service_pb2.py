@@ -26,15 +26,15 @@ from env_api.v1 import environment_service_pb2 as env__api_dot_v1_dot_environmen
 from env_api.v1 import events_pb2 as env__api_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%env_api/v1/subscription_service.proto\x12\nenv_api.v1\x1a$env_api/v1/environment_service.proto\x1a\x17\x65nv_api/v1/events.proto\"\x91\x02\n\x0cSubscription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x12\n\npartitions\x18\x03 \x01(\r\x12\x16\n\x0e\x61\x63k_timeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07max_lag\x18\x05 \x01(\x04\x12\r\n\x05group\x18\x06 \x01(\t\x12,\n\x05state\x18\x07 \x01(\x0e\x32\x1d.env_api.v1.SubscriptionState\x12\x0e\n\x06\x63ursor\x18\x08 \x01(\x04\x12\x17\n\x0f\x63reate_revision\x18\t \x01(\x04\x12\'\n\tconsumers\x18\n \x03(\x0b\x32\x14.env_api.v1.Consumer\"V\n\x08\x43onsumer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x12\n\npartitions\x18\x03 \x03(\r\x12\x1a\n\x12outstanding_events\x18\x04 \x01(\x04\"\xec\x01\n\x19\x43reateSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x15\n\rfrom_revision\x18\x04 \x01(\x04\x12\x12\n\npartitions\x18\x05 \x01(\r\x12\x16\n\x0e\x61\x63k_timeout_ms\x18\x06 \x01(\x03\x12\x0f\n\x07max_lag\x18\x07 \x01(\x04\x12\x11\n\tif_absent\x18\x08 \x01(\x08\x12\"\n\x06\x63\x61ller\x18\t \x01(\x0b\x32\x12.env_api.v1.Caller\"\x81\x01\n\x1a\x43reateSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"5\n\x16GetSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"m\n\x17GetSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\")\n\x18ListSubscriptionsRequest\x12\r\n\x05world\x18\x01 \x01(\t\"p\n\x19ListSubscriptionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12/\n\rsubscriptions\x18\x02 \x03(\x0b\x32\x18.env_api.v1.Subscription\"q\n\x17SeekSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x15\n\rfrom_revision\x18\x03 \x01(\x04\x12\"\n\x06\x63\x61ller\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Caller\"n\n\x18SeekSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\"\\\n\x19\x44\x65leteSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"@\n\x1a\x44\x65leteSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\"i\n\x0e\x43onsumeRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x03 \x01(\t\x12\x17\n\x0foutstanding_max\x18\x04 \x01(\r\x12\x0f\n\x07history\x18\x05 \x01(\t\"u\n\x0f\x43onsumeResponse\x12,\n\nassignment\x18\x01 \x01(\x0b\x32\x16.env_api.v1.AssignmentH\x00\x12(\n\x06\x65vents\x18\x02 \x01(\x0b\x32\x16.env_api.v1.EventFrameH\x00\x42\n\n\x08response\">\n\nAssignment\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\x04\"B\n\x15\x45xtendDeadlineRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\"<\n\x16\x45xtendDeadlineResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header*s\n\x11SubscriptionState\x12\"\n\x1eSUBSCRIPTION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17SUBSCRIPTION_STATE_LIVE\x10\x01\x12\x1d\n\x19SUBSCRIPTION_STATE_LAPSED\x10\x02\x32\x9b\x05\n\x13SubscriptionService\x12\x63\n\x12\x43reateSubscription\x12%.env_api.v1.CreateSubscriptionRequest\x1a&.env_api.v1.CreateSubscriptionResponse\x12Z\n\x0fGetSubscription\x12\".env_api.v1.GetSubscriptionRequest\x1a#.env_api.v1.GetSubscriptionResponse\x12`\n\x11ListSubscriptions\x12$.env_api.v1.ListSubscriptionsRequest\x1a%.env_api.v1.ListSubscriptionsResponse\x12]\n\x10SeekSubscription\x12#.env_api.v1.SeekSubscriptionRequest\x1a$.env_api.v1.SeekSubscriptionResponse\x12\x63\n\x12\x44\x65leteSubscription\x12%.env_api.v1.DeleteSubscriptionRequest\x1a&.env_api.v1.DeleteSubscriptionResponse\x12\x44\n\x07\x43onsume\x12\x1a.env_api.v1.ConsumeRequest\x1a\x1b.env_api.v1.ConsumeResponse0\x01\x12W\n\x0e\x45xtendDeadline\x12!.env_api.v1.ExtendDeadlineRequest\x1a\".env_api.v1.ExtendDeadlineResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%env_api/v1/subscription_service.proto\x12\nenv_api.v1\x1a$env_api/v1/environment_service.proto\x1a\x17\x65nv_api/v1/events.proto\"\x91\x02\n\x0cSubscription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x12\n\npartitions\x18\x03 \x01(\r\x12\x16\n\x0e\x61\x63k_timeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07max_lag\x18\x05 \x01(\x04\x12\r\n\x05group\x18\x06 \x01(\t\x12,\n\x05state\x18\x07 \x01(\x0e\x32\x1d.env_api.v1.SubscriptionState\x12\x0e\n\x06\x63ursor\x18\x08 \x01(\x04\x12\x17\n\x0f\x63reate_revision\x18\t \x01(\x04\x12\'\n\tconsumers\x18\n \x03(\x0b\x32\x14.env_api.v1.Consumer\"V\n\x08\x43onsumer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x12\n\npartitions\x18\x03 \x03(\r\x12\x1a\n\x12outstanding_events\x18\x04 \x01(\x04\"\xec\x01\n\x19\x43reateSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x15\n\rfrom_revision\x18\x04 \x01(\x04\x12\x12\n\npartitions\x18\x05 \x01(\r\x12\x16\n\x0e\x61\x63k_timeout_ms\x18\x06 \x01(\x03\x12\x0f\n\x07max_lag\x18\x07 \x01(\x04\x12\x11\n\tif_absent\x18\x08 \x01(\x08\x12\"\n\x06\x63\x61ller\x18\t \x01(\x0b\x32\x12.env_api.v1.Caller\"\x81\x01\n\x1a\x43reateSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"5\n\x16GetSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"m\n\x17GetSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\"P\n\x18ListSubscriptionsRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\x89\x01\n\x19ListSubscriptionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12/\n\rsubscriptions\x18\x02 \x03(\x0b\x32\x18.env_api.v1.Subscription\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"q\n\x17SeekSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x15\n\rfrom_revision\x18\x03 \x01(\x04\x12\"\n\x06\x63\x61ller\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Caller\"n\n\x18SeekSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12.\n\x0csubscription\x18\x02 \x01(\x0b\x32\x18.env_api.v1.Subscription\"\\\n\x19\x44\x65leteSubscriptionRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"@\n\x1a\x44\x65leteSubscriptionResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\"i\n\x0e\x43onsumeRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08\x63onsumer\x18\x03 \x01(\t\x12\x17\n\x0foutstanding_max\x18\x04 \x01(\r\x12\x0f\n\x07history\x18\x05 \x01(\t\"\x99\x01\n\x0f\x43onsumeResponse\x12,\n\nassignment\x18\x01 \x01(\x0b\x32\x16.env_api.v1.AssignmentH\x00\x12(\n\x06\x65vents\x18\x02 \x01(\x0b\x32\x16.env_api.v1.EventFrameH\x00\x12\"\n\x06header\x18\x03 \x01(\x0b\x32\x12.env_api.v1.HeaderB\n\n\x08response\">\n\nAssignment\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x12\n\npartitions\x18\x02 \x03(\r\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\x04\"B\n\x15\x45xtendDeadlineRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\"<\n\x16\x45xtendDeadlineResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header*s\n\x11SubscriptionState\x12\"\n\x1eSUBSCRIPTION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17SUBSCRIPTION_STATE_LIVE\x10\x01\x12\x1d\n\x19SUBSCRIPTION_STATE_LAPSED\x10\x02\x32\x9b\x05\n\x13SubscriptionService\x12\x63\n\x12\x43reateSubscription\x12%.env_api.v1.CreateSubscriptionRequest\x1a&.env_api.v1.CreateSubscriptionResponse\x12Z\n\x0fGetSubscription\x12\".env_api.v1.GetSubscriptionRequest\x1a#.env_api.v1.GetSubscriptionResponse\x12`\n\x11ListSubscriptions\x12$.env_api.v1.ListSubscriptionsRequest\x1a%.env_api.v1.ListSubscriptionsResponse\x12]\n\x10SeekSubscription\x12#.env_api.v1.SeekSubscriptionRequest\x1a$.env_api.v1.SeekSubscriptionResponse\x12\x63\n\x12\x44\x65leteSubscription\x12%.env_api.v1.DeleteSubscriptionRequest\x1a&.env_api.v1.DeleteSubscriptionResponse\x12\x44\n\x07\x43onsume\x12\x1a.env_api.v1.ConsumeRequest\x1a\x1b.env_api.v1.ConsumeResponse0\x01\x12W\n\x0e\x45xtendDeadline\x12!.env_api.v1.ExtendDeadlineRequest\x1a\".env_api.v1.ExtendDeadlineResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'env_api.v1.subscription_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SUBSCRIPTIONSTATE']._serialized_start=1981
-  _globals['_SUBSCRIPTIONSTATE']._serialized_end=2096
+  _globals['_SUBSCRIPTIONSTATE']._serialized_start=2083
+  _globals['_SUBSCRIPTIONSTATE']._serialized_end=2198
   _globals['_SUBSCRIPTION']._serialized_start=117
   _globals['_SUBSCRIPTION']._serialized_end=390
   _globals['_CONSUMER']._serialized_start=392
@@ -48,27 +48,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSUBSCRIPTIONRESPONSE']._serialized_start=906
   _globals['_GETSUBSCRIPTIONRESPONSE']._serialized_end=1015
   _globals['_LISTSUBSCRIPTIONSREQUEST']._serialized_start=1017
-  _globals['_LISTSUBSCRIPTIONSREQUEST']._serialized_end=1058
-  _globals['_LISTSUBSCRIPTIONSRESPONSE']._serialized_start=1060
-  _globals['_LISTSUBSCRIPTIONSRESPONSE']._serialized_end=1172
-  _globals['_SEEKSUBSCRIPTIONREQUEST']._serialized_start=1174
-  _globals['_SEEKSUBSCRIPTIONREQUEST']._serialized_end=1287
-  _globals['_SEEKSUBSCRIPTIONRESPONSE']._serialized_start=1289
-  _globals['_SEEKSUBSCRIPTIONRESPONSE']._serialized_end=1399
-  _globals['_DELETESUBSCRIPTIONREQUEST']._serialized_start=1401
-  _globals['_DELETESUBSCRIPTIONREQUEST']._serialized_end=1493
-  _globals['_DELETESUBSCRIPTIONRESPONSE']._serialized_start=1495
-  _globals['_DELETESUBSCRIPTIONRESPONSE']._serialized_end=1559
-  _globals['_CONSUMEREQUEST']._serialized_start=1561
-  _globals['_CONSUMEREQUEST']._serialized_end=1666
-  _globals['_CONSUMERESPONSE']._serialized_start=1668
-  _globals['_CONSUMERESPONSE']._serialized_end=1785
-  _globals['_ASSIGNMENT']._serialized_start=1787
-  _globals['_ASSIGNMENT']._serialized_end=1849
-  _globals['_EXTENDDEADLINEREQUEST']._serialized_start=1851
-  _globals['_EXTENDDEADLINEREQUEST']._serialized_end=1917
-  _globals['_EXTENDDEADLINERESPONSE']._serialized_start=1919
-  _globals['_EXTENDDEADLINERESPONSE']._serialized_end=1979
-  _globals['_SUBSCRIPTIONSERVICE']._serialized_start=2099
-  _globals['_SUBSCRIPTIONSERVICE']._serialized_end=2766
+  _globals['_LISTSUBSCRIPTIONSREQUEST']._serialized_end=1097
+  _globals['_LISTSUBSCRIPTIONSRESPONSE']._serialized_start=1100
+  _globals['_LISTSUBSCRIPTIONSRESPONSE']._serialized_end=1237
+  _globals['_SEEKSUBSCRIPTIONREQUEST']._serialized_start=1239
+  _globals['_SEEKSUBSCRIPTIONREQUEST']._serialized_end=1352
+  _globals['_SEEKSUBSCRIPTIONRESPONSE']._serialized_start=1354
+  _globals['_SEEKSUBSCRIPTIONRESPONSE']._serialized_end=1464
+  _globals['_DELETESUBSCRIPTIONREQUEST']._serialized_start=1466
+  _globals['_DELETESUBSCRIPTIONREQUEST']._serialized_end=1558
+  _globals['_DELETESUBSCRIPTIONRESPONSE']._serialized_start=1560
+  _globals['_DELETESUBSCRIPTIONRESPONSE']._serialized_end=1624
+  _globals['_CONSUMEREQUEST']._serialized_start=1626
+  _globals['_CONSUMEREQUEST']._serialized_end=1731
+  _globals['_CONSUMERESPONSE']._serialized_start=1734
+  _globals['_CONSUMERESPONSE']._serialized_end=1887
+  _globals['_ASSIGNMENT']._serialized_start=1889
+  _globals['_ASSIGNMENT']._serialized_end=1951
+  _globals['_EXTENDDEADLINEREQUEST']._serialized_start=1953
+  _globals['_EXTENDDEADLINEREQUEST']._serialized_end=2019
+  _globals['_EXTENDDEADLINERESPONSE']._serialized_start=2021
+  _globals['_EXTENDDEADLINERESPONSE']._serialized_end=2081
+  _globals['_SUBSCRIPTIONSERVICE']._serialized_start=2201
+  _globals['_SUBSCRIPTIONSERVICE']._serialized_end=2868
 # @@protoc_insertion_point(module_scope)

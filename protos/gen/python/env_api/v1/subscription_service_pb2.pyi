@@ -236,13 +236,23 @@ class ListSubscriptionsRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLD_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
     world: builtins.str
+    page_size: builtins.int
+    """0 = 1,000; at most 10,000. A page ends earlier than it grows too large, so it may be shorter."""
+    page_token: builtins.str
+    """next_page_token of the page before; empty = the first page. It does not expire: each page tells the subscriptions
+    as they stand when it is asked for.
+    """
     def __init__(
         self,
         *,
         world: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["page_size", b"page_size", "page_token", b"page_token", "world", b"world"]) -> None: ...
 
 Global___ListSubscriptionsRequest: typing_extensions.TypeAlias = ListSubscriptionsRequest
 
@@ -252,6 +262,9 @@ class ListSubscriptionsResponse(google.protobuf.message.Message):
 
     HEADER_FIELD_NUMBER: builtins.int
     SUBSCRIPTIONS_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """Empty on the last page."""
     @property
     def header(self) -> env_api.v1.environment_service_pb2.Header: ...
     @property
@@ -261,9 +274,10 @@ class ListSubscriptionsResponse(google.protobuf.message.Message):
         *,
         header: env_api.v1.environment_service_pb2.Header | None = ...,
         subscriptions: collections.abc.Iterable[Global___Subscription] | None = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["header", b"header"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["header", b"header", "subscriptions", b"subscriptions"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "next_page_token", b"next_page_token", "subscriptions", b"subscriptions"]) -> None: ...
 
 Global___ListSubscriptionsResponse: typing_extensions.TypeAlias = ListSubscriptionsResponse
 
@@ -393,6 +407,7 @@ class ConsumeResponse(google.protobuf.message.Message):
 
     ASSIGNMENT_FIELD_NUMBER: builtins.int
     EVENTS_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     @property
     def assignment(self) -> Global___Assignment:
         """First, and whenever it changes: what was delivered and not acknowledged before is delivered again as far as it is
@@ -403,14 +418,19 @@ class ConsumeResponse(google.protobuf.message.Message):
     def events(self) -> env_api.v1.events_pb2.EventFrame:
         """Whole revisions, in order. A frame without events is a mark: nothing that matches lies up to through_revision."""
 
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header:
+        """With every assignment, so in the first message: the history that the revisions of this stream belong to."""
+
     def __init__(
         self,
         *,
         assignment: Global___Assignment | None = ...,
         events: env_api.v1.events_pb2.EventFrame | None = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["assignment", b"assignment", "events", b"events", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["assignment", b"assignment", "events", b"events", "response", b"response"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["assignment", b"assignment", "events", b"events", "header", b"header", "response", b"response"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["assignment", b"assignment", "events", b"events", "header", b"header", "response", b"response"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["response", b"response"]) -> typing.Literal["assignment", "events"] | None: ...
 
 Global___ConsumeResponse: typing_extensions.TypeAlias = ConsumeResponse

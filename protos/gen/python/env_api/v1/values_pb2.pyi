@@ -29,7 +29,7 @@ class _EntryKindEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     ENTRY_KIND_VALUE: _EntryKind.ValueType  # 1
     """Holds a value, replaced or merged."""
     ENTRY_KIND_COUNTER: _EntryKind.ValueType  # 2
-    """Holds an int64 or a double, changed only by increments."""
+    """Holds an int64 or a double, for ever the one of the two that it was created with; changed only by increments."""
     ENTRY_KIND_STREAM: _EntryKind.ValueType  # 3
     """Append-only items with a dense sequence number from 1 and a retention bound."""
     ENTRY_KIND_MEMBER: _EntryKind.ValueType  # 4
@@ -44,7 +44,7 @@ ENTRY_KIND_UNSPECIFIED: EntryKind.ValueType  # 0
 ENTRY_KIND_VALUE: EntryKind.ValueType  # 1
 """Holds a value, replaced or merged."""
 ENTRY_KIND_COUNTER: EntryKind.ValueType  # 2
-"""Holds an int64 or a double, changed only by increments."""
+"""Holds an int64 or a double, for ever the one of the two that it was created with; changed only by increments."""
 ENTRY_KIND_STREAM: EntryKind.ValueType  # 3
 """Append-only items with a dense sequence number from 1 and a retention bound."""
 ENTRY_KIND_MEMBER: EntryKind.ValueType  # 4
@@ -475,8 +475,10 @@ class Gate(google.protobuf.message.Message):
     count_target: builtins.int
     """Opens when this many distinct entries were written since the generation began; 0 = never by count."""
     deadline_ms: builtins.int
-    """Opens this long after the generation began, on the server's monotonic clock; 0 = never by time.
-    After a restart of the server the full time is given again.
+    """Opens this long after the generation began, on the monotonic clock of the server's machine; 0 = never by time. An
+    update holds for the generation that collects, too, from its begin on: with less than has passed it opens at once.
+    Time during which no server runs counts; only after a restart of the machine, on another one, or in a copy of the
+    world is the full time given again, as to a generation that had no deadline when its server ended.
     """
     all_live_members: builtins.bool
     """Opens when every live member of members_path has an entry here, under the member's key, written since the

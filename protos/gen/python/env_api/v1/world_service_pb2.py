@@ -22,57 +22,58 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from env_api.v1 import environment_service_pb2 as env__api_dot_v1_dot_environment__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x65nv_api/v1/world_service.proto\x12\nenv_api.v1\"\xf2\x01\n\x05World\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x1f\n\x17\x66irst_retained_revision\x18\x04 \x01(\x04\x12\x14\n\x0c\x65nvironments\x18\x05 \x01(\x04\x12\x0f\n\x07\x65ntries\x18\x06 \x01(\x04\x12\x15\n\rstorage_bytes\x18\x07 \x01(\x04\x12\x19\n\x11storage_bytes_max\x18\x08 \x01(\x04\x12\x13\n\x0bstorage_low\x18\t \x01(\x08\x12)\n\rrestored_from\x18\n \x01(\x0b\x32\x12.env_api.v1.Origin\":\n\x06Origin\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\"\xaf\x01\n\x08Snapshot\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x06origin\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Origin\x12\x1f\n\x17\x66irst_retained_revision\x18\x03 \x01(\x04\x12\x16\n\x0estorage_format\x18\x04 \x01(\r\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x12\x14\n\x0cwall_time_ns\x18\x06 \x01(\x03\x12\x0e\n\x06sha256\x18\x07 \x01(\t\"5\n\x12\x43reateWorldRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tif_absent\x18\x02 \x01(\x08\"7\n\x13\x43reateWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\"\x13\n\x11ListWorldsRequest\"7\n\x12ListWorldsResponse\x12!\n\x06worlds\x18\x01 \x03(\x0b\x32\x11.env_api.v1.World\"3\n\x12\x44\x65leteWorldRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteWorldResponse\"3\n\x14SnapshotWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"?\n\x15SnapshotWorldResponse\x12&\n\x08snapshot\x18\x01 \x01(\x0b\x32\x14.env_api.v1.Snapshot\"%\n\x14ListSnapshotsRequest\x12\r\n\x05world\x18\x01 \x01(\t\"Q\n\x15ListSnapshotsResponse\x12\'\n\tsnapshots\x18\x01 \x03(\x0b\x32\x14.env_api.v1.Snapshot\x12\x0f\n\x07\x64\x61maged\x18\x02 \x03(\t\"%\n\x15\x44\x65leteSnapshotRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteSnapshotResponse\"5\n\x13RestoreWorldRequest\x12\x10\n\x08snapshot\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"8\n\x14RestoreWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\"/\n\x10\x46orkWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"5\n\x11\x46orkWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\"6\n\x13\x43ompactWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\"7\n\x14\x43ompactWorldResponse\x12\x1f\n\x17\x66irst_retained_revision\x18\x01 \x01(\x04\x32\xf0\x05\n\x0cWorldService\x12N\n\x0b\x43reateWorld\x12\x1e.env_api.v1.CreateWorldRequest\x1a\x1f.env_api.v1.CreateWorldResponse\x12K\n\nListWorlds\x12\x1d.env_api.v1.ListWorldsRequest\x1a\x1e.env_api.v1.ListWorldsResponse\x12N\n\x0b\x44\x65leteWorld\x12\x1e.env_api.v1.DeleteWorldRequest\x1a\x1f.env_api.v1.DeleteWorldResponse\x12T\n\rSnapshotWorld\x12 .env_api.v1.SnapshotWorldRequest\x1a!.env_api.v1.SnapshotWorldResponse\x12T\n\rListSnapshots\x12 .env_api.v1.ListSnapshotsRequest\x1a!.env_api.v1.ListSnapshotsResponse\x12W\n\x0e\x44\x65leteSnapshot\x12!.env_api.v1.DeleteSnapshotRequest\x1a\".env_api.v1.DeleteSnapshotResponse\x12Q\n\x0cRestoreWorld\x12\x1f.env_api.v1.RestoreWorldRequest\x1a .env_api.v1.RestoreWorldResponse\x12H\n\tForkWorld\x12\x1c.env_api.v1.ForkWorldRequest\x1a\x1d.env_api.v1.ForkWorldResponse\x12Q\n\x0c\x43ompactWorld\x12\x1f.env_api.v1.CompactWorldRequest\x1a .env_api.v1.CompactWorldResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x65nv_api/v1/world_service.proto\x12\nenv_api.v1\x1a$env_api/v1/environment_service.proto\"\x80\x02\n\x05World\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x1f\n\x17\x66irst_retained_revision\x18\x04 \x01(\x04\x12\x14\n\x0c\x65nvironments\x18\x05 \x01(\x04\x12\x0f\n\x07\x65ntries\x18\x06 \x01(\x04\x12\x15\n\rstorage_bytes\x18\x07 \x01(\x04\x12\x19\n\x11storage_bytes_max\x18\x08 \x01(\x04\x12\x13\n\x0bstorage_low\x18\t \x01(\x08\x12)\n\rrestored_from\x18\n \x01(\x0b\x32\x12.env_api.v1.Origin\x12\x0c\n\x04open\x18\x0b \x01(\x08\":\n\x06Origin\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\"\xaf\x01\n\x08Snapshot\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x06origin\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Origin\x12\x1f\n\x17\x66irst_retained_revision\x18\x03 \x01(\x04\x12\x16\n\x0estorage_format\x18\x04 \x01(\r\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x12\x14\n\x0cwall_time_ns\x18\x06 \x01(\x03\x12\x0e\n\x06sha256\x18\x07 \x01(\t\"5\n\x12\x43reateWorldRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tif_absent\x18\x02 \x01(\x08\"[\n\x13\x43reateWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\x12\"\n\x06header\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Header\"\x13\n\x11ListWorldsRequest\"7\n\x12ListWorldsResponse\x12!\n\x06worlds\x18\x01 \x03(\x0b\x32\x11.env_api.v1.World\"3\n\x12\x44\x65leteWorldRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\"9\n\x13\x44\x65leteWorldResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\"3\n\x14SnapshotWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"c\n\x15SnapshotWorldResponse\x12&\n\x08snapshot\x18\x01 \x01(\x0b\x32\x14.env_api.v1.Snapshot\x12\"\n\x06header\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Header\"%\n\x14ListSnapshotsRequest\x12\r\n\x05world\x18\x01 \x01(\t\"Q\n\x15ListSnapshotsResponse\x12\'\n\tsnapshots\x18\x01 \x03(\x0b\x32\x14.env_api.v1.Snapshot\x12\x0f\n\x07\x64\x61maged\x18\x02 \x03(\t\"%\n\x15\x44\x65leteSnapshotRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteSnapshotResponse\"5\n\x13RestoreWorldRequest\x12\x10\n\x08snapshot\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\\\n\x14RestoreWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\x12\"\n\x06header\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Header\"/\n\x10\x46orkWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"Y\n\x11\x46orkWorldResponse\x12 \n\x05world\x18\x01 \x01(\x0b\x32\x11.env_api.v1.World\x12\"\n\x06header\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Header\"6\n\x13\x43ompactWorldRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\"[\n\x14\x43ompactWorldResponse\x12\x1f\n\x17\x66irst_retained_revision\x18\x01 \x01(\x04\x12\"\n\x06header\x18\x02 \x01(\x0b\x32\x12.env_api.v1.Header2\xf0\x05\n\x0cWorldService\x12N\n\x0b\x43reateWorld\x12\x1e.env_api.v1.CreateWorldRequest\x1a\x1f.env_api.v1.CreateWorldResponse\x12K\n\nListWorlds\x12\x1d.env_api.v1.ListWorldsRequest\x1a\x1e.env_api.v1.ListWorldsResponse\x12N\n\x0b\x44\x65leteWorld\x12\x1e.env_api.v1.DeleteWorldRequest\x1a\x1f.env_api.v1.DeleteWorldResponse\x12T\n\rSnapshotWorld\x12 .env_api.v1.SnapshotWorldRequest\x1a!.env_api.v1.SnapshotWorldResponse\x12T\n\rListSnapshots\x12 .env_api.v1.ListSnapshotsRequest\x1a!.env_api.v1.ListSnapshotsResponse\x12W\n\x0e\x44\x65leteSnapshot\x12!.env_api.v1.DeleteSnapshotRequest\x1a\".env_api.v1.DeleteSnapshotResponse\x12Q\n\x0cRestoreWorld\x12\x1f.env_api.v1.RestoreWorldRequest\x1a .env_api.v1.RestoreWorldResponse\x12H\n\tForkWorld\x12\x1c.env_api.v1.ForkWorldRequest\x1a\x1d.env_api.v1.ForkWorldResponse\x12Q\n\x0c\x43ompactWorld\x12\x1f.env_api.v1.CompactWorldRequest\x1a .env_api.v1.CompactWorldResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'env_api.v1.world_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORLD']._serialized_start=47
-  _globals['_WORLD']._serialized_end=289
-  _globals['_ORIGIN']._serialized_start=291
-  _globals['_ORIGIN']._serialized_end=349
-  _globals['_SNAPSHOT']._serialized_start=352
-  _globals['_SNAPSHOT']._serialized_end=527
-  _globals['_CREATEWORLDREQUEST']._serialized_start=529
-  _globals['_CREATEWORLDREQUEST']._serialized_end=582
-  _globals['_CREATEWORLDRESPONSE']._serialized_start=584
-  _globals['_CREATEWORLDRESPONSE']._serialized_end=639
-  _globals['_LISTWORLDSREQUEST']._serialized_start=641
-  _globals['_LISTWORLDSREQUEST']._serialized_end=660
-  _globals['_LISTWORLDSRESPONSE']._serialized_start=662
-  _globals['_LISTWORLDSRESPONSE']._serialized_end=717
-  _globals['_DELETEWORLDREQUEST']._serialized_start=719
-  _globals['_DELETEWORLDREQUEST']._serialized_end=770
-  _globals['_DELETEWORLDRESPONSE']._serialized_start=772
-  _globals['_DELETEWORLDRESPONSE']._serialized_end=793
-  _globals['_SNAPSHOTWORLDREQUEST']._serialized_start=795
-  _globals['_SNAPSHOTWORLDREQUEST']._serialized_end=846
-  _globals['_SNAPSHOTWORLDRESPONSE']._serialized_start=848
-  _globals['_SNAPSHOTWORLDRESPONSE']._serialized_end=911
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=913
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=950
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=952
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=1033
-  _globals['_DELETESNAPSHOTREQUEST']._serialized_start=1035
-  _globals['_DELETESNAPSHOTREQUEST']._serialized_end=1072
-  _globals['_DELETESNAPSHOTRESPONSE']._serialized_start=1074
-  _globals['_DELETESNAPSHOTRESPONSE']._serialized_end=1098
-  _globals['_RESTOREWORLDREQUEST']._serialized_start=1100
-  _globals['_RESTOREWORLDREQUEST']._serialized_end=1153
-  _globals['_RESTOREWORLDRESPONSE']._serialized_start=1155
-  _globals['_RESTOREWORLDRESPONSE']._serialized_end=1211
-  _globals['_FORKWORLDREQUEST']._serialized_start=1213
-  _globals['_FORKWORLDREQUEST']._serialized_end=1260
-  _globals['_FORKWORLDRESPONSE']._serialized_start=1262
-  _globals['_FORKWORLDRESPONSE']._serialized_end=1315
-  _globals['_COMPACTWORLDREQUEST']._serialized_start=1317
-  _globals['_COMPACTWORLDREQUEST']._serialized_end=1371
-  _globals['_COMPACTWORLDRESPONSE']._serialized_start=1373
-  _globals['_COMPACTWORLDRESPONSE']._serialized_end=1428
-  _globals['_WORLDSERVICE']._serialized_start=1431
-  _globals['_WORLDSERVICE']._serialized_end=2183
+  _globals['_WORLD']._serialized_start=85
+  _globals['_WORLD']._serialized_end=341
+  _globals['_ORIGIN']._serialized_start=343
+  _globals['_ORIGIN']._serialized_end=401
+  _globals['_SNAPSHOT']._serialized_start=404
+  _globals['_SNAPSHOT']._serialized_end=579
+  _globals['_CREATEWORLDREQUEST']._serialized_start=581
+  _globals['_CREATEWORLDREQUEST']._serialized_end=634
+  _globals['_CREATEWORLDRESPONSE']._serialized_start=636
+  _globals['_CREATEWORLDRESPONSE']._serialized_end=727
+  _globals['_LISTWORLDSREQUEST']._serialized_start=729
+  _globals['_LISTWORLDSREQUEST']._serialized_end=748
+  _globals['_LISTWORLDSRESPONSE']._serialized_start=750
+  _globals['_LISTWORLDSRESPONSE']._serialized_end=805
+  _globals['_DELETEWORLDREQUEST']._serialized_start=807
+  _globals['_DELETEWORLDREQUEST']._serialized_end=858
+  _globals['_DELETEWORLDRESPONSE']._serialized_start=860
+  _globals['_DELETEWORLDRESPONSE']._serialized_end=917
+  _globals['_SNAPSHOTWORLDREQUEST']._serialized_start=919
+  _globals['_SNAPSHOTWORLDREQUEST']._serialized_end=970
+  _globals['_SNAPSHOTWORLDRESPONSE']._serialized_start=972
+  _globals['_SNAPSHOTWORLDRESPONSE']._serialized_end=1071
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=1073
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=1110
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=1112
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=1193
+  _globals['_DELETESNAPSHOTREQUEST']._serialized_start=1195
+  _globals['_DELETESNAPSHOTREQUEST']._serialized_end=1232
+  _globals['_DELETESNAPSHOTRESPONSE']._serialized_start=1234
+  _globals['_DELETESNAPSHOTRESPONSE']._serialized_end=1258
+  _globals['_RESTOREWORLDREQUEST']._serialized_start=1260
+  _globals['_RESTOREWORLDREQUEST']._serialized_end=1313
+  _globals['_RESTOREWORLDRESPONSE']._serialized_start=1315
+  _globals['_RESTOREWORLDRESPONSE']._serialized_end=1407
+  _globals['_FORKWORLDREQUEST']._serialized_start=1409
+  _globals['_FORKWORLDREQUEST']._serialized_end=1456
+  _globals['_FORKWORLDRESPONSE']._serialized_start=1458
+  _globals['_FORKWORLDRESPONSE']._serialized_end=1547
+  _globals['_COMPACTWORLDREQUEST']._serialized_start=1549
+  _globals['_COMPACTWORLDREQUEST']._serialized_end=1603
+  _globals['_COMPACTWORLDRESPONSE']._serialized_start=1605
+  _globals['_COMPACTWORLDRESPONSE']._serialized_end=1696
+  _globals['_WORLDSERVICE']._serialized_start=1699
+  _globals['_WORLDSERVICE']._serialized_end=2451
 # @@protoc_insertion_point(module_scope)

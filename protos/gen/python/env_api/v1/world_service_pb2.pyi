@@ -5,6 +5,7 @@ Worlds: trees with their own history, log and storage."""
 
 import builtins
 import collections.abc
+import env_api.v1.environment_service_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.message
@@ -32,6 +33,7 @@ class World(google.protobuf.message.Message):
     STORAGE_BYTES_MAX_FIELD_NUMBER: builtins.int
     STORAGE_LOW_FIELD_NUMBER: builtins.int
     RESTORED_FROM_FIELD_NUMBER: builtins.int
+    OPEN_FIELD_NUMBER: builtins.int
     name: builtins.str
     """[a-z0-9-]{1,40}"""
     history: builtins.str
@@ -44,6 +46,11 @@ class World(google.protobuf.message.Message):
     storage_bytes_max: builtins.int
     storage_low: builtins.bool
     """Four fifths of what the map or the disk allows are in use; at nine tenths writes are refused."""
+    open: builtins.bool
+    """Whether it is in the server's memory. A server holds 64 worlds open; one that is not is opened when somebody asks for
+    it, for which the one idle longest is closed. Of a world that is not open everything else tells how it stood when it
+    was closed; of one that was never opened since a server of an earlier version, environments and entries are 0.
+    """
     @property
     def restored_from(self) -> Global___Origin:
         """Of a world that was restored, forked or rebuilt: what it came from."""
@@ -61,9 +68,10 @@ class World(google.protobuf.message.Message):
         storage_bytes_max: builtins.int = ...,
         storage_low: builtins.bool = ...,
         restored_from: Global___Origin | None = ...,
+        open: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["restored_from", b"restored_from"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "restored_from", b"restored_from", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max", "storage_low", b"storage_low"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["entries", b"entries", "environments", b"environments", "first_retained_revision", b"first_retained_revision", "history", b"history", "name", b"name", "open", b"open", "restored_from", b"restored_from", "revision", b"revision", "storage_bytes", b"storage_bytes", "storage_bytes_max", b"storage_bytes_max", "storage_low", b"storage_low"]) -> None: ...
 
 Global___World: typing_extensions.TypeAlias = World
 
@@ -155,15 +163,19 @@ class CreateWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLD_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     @property
     def world(self) -> Global___World: ...
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header: ...
     def __init__(
         self,
         *,
         world: Global___World | None = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["world", b"world"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> None: ...
 
 Global___CreateWorldResponse: typing_extensions.TypeAlias = CreateWorldResponse
 
@@ -179,6 +191,8 @@ Global___ListWorldsRequest: typing_extensions.TypeAlias = ListWorldsRequest
 
 @typing.final
 class ListWorldsResponse(google.protobuf.message.Message):
+    """Each world with its own history and revision, so there is no header."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLDS_FIELD_NUMBER: builtins.int
@@ -216,9 +230,18 @@ Global___DeleteWorldRequest: typing_extensions.TypeAlias = DeleteWorldRequest
 class DeleteWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    HEADER_FIELD_NUMBER: builtins.int
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header:
+        """Of the world that was deleted: its history, and the last revision that it came to."""
+
     def __init__(
         self,
+        *,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header"]) -> None: ...
 
 Global___DeleteWorldResponse: typing_extensions.TypeAlias = DeleteWorldResponse
 
@@ -246,15 +269,21 @@ class SnapshotWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     SNAPSHOT_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     @property
     def snapshot(self) -> Global___Snapshot: ...
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header:
+        """Of the world that was copied."""
+
     def __init__(
         self,
         *,
         snapshot: Global___Snapshot | None = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["snapshot", b"snapshot"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["snapshot", b"snapshot"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header", "snapshot", b"snapshot"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "snapshot", b"snapshot"]) -> None: ...
 
 Global___SnapshotWorldResponse: typing_extensions.TypeAlias = SnapshotWorldResponse
 
@@ -276,6 +305,8 @@ Global___ListSnapshotsRequest: typing_extensions.TypeAlias = ListSnapshotsReques
 
 @typing.final
 class ListSnapshotsResponse(google.protobuf.message.Message):
+    """Of the server and of no world, so there is no header; each snapshot names the world that it came from."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     SNAPSHOTS_FIELD_NUMBER: builtins.int
@@ -313,6 +344,8 @@ Global___DeleteSnapshotRequest: typing_extensions.TypeAlias = DeleteSnapshotRequ
 
 @typing.final
 class DeleteSnapshotResponse(google.protobuf.message.Message):
+    """Of the server and of no world, so there is no header."""
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     def __init__(
@@ -345,15 +378,21 @@ class RestoreWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLD_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     @property
     def world(self) -> Global___World: ...
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header:
+        """Of the new world."""
+
     def __init__(
         self,
         *,
         world: Global___World | None = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["world", b"world"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> None: ...
 
 Global___RestoreWorldResponse: typing_extensions.TypeAlias = RestoreWorldResponse
 
@@ -381,15 +420,21 @@ class ForkWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     WORLD_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     @property
     def world(self) -> Global___World: ...
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header:
+        """Of the new world."""
+
     def __init__(
         self,
         *,
         world: Global___World | None = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["world", b"world"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["world", b"world"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["header", b"header", "world", b"world"]) -> None: ...
 
 Global___ForkWorldResponse: typing_extensions.TypeAlias = ForkWorldResponse
 
@@ -417,13 +462,18 @@ class CompactWorldResponse(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     FIRST_RETAINED_REVISION_FIELD_NUMBER: builtins.int
+    HEADER_FIELD_NUMBER: builtins.int
     first_retained_revision: builtins.int
     """The oldest revision from which a watch can still begin: at or below the one that was asked for."""
+    @property
+    def header(self) -> env_api.v1.environment_service_pb2.Header: ...
     def __init__(
         self,
         *,
         first_retained_revision: builtins.int = ...,
+        header: env_api.v1.environment_service_pb2.Header | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["first_retained_revision", b"first_retained_revision"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["header", b"header"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["first_retained_revision", b"first_retained_revision", "header", b"header"]) -> None: ...
 
 Global___CompactWorldResponse: typing_extensions.TypeAlias = CompactWorldResponse

@@ -26,7 +26,11 @@ if _version_not_supported:
 
 
 class WorldServiceStub(object):
-    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. However many there are, any may be
+    named in any call: one that is not open is opened first, while other worlds go on. RESOURCE_EXHAUSTED / WORLD_QUOTA
+    when too many are open and none of them can be closed, because each has streams, leases or deadlines that live.
+
+    A copy (restored or forked) is a world
     of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
     HISTORY_MISMATCH there and never another past.
     """
@@ -85,7 +89,11 @@ class WorldServiceStub(object):
 
 
 class WorldServiceServicer(object):
-    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. However many there are, any may be
+    named in any call: one that is not open is opened first, while other worlds go on. RESOURCE_EXHAUSTED / WORLD_QUOTA
+    when too many are open and none of them can be closed, because each has streams, leases or deadlines that live.
+
+    A copy (restored or forked) is a world
     of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
     HISTORY_MISMATCH there and never another past.
     """
@@ -98,7 +106,7 @@ class WorldServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListWorlds(self, request, context):
-        """Lists the worlds of this server by name.
+        """Lists the worlds of this server by name, open or not. All that is told is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -218,7 +226,11 @@ def add_WorldServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WorldService(object):
-    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. However many there are, any may be
+    named in any call: one that is not open is opened first, while other worlds go on. RESOURCE_EXHAUSTED / WORLD_QUOTA
+    when too many are open and none of them can be closed, because each has streams, leases or deadlines that live.
+
+    A copy (restored or forked) is a world
     of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
     HISTORY_MISMATCH there and never another past.
     """

@@ -170,7 +170,11 @@ _WorldServiceCompactWorldType = typing_extensions.TypeVar(
 )
 
 class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServiceListWorldsType, _WorldServiceDeleteWorldType, _WorldServiceSnapshotWorldType, _WorldServiceListSnapshotsType, _WorldServiceDeleteSnapshotType, _WorldServiceRestoreWorldType, _WorldServiceForkWorldType, _WorldServiceCompactWorldType]):
-    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. However many there are, any may be
+    named in any call: one that is not open is opened first, while other worlds go on. RESOURCE_EXHAUSTED / WORLD_QUOTA
+    when too many are open and none of them can be closed, because each has streams, leases or deadlines that live.
+
+    A copy (restored or forked) is a world
     of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
     HISTORY_MISMATCH there and never another past.
     """
@@ -259,7 +263,7 @@ class WorldServiceStub(typing.Generic[_WorldServiceCreateWorldType, _WorldServic
     """Creates an empty world and makes it durable. ALREADY_EXISTS unless if_absent."""
 
     ListWorlds: _WorldServiceListWorldsType
-    """Lists the worlds of this server by name."""
+    """Lists the worlds of this server by name, open or not. All that is told is durable."""
 
     DeleteWorld: _WorldServiceDeleteWorldType
     """Deletes a world with all its data, for ever. Its sessions and watches end with NOT_FOUND / WORLD_NOT_FOUND.
@@ -335,7 +339,11 @@ WorldServiceAsyncStub: typing_extensions.TypeAlias = WorldServiceStub[
 ]
 
 class WorldServiceServicer(metaclass=abc.ABCMeta):
-    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. A copy (restored or forked) is a world
+    """Creates, lists, copies and deletes worlds. Not ordered with the ops inside them. However many there are, any may be
+    named in any call: one that is not open is opened first, while other worlds go on. RESOURCE_EXHAUSTED / WORLD_QUOTA
+    when too many are open and none of them can be closed, because each has streams, leases or deadlines that live.
+
+    A copy (restored or forked) is a world
     of its own: it has a new history, so that watches and sessions of the one it came from get FAILED_PRECONDITION /
     HISTORY_MISMATCH there and never another past.
     """
@@ -354,7 +362,7 @@ class WorldServiceServicer(metaclass=abc.ABCMeta):
         request: env_api.v1.world_service_pb2.ListWorldsRequest,
         context: _ServicerContext,
     ) -> typing.Union[env_api.v1.world_service_pb2.ListWorldsResponse, collections.abc.Awaitable[env_api.v1.world_service_pb2.ListWorldsResponse]]:
-        """Lists the worlds of this server by name."""
+        """Lists the worlds of this server by name, open or not. All that is told is durable."""
 
     @abc.abstractmethod
     def DeleteWorld(

@@ -50,9 +50,11 @@ class Record(google.protobuf.message.Message):
     PRINCIPALS_FIELD_NUMBER: builtins.int
     SIM_TIMES_NS_FIELD_NUMBER: builtins.int
     EXTRAS_FIELD_NUMBER: builtins.int
+    SENT_FIELD_NUMBER: builtins.int
     OUTCOMES_FIELD_NUMBER: builtins.int
     FRAMES_FIELD_NUMBER: builtins.int
     FACTS_FIELD_NUMBER: builtins.int
+    FACT_REVISIONS_FIELD_NUMBER: builtins.int
     format: builtins.int
     """Version of this format."""
     number: builtins.int
@@ -118,6 +120,12 @@ class Record(google.protobuf.message.Message):
     @property
     def extras(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___RowExtra]: ...
     @property
+    def sent(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___SentRows]:
+        """Rows whose producer is not the session that sent them. All others were sent by the session, if any, that is their
+        producer.
+        """
+
+    @property
     def outcomes(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Outcome]:
         """Outcomes of ops that have no row of their own here (failures, behaviours without writes), and answers of frames."""
 
@@ -126,6 +134,10 @@ class Record(google.protobuf.message.Message):
     @property
     def facts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fact]:
         """State that is no entry; of several facts with one name the last counts."""
+
+    @property
+    def fact_revisions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """The revision with which each fact begins to count, less base_revision; empty in records of earlier versions."""
 
     def __init__(
         self,
@@ -156,13 +168,38 @@ class Record(google.protobuf.message.Message):
         principals: collections.abc.Iterable[builtins.str] | None = ...,
         sim_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
         extras: collections.abc.Iterable[Global___RowExtra] | None = ...,
+        sent: collections.abc.Iterable[Global___SentRows] | None = ...,
         outcomes: collections.abc.Iterable[Global___Outcome] | None = ...,
         frames: collections.abc.Iterable[Global___FrameOutcome] | None = ...,
         facts: collections.abc.Iterable[Global___Fact] | None = ...,
+        fact_revisions: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "fact_revisions", b"fact_revisions", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sent", b"sent", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___Record: typing_extensions.TypeAlias = Record
+
+@typing.final
+class SentRows(google.protobuf.message.Message):
+    """Rows that one session has sent: `rows` of them, from `first_row` on."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    FIRST_ROW_FIELD_NUMBER: builtins.int
+    ROWS_FIELD_NUMBER: builtins.int
+    CLIENT_ID_FIELD_NUMBER: builtins.int
+    first_row: builtins.int
+    rows: builtins.int
+    client_id: builtins.str
+    def __init__(
+        self,
+        *,
+        first_row: builtins.int = ...,
+        rows: builtins.int = ...,
+        client_id: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["client_id", b"client_id", "first_row", b"first_row", "rows", b"rows"]) -> None: ...
+
+Global___SentRows: typing_extensions.TypeAlias = SentRows
 
 @typing.final
 class RowExtra(google.protobuf.message.Message):

@@ -224,3 +224,12 @@ def test_what_cannot_be_reached_leaves_nothing_behind() -> None:
     with pytest.raises(ecumene.client.ConnectionFailedError), sync.Worlds("127.0.0.1:1", QUICK, 0.2) as worlds:
         worlds.list()
     assert "ecumene sync" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_without_an_address_the_server_of_the_environment_is_meant(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECUMENE_SERVER", server.address)
+    with sync.connect(settings=QUICK) as world:
+        world.environment("/room").set("k", 1)
+        assert server.address in repr(world)

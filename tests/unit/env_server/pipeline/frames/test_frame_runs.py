@@ -12,10 +12,12 @@ from env_server.behaviours.context import Context
 from env_server.model.entries import COUNTER
 from env_server.model.environments import Gate
 from env_server.model.errors import (
+    Executed,
     Exhausted,
     InternalError,
     InvalidRequest,
     NotFound,
+    OutcomeNotKept,
     OutOfRange,
     PreconditionFailed,
     Reason,
@@ -333,6 +335,39 @@ def test_rows_name_who_caused_them(stand: Stand) -> None:
         "c": ("p3", 1, ""),
         "k": ("p2", 4, "bob"),
     }
+
+
+def test_outcomes_too_large_to_be_kept_are_told_as_such_and_nothing_is_done_again() -> None:
+    stand = Stand(limits=Limits(session_answers_bytes_max=2_000))
+    ops = [put("/", "a", 1), add("/", "n", 1), put("/none", "k" * 100, 1), get("/", "n"), put("/", "b", 1)]
+    first = stand.do(*ops, client_id="c", seq=1)
+    second = stand.do(*[put("/none", f"{number:0100}", 1) for number in range(20)], client_id="c", seq=2)
+    for _ in range(3):
+        repeated = stand.resend(first)
+        stand.clock.settle()
+        for index in (1, 2):
+            error = repeated.outcome(index)
+            assert isinstance(error, OutcomeNotKept)
+            assert error.executed is Executed.UNKNOWN
+        assert [repeated.outcome(index) for index in (0, 4)] == [first.outcome(0), first.outcome(4)]
+        assert repeated.outcome(3).entry.value == 1, "reads are run again"  # type: ignore[union-attr]
+        again = stand.resend(second)
+        stand.clock.settle()
+        assert all(isinstance(again.outcome(index), OutcomeNotKept) for index in range(20))
+        assert stand.do(get("/", "a")).outcome().entry.version == 1  # type: ignore[union-attr]
+        stand.reopen()
+
+
+def test_answers_that_list_too_much_in_one_group_make_further_frames_come_again() -> None:
+    stand = Stand(limits=Limits(group_answers_bytes_max=2_000))
+    failing = [put("/none", f"{number:0100}", 1) for number in range(20)]
+    first = stand.send(*failing, client_id="c", seq=1)
+    refused = stand.send(put("/", "a", 1), client_id="c", seq=2)
+    stand.clock.settle()
+    assert isinstance(first.error, NotFound)
+    assert isinstance(refused.error, Exhausted)
+    assert refused.error.retry_delay_ms > 0
+    assert stand.do(put("/", "a", 1), client_id="c", seq=2).written.version == 1
 
 
 def test_an_internal_error_is_not_kept(stand: Stand) -> None:

@@ -29,6 +29,7 @@ from env_server.model.operations import (
     Delete,
     EnvironmentUpdate,
     Precondition,
+    Transact,
     Write,
 )
 from env_server.model.operations import (
@@ -334,8 +335,6 @@ def test_a_session_reads_its_own_write_also_when_that_waits(stand: Stand) -> Non
 
 
 def test_a_transaction_waits_for_all_of_its_keys_and_blocks_them(stand: Stand) -> None:
-    from env_server.model.operations import Transact
-
     stand.do(invoke("/d", "hold", key="a", seconds=5))
     both = Transact(writes=(Write("/d", "a", Code.ADD, 10), Write("/d", "b", Code.ADD, 10)))
     transaction = stand.do(Op("/", "", Code.TRANSACT, both))
@@ -348,11 +347,35 @@ def test_a_transaction_waits_for_all_of_its_keys_and_blocks_them(stand: Stand) -
     assert stand.value("/d", "b") == behind.written.value == 110
 
 
+def test_a_transaction_with_a_recursive_deletion_over_held_keys_is_refused(stand: Stand) -> None:
+    stand.do(invoke("/d", "hold", key="a", seconds=5))
+    recursive = Write("/d", "", Code.DELETE_ENVIRONMENT, Delete(recursive=True))
+    put_elsewhere = Write("/t", "x", Code.SET, 1)
+    condition = (Precondition(ConditionTest.EXISTS, path="/t", key="absent"),)
+    for transaction in (
+        Transact(writes=(put_elsewhere, recursive)),
+        Transact(condition, (put_elsewhere,), (recursive,)),
+    ):
+        refused = stand.do(Op("/", "", Code.TRANSACT, transaction))
+        assert refused.error.reason is Reason.KEYS_HELD
+        assert refused.error.metadata["path"] == "/d"
+        assert refused.error.retry_delay_ms > 0
+    assert stand.value("/t", "x") is NOTHING
+    elsewhere = Write("/t", "", Code.DELETE_ENVIRONMENT, Delete(recursive=True))
+    waits = stand.do(Op("/", "", Code.TRANSACT, Transact(writes=(elsewhere, Write("/d", "a", Code.ADD, 10)))))
+    assert not waits.done, "what it deletes is held by nobody"
+    stand.clock.advance(5)
+    assert waits.done
+    assert stand.done(Op("/", "", Code.TRANSACT, Transact(writes=(recursive,))))
+
+
 def test_a_recursive_deletion_over_held_keys_is_refused_and_a_plain_one_waits(stand: Stand) -> None:
     stand.do(invoke("/d", "hold", key="a", seconds=5))
     refused = stand.do(Op("/d", "", Code.DELETE_ENVIRONMENT, Delete(recursive=True)))
     assert refused.error.reason is Reason.KEYS_HELD
     assert refused.error.retry_delay_ms > 0
+    node = stand.world._tree.nodes.find("/d")
+    assert refused.error.metadata == {"path": "/d", "version": str(node.version), "revision": str(node.modified)}
     waits = stand.do(drop("/d", ""))
     invoked = stand.do(invoke("/d", "read_only"), invoke("/d", "hold", key="z"))
     written = stand.do(put("/d", "b", 1))

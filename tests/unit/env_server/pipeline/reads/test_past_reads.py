@@ -16,7 +16,8 @@ from env_server.model.limits import Limits
 from env_server.model.operations import Code, Query, ReadPast, RegisterEntry, Transact, Write
 from env_server.model.values import NOTHING
 from env_server.pipeline.reads import past_reads
-from tests.engine import Op, Stand, add, drop, get, new_environment, put
+from env_server.rpc.encode.values import encode_read
+from tests.engine import Op, Sent, Stand, add, drop, get, make_frame, new_environment, put
 
 T = EventType
 
@@ -153,3 +154,25 @@ def test_the_future_and_a_crowd_are_refused() -> None:
     stream = Op("/", "s", Code.REGISTER_ENTRY, RegisterEntry(STREAM))
     stand.done(stream, Op("/", "s", Code.APPEND, "item"))
     assert [row[1:3] for row in story(stand, "/", "s")] == [(T.ENTRY_APPENDED, NOTHING), (T.ENTRY_APPENDED, "item")]
+
+
+def test_a_page_of_the_past_never_fails_for_its_size() -> None:
+    """Texts of three bytes a character, and small values whose origins are longer than they."""
+    stand = Stand()
+    stand.done(new_environment("/a"), *[put("/a", "text", "語" * 300_000) for _ in range(6)])
+    for first in range(0, 9000, 3000):
+        ops = [put("/a", "n", n, producer="p" * 64, seq=n + 1, actor="a" * 64) for n in range(first, first + 3000)]
+        frame = make_frame(ops)
+        frame.causes = ["因" * 128] * len(ops)
+        stand.resend(Sent(frame))
+        stand.clock.settle()
+    for key, count in (("text", 6), ("n", 9000)):
+        told, first = 0, 0
+        while True:
+            page = read(stand, "/a", key, first=first, limit=10_000)
+            assert len(encode_read(page).SerializeToString()) <= Limits().message_bytes_max
+            told += len(page.values)
+            first = page.next_revision
+            if not first:
+                break
+        assert told == count

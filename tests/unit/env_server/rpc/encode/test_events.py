@@ -6,6 +6,8 @@ from typing import Any
 from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
 
 from env_server.model.changes import Changes, Extra
+from env_server.model.declaration_documents import document_of
+from env_server.model.environments import Declaration
 from env_server.model.limits import Limits
 from env_server.model.values import NOTHING, Json
 from env_server.model.watching import Delivery
@@ -233,6 +235,28 @@ def test_rows_for_monitor_say_the_same() -> None:
         assert tuple(event.changed_fields) == (changes.extras[row].changed_fields if row in changes.extras else ())
     (some,) = read_monitor(Delivery(changes, [2, 5], 140))
     assert [event.index for event in some.events] == [2, 0]
+
+
+def test_rows_that_declare_tell_what_is_declared() -> None:
+    """From the declaration beside them, whichever rows are told; a gate's begin, which has one too, tells its own."""
+    changes = make_varied(12)
+    config = Json(b'{"n": 9007199254740993}')
+    for row, type_ in ((1, 1), (4, 2), (6, 9), (9, 1)):
+        changes.types[row] = type_
+        changes.extras[row] = Extra(declaration=Declaration(config=config), changed_fields=("config",) * (type_ == 2))
+        changes.values[row] = Json(b'{"generation":1}') if type_ == 9 else NOTHING
+    told = {row: document_of(Declaration(config=config)) for row in (1, 4, 9)}
+    for rows in (None, [1, 4, 6], [0, 4], [9], [6, 7]):
+        expected = [
+            (*row[:4], told.get(number, row[4]), *row[5:])
+            for number, row in zip(rows or range(12), rows_of(changes, rows), strict=True)
+        ]
+        (frame,) = deliver(Delivery(changes, rows, 112))
+        assert read_frame(frame) == expected
+        (response,) = read_monitor(Delivery(changes, rows, 112))
+        values = [event.value.json_value for event in response.events if event.type in (1, 2)]
+        assert values == [told[number].text for number in rows or range(12) if number in told]
+    assert changes.values[1] is NOTHING, "what is stored stays as it is"
 
 
 def test_monitor_marks_and_splits() -> None:

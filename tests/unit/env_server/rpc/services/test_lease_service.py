@@ -64,6 +64,43 @@ async def test_a_lease_from_its_grant_to_its_end() -> None:
         await wait_until(lambda: not served.world._tree.nodes.root.entries)  # type: ignore[attr-defined]
 
 
+async def test_leases_are_listed_in_pages_while_they_come_and_go() -> None:
+    async with serve_world() as served:
+        leases = [await granted(served) for _ in range(25)]
+        listed: list[int] = []
+        token, sizes = "", []
+        while True:
+            page = await ask(served, "ListLeases", page_size=10, page_token=token)
+            listed += [one.lease_id for one in page.leases]
+            sizes.append(len(page.leases))
+            token = page.next_page_token
+            if not token:
+                break
+            await ask(served, "RevokeLease", lease_id=listed[-1])  # that which the token stands on
+            if len(sizes) == 1:
+                await ask(served, "RevokeLease", lease_id=leases[12])
+                leases.append(await granted(served))
+        assert listed == [*leases[:12], *leases[13:]]
+        assert sizes == [10, 10, 5]
+        assert len((await ask(served, "ListLeases", page_size=25)).leases) == 23
+
+
+async def test_a_list_of_leases_never_fails_for_its_size() -> None:
+    limits = Limits(page_bytes_max=2000, message_bytes_max=2600)
+    async with serve_world(limits) as served:
+        grants = [await ask(served, "GrantLease", ttl_ms=60_000, holder="h" * 64) for _ in range(100)]
+        leases = [granted.lease_id for granted in grants]
+        listed: list[int] = []
+        token, pages = "", 0
+        while pages == 0 or token:
+            page = await ask(served, "ListLeases", page_token=token)
+            assert page.ByteSize() <= limits.message_bytes_max
+            listed += [one.lease_id for one in page.leases]
+            token, pages = page.next_page_token, pages + 1
+        assert listed == leases
+        assert pages > 2
+
+
 async def test_repetitions_are_recognised_by_producer_and_by_request_id() -> None:
     async with serve_world() as served:
         for caller in (
@@ -97,6 +134,10 @@ async def test_repetitions_are_recognised_by_producer_and_by_request_id() -> Non
         ("RevokeLease", {}, grpc.StatusCode.NOT_FOUND, "LEASE_NOT_FOUND"),
         ("KeepLeasesAlive", {"lease_ids": [1] * 4}, grpc.StatusCode.INVALID_ARGUMENT, "LIMIT_EXCEEDED"),
         ("ListLeases", {"world": "none"}, grpc.StatusCode.NOT_FOUND, "WORLD_NOT_FOUND"),
+        ("ListLeases", {"page_size": -1}, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"),
+        ("ListLeases", {"page_size": 10_001}, grpc.StatusCode.INVALID_ARGUMENT, "LIMIT_EXCEEDED"),
+        ("ListLeases", {"page_token": "x"}, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"),
+        ("ListLeases", {"page_token": "9" * 21}, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"),
     ],
 )
 async def test_what_is_wrong_is_said(name: str, fields: dict[str, Any], code: grpc.StatusCode, reason: str) -> None:

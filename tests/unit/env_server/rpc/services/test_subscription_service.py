@@ -158,6 +158,9 @@ async def test_a_subscription_is_made_seen_sought_and_deleted() -> None:
         ("GetSubscription", {"name": "t"}, "SUBSCRIPTION_NOT_FOUND"),
         ("GetSubscription", {"name": "\n"}, "INVALID_FIELD"),
         ("ListSubscriptions", {"world": "nowhere"}, "WORLD_NOT_FOUND"),
+        ("ListSubscriptions", {"page_size": -1}, "INVALID_FIELD"),
+        ("ListSubscriptions", {"page_size": 10_001}, "LIMIT_EXCEEDED"),
+        ("ListSubscriptions", {"page_token": "a/b"}, "INVALID_FIELD"),
         ("SeekSubscription", {"name": "t"}, "SUBSCRIPTION_NOT_FOUND"),
         ("DeleteSubscription", {"name": "t"}, "SUBSCRIPTION_NOT_FOUND"),
         ("ExtendDeadline", {"name": "t"}, "SUBSCRIPTION_NOT_FOUND"),
@@ -191,6 +194,36 @@ async def test_bytes_that_are_no_message_are_refused(method: str) -> None:
             made: Any = make(SERVICE + method)(b"\xff\xff\xff")
             await (made.read() if method == "Consume" else made)
         assert decode_call_error(caught.value).reason == "MALFORMED_MESSAGE"
+
+
+async def test_subscriptions_are_listed_in_pages_within_messages_while_they_come_and_go() -> None:
+    limits = Limits(heartbeat_ms=HEARTBEAT_MS, page_bytes_max=4000, message_bytes_max=5000)
+    async with serve_world(limits) as served:
+        labels = {f"l{number}": "x" * 60 for number in range(10)}
+        for number in range(30):
+            await ask(served, "CreateSubscription", name=f"s{number:02}", filter={"labels": labels})
+        names: list[str] = []
+        token, pages = "", 0
+        while pages == 0 or token:
+            page = await ask(served, "ListSubscriptions", page_size=9, page_token=token)
+            assert page.ByteSize() <= limits.message_bytes_max
+            assert page.header.history == "h1"
+            names += [one.name for one in page.subscriptions]
+            token, pages = page.next_page_token, pages + 1
+            if pages == 1:
+                await ask(served, "DeleteSubscription", name=names[-1])  # that which the token stands on
+                await ask(served, "CreateSubscription", name="s99")
+        assert names == [*[f"s{number:02}" for number in range(30)], "s99"]
+        assert pages > 4
+
+
+async def test_a_consumer_is_told_on_which_line_of_revisions_it_is() -> None:
+    async with serve_world() as served:
+        await ask(served, "CreateSubscription", name="s")
+        first = await Stream(served).read()
+        assert first.WhichOneof("response") == "assignment"
+        assert (first.header.world, first.header.history) == ("main", "h1")
+        assert first.header.revision >= first.assignment.cursor
 
 
 async def test_a_consumer_gets_its_assignment_then_events_and_acknowledges_in_calls_and_frames() -> None:

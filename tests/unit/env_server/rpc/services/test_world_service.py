@@ -48,3 +48,23 @@ async def test_sessions_of_a_deleted_world_end() -> None:
         await session.read()
         await call(served, "DeleteWorld", pb.DeleteWorldRequest(name="main"))
         assert await session.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_whatever_rests_on_a_world_says_on_which_line_of_revisions() -> None:
+    async with serve() as served:
+        served.worlds.worlds["main"].revision = 7
+        for name, request, response, wanted in (
+            ("CreateWorld", pb.CreateWorldRequest(name="two"), pb.CreateWorldResponse, ("two", "h1", 0)),
+            ("SnapshotWorld", pb.SnapshotWorldRequest(name="s"), pb.SnapshotWorldResponse, ("main", "h1", 7)),
+            ("ForkWorld", pb.ForkWorldRequest(name="fork"), pb.ForkWorldResponse, ("fork", "h2", 7)),
+            (
+                "RestoreWorld",
+                pb.RestoreWorldRequest(snapshot="s", name="old"),
+                pb.RestoreWorldResponse,
+                ("old", "h3", 5),
+            ),
+            ("CompactWorld", pb.CompactWorldRequest(revision=3), pb.CompactWorldResponse, ("main", "h1", 7)),
+            ("DeleteWorld", pb.DeleteWorldRequest(name="fork"), pb.DeleteWorldResponse, ("fork", "h2", 7)),
+        ):
+            answer: Any = response.FromString(await call(served, name, request))
+            assert (answer.header.world, answer.header.history, answer.header.revision) == wanted, name

@@ -1,13 +1,16 @@
 """The session stream over a real connection."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
 from env_api.v1 import errors_pb2
 from env_api.v1 import session_pb2 as pb
+from google.rpc import error_details_pb2, status_pb2
 
+from env_server.leases.leases import Kept
 from env_server.model.limits import Limits
 from tests.unit.env_server.rpc.fakes import FakeWorld, Served, serve, wait_until
 
@@ -46,6 +49,23 @@ async def test_welcome_states_the_limits_and_where_the_client_stood() -> None:
         assert welcome.frames_in_flight_max == limits.session_frames_kept_max
         assert (welcome.frame_ops_max, welcome.frame_bytes_max) == (4096, limits.frame_bytes_max)
         assert welcome.heartbeat_ms == limits.heartbeat_ms
+
+
+async def test_a_client_that_may_have_been_forgotten_is_refused_and_one_with_a_stream_is_known_to_the_world() -> None:
+    async with serve() as served:
+        client, welcome = await connect(served, unanswered_since=served.world.position)
+        assert welcome.position == served.world.position
+        assert served.world.open_clients == ["c"]
+        client.call.cancel()
+        await wait_until(lambda: not served.world.open_clients)
+        late = Client(served)
+        await late.send(hello=pb.Hello(client_id="c", unanswered_since=1))
+        assert await late.call.code() is grpc.StatusCode.FAILED_PRECONDITION
+        status = status_pb2.Status.FromString(dict(await late.call.trailing_metadata())["grpc-status-details-bin"])
+        info = error_details_pb2.ErrorInfo()
+        status.details[0].Unpack(info)
+        assert (info.reason, info.metadata["executed"]) == ("SESSION_EXPIRED", "unknown")
+        assert not served.world.open_clients
 
 
 @pytest.mark.parametrize(
@@ -167,7 +187,34 @@ async def test_a_newer_stream_replaces_the_living_one() -> None:
         other.call.cancel()
 
 
-async def test_unanswered_frames_are_bounded_by_not_reading() -> None:
+async def test_nothing_but_frames_waits_behind_frames_beyond_those_that_may_be_unanswered() -> None:
+    limits = Limits(session_frames_kept_max=4)
+    async with serve(FakeWorld(limits=limits)) as served:
+        keep = lambda lease_ids, done: done(Kept(list(lease_ids), []))  # noqa: E731
+        served.world.leasing = SimpleNamespace(keep=keep)  # type: ignore[attr-defined]
+        client, _ = await connect(served)
+        for seq in range(1, 7):
+            await client.send(frame=pb.OpFrame(seq=seq, paths=["/a"], ops=[pb.Op(invoke={"operation": "wait"})]))
+        await client.send(keep_alive=pb.LeaseKeepAlive(lease_ids=[3]))
+        await client.send(ping=pb.Ping(token=9))
+        for seq in range(1, 5):
+            assert (await client.read()).answer.seq == seq
+        assert list((await client.read()).leases_kept.lease_ids) == [3]
+        assert (await client.read()).pong.token == 9
+        assert [frame.seq for frame in served.world.frames] == [1, 2, 3, 4]
+        served.world.release()
+        await wait_until(lambda: len(served.world.frames) == 6)
+        assert [frame.seq for frame in served.world.frames] == [1, 2, 3, 4, 5, 6], "frames keep their order"
+        served.world.release()
+        last = [(await client.read()).answer for _ in range(8)]
+        assert sorted((answer.seq, answer.part) for answer in last if not answer.pending) == [
+            (n, 1) for n in range(1, 7)
+        ]
+        await client.call.done_writing()
+        assert await client.call.code() is grpc.StatusCode.OK
+
+
+async def test_frames_that_wait_are_bounded_by_not_reading() -> None:
     limits = Limits(session_frames_kept_max=4)
     async with serve(FakeWorld(limits=limits)) as served:
         client, welcome = await connect(served)
@@ -175,8 +222,11 @@ async def test_unanswered_frames_are_bounded_by_not_reading() -> None:
         for seq in range(1, 11):
             ops = [pb.Op(invoke={"operation": "wait"})]
             await client.send(frame=pb.OpFrame(seq=seq, paths=["/a"], ops=ops))
+        await client.send(ping=pb.Ping(token=9))
         await asyncio.sleep(0.1)
         assert len(served.world.frames) == 4
+        (stream,) = [stream for stream in served.service.streams._streams if stream.client_id == "c"]
+        assert len(stream._held) == 4, "the rest is not read"  # type: ignore[attr-defined]
         other, _ = await connect(served, "d")  # nobody else waits
         await other.set(1)
         assert (await other.read()).answer.seq == 1

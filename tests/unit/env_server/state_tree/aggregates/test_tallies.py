@@ -9,8 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from env_server.model.environments import Aggregate, AggregateValue, Function, Gate, GateCause, GateState
+from env_server.model.changes import EventType
+from env_server.model.environments import Aggregate, AggregateValue, Function, Gate, GateCause, GateState, Scope
 from env_server.model.errors import GateClosed, Reason
 from env_server.model.operations import (
     BeginGeneration,
@@ -218,7 +221,7 @@ def test_a_gate_opens_at_its_deadline_once_also_after_a_restart(stand: Stand) ->
     stand.clock.advance(4.9)
     gate = read(stand)[1]
     assert gate is not None
-    assert not gate.gate.opened, "a restart gives the deadline its full time again"
+    assert not gate.gate.opened, "another machine gives the deadline its full time again"
     stand.clock.advance(0.2)
     gate = read(stand)[1]
     assert gate is not None
@@ -309,3 +312,80 @@ def test_an_aggregate_is_told_once_a_group_at_its_last_revision(stand: Stand) ->
     stand.done(*[put("/a", "x", number) for number in range(10)])
     told = [row for row in stand.rows() if row[1] == 11 and row[3] == "sum"]
     assert [(row[0], row[4]) for row in told] == [(stand.world.revision, 9)]
+
+
+def test_the_opening_tells_the_histograms(stand: Stand) -> None:
+    stand.done(update("/r", set_aggregates=(Aggregate("h", Function.HISTOGRAM, in_generation=True, bounds=BOUNDS),)))
+    stand.done(begin(count=3), *[put("/r", key, value) for key, value in zip("abc", (-7, 0.0, 1), strict=True)])
+    opened = [row[4].document for row in stand.rows() if row[1] == EventType.GATE_OPENED]
+    assert [told["aggregates"]["h"] for told in opened] == [[1, 1, 1, 0]]
+
+
+DECLARING = st.sampled_from(
+    [
+        Aggregate("x", Function.COUNT, in_generation=True),
+        Aggregate("x", Function.SUM),
+        Aggregate("y", Function.SUM, in_generation=True),
+        Aggregate("y", Function.HISTOGRAM, bounds=BOUNDS),
+        Aggregate("x", Function.COUNT, Scope.CHILDREN),
+        Aggregate("y", Function.SUM, Scope.CHILDREN),
+    ]
+)
+WHERE = st.sampled_from(["/t", "/t/c", "/t/d"])
+COURSES = st.lists(
+    st.one_of(
+        st.builds(lambda path, key, value: put(path, key, value), WHERE, st.sampled_from("kl"), st.integers(0, 3)),
+        st.builds(lambda path: update(path, begin=BeginGeneration("g", None, None)), WHERE),
+        st.builds(lambda path, one: update(path, set_aggregates=(one,)), WHERE, DECLARING),
+        st.builds(lambda path, name: update(path, remove_aggregates=(name,)), WHERE, st.sampled_from("xy")),
+        st.builds(lambda path: update(path, remove_gates=("g",)), WHERE),
+        st.builds(lambda path: update(path, set_gates=(Gate("g"),)), WHERE),
+        st.builds(lambda path: drop(path, ""), st.sampled_from(["/t/c", "/t/d"])),
+        st.builds(
+            lambda path, one: new_environment(path, aggregates=(one,), gates=(Gate("g"),)),
+            st.sampled_from(["/t/c", "/t/d"]),
+            DECLARING,
+        ),
+        st.builds(lambda path, key: drop(path, key), WHERE, st.sampled_from("kl")),
+    ),
+    min_size=1,
+    max_size=12,
+)
+FAILING = Write("/t", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(remove_labels=("l",), open=OpenGate("no", 1)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(COURSES, st.sampled_from(["frame", "transaction", "taken back"])), min_size=1, max_size=5))
+def test_who_hears_the_events_knows_the_aggregates(courses: list[tuple[list[Op], str]]) -> None:
+    """Whatever is written, begun, declared anew, removed, deleted, or taken back."""
+    stand = Stand()
+    stand.done(new_environment("/t", gates=(Gate("g"),)), new_environment("/t/c", gates=(Gate("g"),)))
+    for ops, how in courses:
+        if how == "frame":
+            stand.do(*ops)
+        else:
+            writes = tuple(Write(op.path, op.key, op.code, op.argument) for op in ops)
+            failing = (FAILING,) * (how == "taken back")
+            stand.do(Op("/", "", Code.TRANSACT, Transact(writes=(*writes, *failing))))
+        check_told(stand)
+    before = stand.world.revision
+    stand.reopen()
+    check_told(stand)
+    assert stand.world.revision == before
+
+
+def check_told(stand: Stand) -> None:
+    told: dict[tuple[str, str], Any] = {}
+    for _, type_, path, key, value in stand.rows():
+        if type_ in (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_DELETED):
+            told = {name: known for name, known in told.items() if name[0] != path}
+        if type_ in (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_UPDATED):
+            declared = value.document["aggregates"]
+            told = {name: known for name, known in told.items() if name[0] != path or name[1] in declared}
+        elif type_ == EventType.AGGREGATE_CHANGED:
+            told[path, key] = value.document if isinstance(value, Json) else value
+    for path in stand.world._tree.nodes.by_path:
+        for name, seen in read(stand, path)[0].items():
+            empty = [0] * len(seen.buckets) or (0 if seen.function is Function.COUNT else None)
+            assert told.pop((path, name), empty) == (list(seen.buckets) or seen.value), (path, name)
+    assert not told, "nothing is told of what is not there"

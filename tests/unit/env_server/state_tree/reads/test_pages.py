@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from env_server.model.environments import Access, Aggregate, Function, Gate, Grant
 from env_server.model.errors import OutOfRange, Reason
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, ListChildren, ListEntries, Query
+from env_server.model.values import Json
+from env_server.rpc.encode.values import encode_read
 from tests.engine import Op, Stand, drop, new_environment, put
 
 
@@ -69,6 +73,65 @@ def test_a_token_is_good_for_its_own_listing_until_that_goes_on(stand: Stand) ->
         error = stand.do(Op("/l", "", Code.QUERY, Query(ListEntries("", 10, bad)))).error
         assert isinstance(error, OutOfRange)
         assert error.reason is Reason.PAGE_EXPIRED
+
+
+def test_a_token_of_before_a_restart_is_no_token_of_after_it(stand: Stand) -> None:
+    before = listing(stand)
+    for restart in (stand.reopen, lambda: (stand.stop(), stand.open())):
+        restart()
+        stand.done(put("/l", "k0000", "new"))
+        after = listing(stand)
+        assert after.next_page_token != before.next_page_token, "of the same number"
+        error = stand.do(Op("/l", "", Code.QUERY, Query(ListEntries("", 10, before.next_page_token)))).error
+        assert error.reason is Reason.PAGE_EXPIRED
+        assert listing(stand, after.next_page_token).entries[0][0] == "k009"
+
+
+def size_of(read: Any) -> int:
+    return len(encode_read(read).SerializeToString())
+
+
+def test_a_list_of_children_never_fails_for_its_size(stand: Stand) -> None:
+    """Sixty children with schemas of 64 KiB, and such with all that one may declare."""
+    schema = Json(json.dumps({"type": "object", "description": "x" * 65_000}).encode())
+    bounds = tuple(float(number) for number in range(256))
+    aggregates = tuple(Aggregate("a" * 120 + str(n), Function.HISTOGRAM, bounds=bounds) for n in range(16))
+    labels = {f"{n:03}" + "ü" * 60: "ß" * 60 for n in range(64)}
+    grants = tuple(Grant(f"/group/{n:03}/" + "/".join(["g" * 100] * 3), Access.READ) for n in range(64))
+    gates = (Gate("gate", 1, 60_000),)
+    stand.done(new_environment("/many"))
+    for number in range(60):
+        stand.done(
+            new_environment(
+                f"/many/c{number:02}", schema=schema, labels=labels, grants=grants, aggregates=aggregates, gates=gates
+            )
+        )
+    seen, token = [], ""
+    while True:
+        page = stand.done(Op("/many", "", Code.QUERY, Query(ListChildren(page_size=10_000, page_token=token))))[0]
+        assert size_of(page) <= Limits().message_bytes_max
+        seen += [state.path for state in page.environments]  # type: ignore[union-attr]
+        token = page.next_page_token  # type: ignore[union-attr]
+        if not token:
+            break
+    assert seen == [f"/many/c{number:02}" for number in range(60)]
+
+
+def test_a_list_of_small_entries_far_down_never_fails_for_its_size(stand: Stand) -> None:
+    path = ""
+    for _ in range(3):
+        path += "/" + "p" * 125
+        stand.done(new_environment(path))
+    stand.done(*[put(path, f"{number:05}" + "k" * 123, 0.5) for number in range(10_000)])
+    seen, token = 0, ""
+    while True:
+        page = listing(stand, token, 10_000, path=path)
+        assert size_of(page) <= Limits().message_bytes_max
+        seen += len(page.entries)
+        token = page.next_page_token
+        if not token:
+            break
+    assert seen == 10_000
 
 
 def test_a_page_ends_before_it_outgrows_a_message(stand: Stand) -> None:

@@ -1,0 +1,99 @@
+"""What a daemon tells its workers, and what they tell it: JSON lines over stdin and stdout.
+
+    daemon ─► worker    the WorkerConfig, once; then one Command a line; the end of stdin = stop
+    worker ─► daemon    {"worker": 0, "state": "ready" | "ended" | "failed", …}       its life
+                        {"answer": ID, …} or {"answer": ID, "error": "…"}             to a command, in any order
+                        {"lost": "miners.3", "reason": "…"}                           a part that it no longer owns
+
+A worker hosts parts: pieces of groups. It owns a part while it holds the part's entry in the world (see ownership/).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+
+class Part(BaseModel):
+    """A piece of a group that one worker owns: rows [first, end) of the group's agents."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    group: str
+    number: Annotated[int, Field(ge=0)]
+    first: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=0)]
+
+    @property
+    def name(self) -> str:
+        """Its key in the world."""
+        return f"{self.group}.{self.number}"
+
+
+class _Command(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[int, Field(ge=1)]
+    """Chosen by the daemon; the answer names it."""
+
+
+class Host(_Command):
+    """Take a part: own it, go on where its last owner committed. Answer: agents, term, through (revision).
+
+    `wait_s`: how long somebody else may still hold it.
+    """
+
+    do: Literal["host"] = "host"
+    part: Part
+    wait_s: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Drop(_Command):
+    """Give a part back. With `drain_s`, turns that run may end first. Answer: through (revision)."""
+
+    do: Literal["drop"] = "drop"
+    part: str
+    drain_s: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Inspect(_Command):
+    """How the worker and its parts do. Answer: parts, each with its statistics; usage."""
+
+    do: Literal["inspect"] = "inspect"
+
+
+class AskAgent(_Command):
+    """Ask a live agent anything, in a read-only fork of its state. Answer: text or value, status, hashes of the state.
+
+    `answer_schema`: JSON schema of a typed answer (a survey's question); None = free text.
+    """
+
+    do: Literal["ask"] = "ask"
+    agent: str
+    question: str
+    answer_schema: dict[str, Any] | None = None
+
+
+class Mute(_Command):
+    """An agent takes no turns until unmuted: each of its events ends as a cancelled turn that says so."""
+
+    do: Literal["mute"] = "mute"
+    agent: str
+    muted: bool = True
+
+
+class Seat(_Command):
+    """A person takes an agent's place: its turns wait for what the person decides, at most `timeout_s`, then fall back.
+
+    `seated` False gives the place back to the agent.
+    """
+
+    do: Literal["seat"] = "seat"
+    agent: str
+    seated: bool = True
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+Command = Annotated[Host | Drop | Inspect | AskAgent | Mute | Seat, Field(discriminator="do")]
+COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

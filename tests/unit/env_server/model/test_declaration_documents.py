@@ -1,0 +1,56 @@
+"""The document of a declaration holds each part as it was given, and nothing that only some may know."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from env_server.model.declaration_documents import FIELDS, document_of
+from env_server.model.environments import Access, Aggregate, Declaration, Function, Gate, Grant, Scope
+from env_server.model.values import Json
+
+FULL = Declaration(
+    kind="chat_room",
+    labels={"floor": 'the "7th"', "ünicode": ""},
+    config=Json(b'{"big": 9007199254740993, "deep":{"a" :[1.50]}}'),
+    schema=Json(b'{"type" :"number"}'),
+    aggregates=(
+        Aggregate("h", Function.HISTOGRAM, bounds=(0.1, 2.0), field=("a/b", "~")),
+        Aggregate("n", Function.COUNT, in_generation=True),
+        Aggregate("s", Function.SUM, Scope.CHILDREN),
+    ),
+    gates=(Gate("g", 3, 500, generation=7, members_path="/secret/members"),),
+    grants=(Grant("/secret/group", Access.WRITE), Grant("*", Access.READ)),
+    lease=12,
+)
+
+
+def test_every_part_stands_in_it() -> None:
+    told = document_of(FULL)
+    assert told.document == {
+        "kind": "chat_room",
+        "labels": FULL.labels,
+        "config": FULL.config.document,
+        "entry_schema": {"type": "number"},
+        "aggregates": {
+            "h": {"function": "histogram", "scope": "entries", "bounds": [0.1, 2.0], "field": "/a~1b/~0"},
+            "n": {"function": "count", "scope": "entries", "in_generation": True},
+            "s": {"function": "sum", "scope": "children"},
+        },
+        "gates": {"g": {"count_target": 3, "deadline_ms": 500, "all_live_members": True}},
+        "lease_id": 12,
+    }
+    assert FULL.config.text in told.text, "documents are told byte for byte"
+
+
+def test_the_plainest_one() -> None:
+    assert document_of(Declaration()) == Json.of(
+        {"kind": "basic", "labels": {}, "config": {}, "aggregates": {}, "gates": {}}
+    )
+
+
+def test_it_tells_nothing_of_others_and_forgets_no_part() -> None:
+    assert b"secret" not in document_of(FULL).text
+    assert document_of(replace(FULL, grants=())) == document_of(FULL)
+    parts = {field.name for field in fields(Declaration)}
+    assert parts == {"kind", "labels", "config", "schema", "aggregates", "gates", "grants", "lease"}, "tell it too"
+    assert set(FIELDS) < parts
