@@ -1,7 +1,7 @@
 """Wake rules of one group, found by the type and the place of an event.
 
-A rule's globs mean what they mean in the filters of the server (`ecumene.client.globs`), so that what a watch lets through
-and what wakes somebody never differ by the way a glob is read.
+A rule's globs mean what they mean in the filters of the server (`ecumene.client.globs`), so that what a watch lets
+through and what wakes somebody never differ by the way a glob is read.
 """
 
 from __future__ import annotations

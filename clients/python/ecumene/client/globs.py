@@ -53,7 +53,7 @@ def compile_path_glob(glob: str) -> re.Pattern[str]:
     first, *others = ("".join(run) for run in runs)
     if not others:
         return re.compile(first, re.DOTALL)
-    # Behind a `**` the first place where the next segments fit is as good as any, hence no way back: the time is linear.
+    # Behind a `**` the first place where the next segments fit is as good as any, hence no way back: time stays linear.
     middle = "".join(f"(?>(?:/[^/]+)*?{run})" for run in others[:-1])
     last = f"(?:/[^/]+)*{others[-1]}" if others[-1] else "(?:/[^/]+)+"
     return re.compile(first + middle + last, re.DOTALL)

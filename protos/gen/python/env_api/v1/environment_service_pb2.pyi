@@ -580,6 +580,7 @@ class OperationDescription(google.protobuf.message.Message):
     RESULT_SCHEMA_JSON_FIELD_NUMBER: builtins.int
     EXCLUSIVE_FIELD_NUMBER: builtins.int
     TIMEOUT_MS_FIELD_NUMBER: builtins.int
+    READS_ONLY_FIELD_NUMBER: builtins.int
     name: builtins.str
     description: builtins.str
     args_schema_json: builtins.bytes
@@ -590,6 +591,8 @@ class OperationDescription(google.protobuf.message.Message):
     """True when the operation has its whole environment to itself while it runs."""
     timeout_ms: builtins.int
     """0 = the server's default."""
+    reads_only: builtins.bool
+    """True when it changes nothing, whatever its arguments: calling it only to look does no harm."""
     def __init__(
         self,
         *,
@@ -599,8 +602,9 @@ class OperationDescription(google.protobuf.message.Message):
         result_schema_json: builtins.bytes = ...,
         exclusive: builtins.bool = ...,
         timeout_ms: builtins.int = ...,
+        reads_only: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["args_schema_json", b"args_schema_json", "description", b"description", "exclusive", b"exclusive", "name", b"name", "result_schema_json", b"result_schema_json", "timeout_ms", b"timeout_ms"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["args_schema_json", b"args_schema_json", "description", b"description", "exclusive", b"exclusive", "name", b"name", "reads_only", b"reads_only", "result_schema_json", b"result_schema_json", "timeout_ms", b"timeout_ms"]) -> None: ...
 
 Global___OperationDescription: typing_extensions.TypeAlias = OperationDescription
 
