@@ -14,21 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-
-class Part(BaseModel):
-    """A piece of a group that one worker owns: rows [first, end) of the group's agents."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    group: str
-    number: Annotated[int, Field(ge=0)]
-    first: Annotated[int, Field(ge=0)]
-    end: Annotated[int, Field(ge=0)]
-
-    @property
-    def name(self) -> str:
-        """Its key in the world."""
-        return f"{self.group}.{self.number}"
+from agent_runtime.model.parts import Part
 
 
 class _Command(BaseModel):

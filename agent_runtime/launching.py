@@ -1,50 +1,86 @@
-"""Checks a launch as a whole, and shares its agents out to workers."""
+"""Checks a launch as a whole, cuts its groups into parts, and shares those out to workers."""
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import os
 from collections.abc import Sequence
 
 import pyarrow as pa
+from ecumene.client import ClientSettings, connect
 
 from agent_runtime.agents.agent import GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import AGENT_ID, check_ids, open_agents
 from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.hosted_part import check_group, make_rule_agents
 from agent_runtime.model.errors import LaunchError
-from agent_runtime.pipeline import check_group, make_rule_agents
+from agent_runtime.model.parts import Part, split_evenly
+from agent_runtime.ownership.runs import open_run
 from agent_runtime.settings import Launch, WorkerConfig
 
 LOCAL_PROVIDERS = frozenset({"local", "vllm"})
 
 
-def plan_workers(launch: Launch, server: str, world: str) -> list[WorkerConfig]:
-    """What each worker is told. Every agent is in exactly one share, shares differ by one agent at most.
-
-    Groups that ask a local model are all in the first worker: the model is loaded once a node.
+def plan_parts(launch: Launch) -> list[Part]:
+    """The parts of a launch: every agent is in exactly one, those of a group differ by one agent at most.
 
     Raises LaunchError: a class is not installed, parameters do not fit, a file is wrong, an id is there twice.
     """
     tables = {group.name: open_agents(group.agents, group.rows) for group in launch.groups}
     check_agents(launch, tables)
-    workers = launch.workers or os.cpu_count() or 1
-    starts = {group.name: group.rows[0] if group.rows else 0 for group in launch.groups}
-    shares: list[dict[str, tuple[int, int]]] = [{} for _ in range(workers)]
+    parts = []
     for group in launch.groups:
-        local = any(launch.models[model].provider in LOCAL_PROVIDERS for model in group.models())
-        parts = 1 if local else workers
-        for index, (first, end) in enumerate(split_evenly(len(tables[group.name]), parts)):
-            shares[index][group.name] = (starts[group.name] + first, starts[group.name] + end)
+        start = group.rows[0] if group.rows else 0
+        count = 1 if _is_local(launch, group.name) else group.parts or count_workers(launch)
+        parts += [
+            Part(group=group.name, number=number, first=start + first, end=start + end)
+            for number, (first, end) in enumerate(split_evenly(len(tables[group.name]), count))
+            if end > first
+        ]
+    return parts
+
+
+def plan_workers(launch: Launch, server: str, world: str, parts: Sequence[Part] | None = None) -> list[WorkerConfig]:
+    """What each worker is told, of the launch's own parts or of those given: part n is the n-th worker's, in turn.
+
+    Groups that ask a local model are all in the first worker: the model is loaded once a node.
+
+    Raises as `plan_parts` does.
+    """
+    workers = count_workers(launch)
+    shares: list[list[Part]] = [[] for _ in range(workers)]
+    for part in plan_parts(launch) if parts is None else parts:
+        shares[0 if _is_local(launch, part.group) else part.number % workers].append(part)
     return [
-        WorkerConfig(server=server, world=world, index=index, launch=launch, shares=share)
+        WorkerConfig(server=server, world=world, index=index, launch=launch, parts=tuple(share))
         for index, share in enumerate(shares)
     ]
 
 
-def split_evenly(rows: int, parts: int) -> list[tuple[int, int]]:
-    """Bounds of `parts` consecutive shares."""
-    bounds = [rows * part // parts for part in range(parts + 1)]
-    return list(itertools.pairwise(bounds))
+async def begin_launch(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> list[Part]:
+    """Begin the launch's run in its world, or go on with it; returns the parts that it has there.
+
+    Raises LaunchError (see `open_run`), EcumeneError.
+    """
+    settings = ClientSettings(reconnect_timeout_s=launch.worker.reconnect_timeout_s)
+    async with connect(server, world, timeout_s=launch.worker.connect_timeout_s, settings=settings) as opened:
+        return await open_run(opened, launch, parts, digest_populations(launch))
+
+
+def digest_populations(launch: Launch) -> dict[str, str]:
+    """Group -> what names its agents, all of them in their order. Raises LaunchError."""
+    digests = {}
+    for group in launch.groups:
+        digest = hashlib.blake2b(digest_size=16)
+        for batch in open_agents(group.agents, group.rows).select([AGENT_ID]).combine_chunks().to_batches():
+            digest.update(batch.serialize())
+        digests[group.name] = digest.hexdigest()
+    return digests
+
+
+def count_workers(launch: Launch) -> int:
+    """Processes of the launch on this node."""
+    return launch.workers or os.cpu_count() or 1
 
 
 def check_agents(launch: Launch, tables: dict[str, pa.Table]) -> None:
@@ -70,3 +106,9 @@ def check_distinct(tables: Sequence[pa.Table]) -> None:
     if len(counts) and counts.max() > 1:
         twice = ids.value_counts().field("values")[int(counts.argmax())].as_py()
         raise LaunchError("groups", f"agent {twice!r} stands in two groups")
+
+
+def _is_local(launch: Launch, group: str) -> bool:
+    """Whether a group asks a model that is loaded once a node."""
+    models = next((one.models() for one in launch.groups if one.name == group), frozenset[str]())
+    return any(launch.models[model].provider in LOCAL_PROVIDERS for model in models)

@@ -1,199 +1,223 @@
-"""Life of a turn: builds the stages of one worker, in the order in which an event passes them.
+"""Life of a turn: the stages of one worker, in the order in which an event passes them.
 
     ecumene.client ─► listeners ─► mailboxes ─► turns ─► agents ─► llm ─► actions ─► ecumene.client
         watch          rules,       one turn     one status         one    one op a turn,
                        notices      an agent     each               gateway packed into frames
                                                                      └────────► recording
 
-Each group has its own watch and its own turns; all share the session, the outbox, the ledger and the models.
+A worker hosts parts. Each has its own watch, turns and way out, behind its own fence; all share the session, the
+ledger and the models. Parts come and go while the worker lives.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable
 from typing import Protocol
 
-from ecumene.client import FrameWatch, World
+from ecumene.client import EcumeneError, World
 
-from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.validation import KnownPlaces
-from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
-from agent_runtime.agents.cohort import Cohort, open_agents
-from agent_runtime.agents.registry import find_agent_class
-from agent_runtime.listeners.feed import GroupFeed
-from agent_runtime.listeners.rules import WakeRules
-from agent_runtime.llm.spending import Tally
+from agent_runtime.agents.agent import GroupInfo
+from agent_runtime.hosted_part import HostedPart, Shared
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
-from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.model.parts import Part
+from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import GroupSpec, WorkerConfig
-from agent_runtime.turns.columns import ColumnTurns
-from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 from agent_runtime.turns.ledger import Ledger
-from agent_runtime.turns.singles import SingleTurns
+from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.statistics import TurnsStatistics
 
+logger = logging.getLogger("ecumene.runtime")
+
 LEDGER_FLUSH_S = 0.5
+OnLost = Callable[[str, str], None]
+"""Is told which part is lost, and why."""
 
 
-class Turns(Protocol):
-    """The turns of one group: of objects (SingleTurns) or in columns (ColumnTurns)."""
+class Ownership(Protocol):
+    """Takes parts and gives them back; see ownership.Owner."""
 
-    async def deliver(self, notice: Notice, whom: str) -> None:
-        """Take a notice for everyone or for one agent."""
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+        """Own a part."""
 
-    async def run(self) -> None:
-        """Take turns until cancelled."""
+    async def give_back(self, holding: Holding) -> None:
+        """Own it no more."""
 
-    async def stop(self) -> None:
-        """End as cancelled what has not been decided; what commits goes on."""
-
-    def statistics(self) -> TurnsStatistics:
-        """How full the group is."""
-        ...
+    async def close(self) -> None:
+        """Give back everything."""
 
 
 class Pipeline:
     """All stages of one worker, on one loop and one open world."""
 
-    def __init__(self, config: WorkerConfig, world: World, recorder: Recorder | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        world: World,
+        recorder: Recorder | None,
+        clock: Clock,
+        owner: Ownership,
+        on_lost: OnLost | None = None,
+    ) -> None:
         self._config = config
         self._settings = config.launch.worker
         self._world = world
-        self._clock = clock
-        self.tasks = OwnedTasks()
-        """Whatever fails here for good ends the worker; what happens within a turn does not come here."""
-        self._heads = OwnedTasks()
+        self._owner = owner
+        self._on_lost = on_lost
+        failure = asyncio.get_running_loop().create_future()
+        self._tasks = OwnedTasks(failure)
+        """What is done beside the parts: records are handed on, lost parts are ended."""
         self.ledger = Ledger(recorder, clock)
-        self.outbox = Outbox(world, self.tasks, self._settings)
-        self.spent = Tally()
-        """What models have cost, by model and phase."""
-        self._places = KnownPlaces(world)
-        self._models: dict[str, Model] = {}
-        self._groups: dict[str, Turns] = {}
-        self._watches: list[FrameWatch] = []
-        self.agents = 0
+        self._recorder = recorder
+        places, agents_path = KnownPlaces(world), RunPlaces(config.launch.run).agents
+        self._shared = Shared(world, self.ledger, places, self._settings, agents_path, clock, failure)
+        self._specs = {spec.name: spec for spec in config.launch.groups}
+        self.models = OpenedModels(config.launch, world, config.index)
+        self._parts: dict[str, HostedPart] = {}
+        self._taking: set[str] = set()
+        self._flusher: asyncio.Task[None] | None = None
+        self.frames = 0
+        """Sent by parts that are not hosted any more."""
+        self.ops = 0
+
+    @property
+    def agents(self) -> int:
+        """Agents that live here."""
+        return sum(part.agents for part in self._parts.values())
+
+    @property
+    def parts(self) -> dict[str, HostedPart]:
+        """Hosted parts by name."""
+        return self._parts
 
     async def start(self) -> None:
-        """Build all groups and begin to watch: whatever happens in the world from now on wakes its agents.
+        """Host the parts of the config: whatever happens in the world from now on wakes their agents.
 
-        Raises LaunchError, ModelSetupError, EcumeneError; then `stop` still has to be called.
+        Raises LaunchError, PartHeldError, ModelSetupError, EcumeneError; then `stop` still has to be called.
         """
-        groups = [(spec, self._config.shares.get(spec.name, (0, 0))) for spec in self._config.launch.groups]
-        settled = [(spec, share) for spec, share in groups if share[1] > share[0]]
-        await self._open_models({spec.name: share for spec, share in settled})
-        from_revision = self._config.launch.from_revision or self._world.revision + 1
-        for spec, share in settled:
-            self._start_group(spec, share, from_revision)
-        self._heads.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
+        parts = self._config.parts
+        await self.models.open(parts)
+        self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
+        # Somebody who is gone may hold them until the end of the lease.
+        wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
+        await asyncio.gather(*(self.host(part, wait_s) for part in parts))
+
+    async def host(self, part: Part, wait_s: float = 0.0) -> HostedPart:
+        """Take a part and wake its agents by what happens behind its cursor.
+
+        Raises LaunchError, PartHeldError, ModelSetupError, EcumeneError.
+        """
+        spec = self._find_spec(part)
+        if part.name in self._parts or part.name in self._taking:
+            raise LaunchError(f"parts.{part.name}", "this worker has it already")
+        self._taking.add(part.name)
+        try:
+            await self.models.open((part,))
+            from_revision = self._config.launch.from_revision or self._world.revision + 1
+            holding = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
+            try:
+                hosted = self._begin(holding, spec)
+            except LaunchError:
+                await self._owner.give_back(holding)
+                raise
+        finally:
+            self._taking.discard(part.name)
+        self._parts[part.name] = hosted
+        hosted.start()
+        return hosted
+
+    async def drop(self, name: str, drain_s: float = 0.0) -> int:
+        """Give a part back; turns that were begun may end within `drain_s`. Returns its cursor's revision.
+
+        Raises LaunchError if it is not hosted here, EcumeneError, RecordingError.
+        """
+        hosted = self._parts.get(name)
+        if hosted is None:
+            raise LaunchError(f"parts.{name}", "this worker does not host it")
+        await hosted.stop(drain_s)
+        if self._parts.pop(name, None) is None:
+            raise LaunchError(f"parts.{name}", "it was lost before it could be given back")
+        await self._flush_records()
+        await hosted.save_cursor()
+        await self._owner.give_back(hosted.holding)
+        self._count(hosted)
+        return hosted.through
+
+    def lose_all(self, reason: str) -> None:
+        """The lease has ended: no part is owned any more."""
+        for name in list(self._parts):
+            self._lose(name, reason)
 
     def statistics(self) -> dict[str, TurnsStatistics]:
-        """How full each group is."""
-        return {name: turns.statistics() for name, turns in self._groups.items()}
+        """How full each part is."""
+        return {name: part.statistics() for name, part in self._parts.items()}
 
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
-        await asyncio.wait({self.tasks.failure, self._heads.failure}, return_when=asyncio.FIRST_COMPLETED)
-        for failure in (self.tasks.failure, self._heads.failure):
-            if failure.done():
-                failure.result()
+        await asyncio.shield(self._tasks.failure)
 
     async def stop(self) -> None:
-        """Take no more events, cancel turns that have not decided, let commits finish, hand on all records."""
-        for watch in self._watches:
-            await watch.aclose()
-        await self._heads.cancel_all()
-        for turns in self._groups.values():
-            await turns.stop()
-        self.outbox.flush()
-        await self.tasks.wait_all(self._settings.stop_timeout_s)
-        await self.tasks.cancel_all()
+        """Take no more events, cancel turns that have not decided, let commits finish, hand on all records.
+
+        Then every part is given back, with its cursor.
+        """
+        parts = list(self._parts.values())
+        await asyncio.gather(*(part.stop() for part in parts))
+        if self._flusher is not None:
+            self._flusher.cancel()
+        await self._tasks.wait_all(self._settings.stop_timeout_s)
+        await self._tasks.cancel_all()
+        await self._flush_records()
+        for part in parts:
+            self._count(part)
+        await self._give_back_all(parts)
+        self._parts.clear()
+        await self.models.aclose()
+
+    async def _give_back_all(self, parts: list[HostedPart]) -> None:
+        """Cursors first. What the world does not take now ends with the lease, and is done again from the last one."""
+        try:
+            await asyncio.gather(*(part.save_cursor() for part in parts))
+            await self._owner.close()
+        except EcumeneError as error:
+            logger.warning("parts were not given back in order: %s", error)
+
+    async def _flush_records(self) -> None:
+        """All records are on disk now, not when their part is due."""
         await self.ledger.flush()
-        for model in self._models.values():
-            await model.gateway.aclose()
+        if self._recorder is not None and self._recorder.failure is None:
+            await asyncio.to_thread(self._recorder.flush)
 
-    async def _open_models(self, shares: Mapping[str, tuple[int, int]]) -> None:
-        """Open the models that this worker's agents ask, each with the worker's part of its bounds."""
-        launch = self._config.launch
-        if not launch.models:
-            return
-        member = f"{launch.run}.{launch.node}.worker-{self._config.index:02d}"
-        rows = sum(stop - start for start, stop in shares.values())
-        share = rows / max(1, sum(count_rows(spec) for spec in launch.groups))
-        run_budget = await open_budget(launch.budget, share=share, world=self._world, member=member)
-        for name, settings in launch.models.items():
-            asking = [spec for spec in launch.groups if name in spec.models()]
-            here = sum(shares[spec.name][1] - shares[spec.name][0] for spec in asking if spec.name in shares)
-            if here:
-                total = sum(count_rows(spec) for spec in asking)
-                self._models[name] = await open_model(
-                    name,
-                    settings,
-                    seed=launch.seed,
-                    share=here / total,
-                    world=self._world,
-                    member=member,
-                    run_budget=run_budget,
-                    tally=self.spent,
-                )
-
-    def _start_group(self, spec: GroupSpec, share: tuple[int, int], from_revision: int) -> None:
-        launch = self._config.launch
+    def _begin(self, holding: Holding, spec: GroupSpec) -> HostedPart:
+        launch, name = self._config.launch, holding.part.name
         seed = launch.seed if spec.seed is None else spec.seed
         group = GroupInfo(spec.name, spec.parameters, seed)
-        cohort = Cohort(open_agents(spec.agents, share))
-        desk = Desk(
-            spec=spec,
-            group=group,
-            world=self._world,
-            models=ModelChoice(self._models, spec.model, seed),
-            places=self._places,
-            outbox=self.outbox,
-            ledger=self.ledger,
-            clock=self._clock,
-            tasks=self.tasks,
-            notices_waiting_max=self._settings.notices_waiting_max,
-        )
-        agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
-        turns: ColumnTurns | SingleTurns
-        if issubclass(agent_class, RuleAgents):
-            agents = make_rule_agents(agent_class, group)
-            linger_s = self._settings.linger_ms / 1000
-            turns = ColumnTurns(desk, cohort, agents, self._settings.block_ops_max, linger_s)
-        else:
-            check_group(agent_class, group)
-            turns = SingleTurns(desk, cohort, agent_class)
-            self._heads.start(turns.sweep(), f"sweep {spec.name}")
-        rules = WakeRules(spec.wake)
-        watch = self._world.watch_frames(rules.event_filter, from_revision=from_revision)
-        feed = GroupFeed(rules, turns.deliver, self._clock)
-        self._groups[spec.name] = turns
-        self._watches.append(watch)
-        self._heads.start(turns.run(), f"turns {spec.name}")
-        self._heads.start(feed.run(watch), f"feed {spec.name}")
-        self.agents += len(cohort)
+        models = self.models.choose(spec, seed)
+        return HostedPart(holding, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
 
+    def _lose(self, name: str, reason: str) -> None:
+        """A part is somebody else's: nothing of it is sent or recorded from now on, then it is ended."""
+        hosted = self._parts.pop(name, None)
+        if hosted is None:
+            return
+        hosted.cut_off()
+        self._count(hosted)
+        self._tasks.start(hosted.abandon(), f"abandon {name}")
+        if self._on_lost is not None:
+            self._on_lost(name, reason)
 
-def make_rule_agents(agent_class: type[RuleAgents], group: GroupInfo) -> RuleAgents:
-    """The object of a group of rule agents. Raises LaunchError."""
-    try:
-        return agent_class(group)
-    except (ValueError, TypeError) as error:
-        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error
+    def _count(self, hosted: HostedPart) -> None:
+        self.frames += hosted.outbox.frames
+        self.ops += hosted.outbox.ops
 
-
-def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
-    """Raises LaunchError if no agent of the class can live with the group's parameters."""
-    try:
-        agent_class.check_group(group)
-    except (ValueError, TypeError) as error:
-        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error
-
-
-def count_rows(spec: GroupSpec) -> int:
-    """Agents of a group. Raises LaunchError."""
-    return len(open_agents(spec.agents, spec.rows))
+    def _find_spec(self, part: Part) -> GroupSpec:
+        try:
+            return self._specs[part.group]
+        except KeyError:
+            raise LaunchError(f"parts.{part.name}", f"the launch has no group {part.group!r}") from None

@@ -16,8 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_runtime.launching import plan_workers
+from ecumene.client import EcumeneError
+
+from agent_runtime.launching import begin_launch, plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError, WorkerEndedError
+from agent_runtime.model.parts import Part
 from agent_runtime.output import JsonLines
 from agent_runtime.settings import Launch, WorkerConfig, load_launch
 from agent_runtime.usage import measure_usage
@@ -34,11 +37,11 @@ def main(argv: Sequence[str]) -> int:
         launch = load_launch(arguments.spec)
         if arguments.workers is not None:
             launch = launch.model_copy(update={"workers": arguments.workers})
-        configs = plan_workers(launch, arguments.server, arguments.world)
+        parts = plan_parts(launch)
     except LaunchError as error:
         sys.stderr.write(f"ecumene runtime: {error}\n")
         return EXIT_USAGE
-    return asyncio.run(run_node(launch, configs, JsonLines()))
+    return asyncio.run(launch_node(launch, arguments.server, arguments.world, parts, JsonLines()))
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -49,6 +52,19 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--spec", required=True, type=Path, help="launch description, a JSON file")
     parser.add_argument("--workers", type=_positive, help="worker processes (default: one a core)")
     return parser.parse_args(list(argv))
+
+
+async def launch_node(launch: Launch, server: str, world: str, parts: Sequence[Part], lines: JsonLines) -> int:
+    """Begin the run in its world, or go on with it, and run the node."""
+    try:
+        parts = await begin_launch(launch, server, world, parts)
+        configs = plan_workers(launch, server, world, parts)
+    except (LaunchError, EcumeneError) as error:
+        reason = " ".join(str(error).split())
+        lines.write({"state": "failed", "run": launch.run, "reason": reason})
+        sys.stderr.write(f"ecumene runtime: {reason}\n")
+        return EXIT_USAGE if isinstance(error, LaunchError) else EXIT_FAILED
+    return await run_node(launch, configs, lines)
 
 
 async def run_node(launch: Launch, configs: Sequence[WorkerConfig], lines: JsonLines) -> int:

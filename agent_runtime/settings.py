@@ -24,6 +24,7 @@ from agent_runtime.llm.settings import (
     VllmSettings,
 )
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import Part
 
 __all__ = [
     "EndpointSettings",
@@ -87,6 +88,10 @@ class GroupSpec(Frozen):
         thinking: time that rule agents take; model agents take what their model takes.
         mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
         turns_in_flight_max: turns of the group that a worker runs at a time; the others wait as rows.
+        parts: pieces that workers own, fixed for the run; None = as many as the launch has workers.
+        resumable: keep what each agent remembers, and how its last turn ended, in the world, so that another worker
+            goes on with it and asks no model again; None = yes for agents that are objects. Rule agents have nothing
+            to keep.
     """
 
     name: Name
@@ -101,6 +106,8 @@ class GroupSpec(Frozen):
     turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     mailbox_max: Annotated[int, Field(ge=1)] = 64
     turns_in_flight_max: Annotated[int, Field(ge=1)] = 100_000
+    parts: Annotated[int, Field(ge=1, le=4096)] | None = None
+    resumable: bool | None = None
 
     def models(self) -> frozenset[str]:
         """The models that its agents ask."""
@@ -120,6 +127,8 @@ class WorkerSettings(Frozen):
         stop_timeout_s: a stop gives what is being committed this long.
         connect_timeout_s: the first connection to the world gets this long.
         reconnect_timeout_s: a world that is gone longer ends the worker.
+        lease_ttl_s: a worker that is silent for so long loses its parts; then others may take them.
+        cursor_interval_s: how often a part notes up to where everything has had its effect.
     """
 
     block_ops_max: Annotated[int, Field(ge=1, le=4096)] = 1000
@@ -129,6 +138,8 @@ class WorkerSettings(Frozen):
     stop_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     connect_timeout_s: Annotated[float, Field(gt=0)] = 20.0
     reconnect_timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    lease_ttl_s: Annotated[float, Field(ge=1, le=3600)] = 10.0
+    cursor_interval_s: Annotated[float, Field(gt=0)] = 1.0
     uvloop: bool = True
 
 
@@ -136,7 +147,7 @@ class Launch(Frozen):
     """What a runtime hosts: the launch description.
 
     Attributes:
-        run: id of the run, for records.
+        run: id of the run, for records and for its place in the world.
         node: name of this node, for records; unique among the runtimes of a run.
         seed: from which everything random follows.
         workers: processes; None = one a core.
@@ -144,6 +155,7 @@ class Launch(Frozen):
         budget: what all of them may spend together.
         recording: the run's directory; None records nothing.
         from_revision: first revision whose events may wake an agent; 0 = those after the start.
+        resume: go on with a run of this id, with the same seed and groups; without it, a run that exists is refused.
     """
 
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
@@ -155,6 +167,7 @@ class Launch(Frozen):
     budget: RunBudget = RunBudget()
     recording: Path | None = None
     from_revision: Annotated[int, Field(ge=0)] = 0
+    resume: bool = False
     worker: WorkerSettings = WorkerSettings()
 
     @model_validator(mode="after")
@@ -170,13 +183,13 @@ class Launch(Frozen):
 
 
 class WorkerConfig(Frozen):
-    """What a worker is told: the launch, and which rows of each group are its own."""
+    """What a worker is told: the launch, and which parts it hosts from the start."""
 
     server: str
     world: str
     index: int
     launch: Launch
-    shares: Mapping[str, tuple[int, int]]
+    parts: tuple[Part, ...] = ()
 
 
 def load_launch(path: Path) -> Launch:

@@ -1,7 +1,8 @@
 """One process that hosts agents: `python -m agent_runtime.worker`, started by the runtime and by nobody else.
 
-    stdin    one line, the WorkerConfig; then it stays open. Its end means: the runtime is gone, stop.
-    stdout   JSON lines: {"worker": i, "state": "ready" | "ended" | "failed", …}
+    stdin    one line, the WorkerConfig, with the parts to host from the start; then one Command a line.
+             Its end means: the runtime is gone, stop.
+    stdout   JSON lines: {"worker": i, "state": "ready" | "ended" | "failed", …}, answers, parts that were lost
 
 SIGTERM stops it as well. SIGINT is the runtime's to handle: a terminal sends it to both.
 """
@@ -15,14 +16,18 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from ecumene.client import ClientSettings, EcumeneError, connect
+from ecumene.client import ClientSettings, EcumeneError, World, connect
 
 from agent_runtime.llm import ModelError
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError
+from agent_runtime.obeying import CommandRoom
 from agent_runtime.output import JsonLines
+from agent_runtime.ownership.owner import Owner
 from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import WorkerConfig
@@ -40,26 +45,28 @@ def main() -> int:
     """Host agents until told to stop; returns the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
-    config = WorkerConfig.model_validate_json(sys.stdin.readline())
+    stdin = StdinLines()
+    config = WorkerConfig.model_validate_json(stdin.take() or "")
     lines = JsonLines()
     if config.launch.worker.uvloop:
         try:
             import uvloop
 
-            return uvloop.run(host(config, lines))
+            return uvloop.run(host(config, lines, stdin))
         except ModuleNotFoundError:
             pass
-    return asyncio.run(host(config, lines))
+    return asyncio.run(host(config, lines, stdin))
 
 
-async def host(config: WorkerConfig, lines: JsonLines) -> int:
+async def host(config: WorkerConfig, lines: JsonLines, stdin: StdinLines) -> int:
     """Open the world, host the agents of `config` until told to stop, and close everything."""
     stop = asyncio.Event()
+    told: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    watch_stdin(loop, stop, config.launch.worker.stop_timeout_s + EXIT_GRACE_S)
+    watch_stdin(stdin, loop, told, stop, config.launch.worker.stop_timeout_s + EXIT_GRACE_S)
     try:
-        ended = await live(config, lines, stop)
+        ended = await live(config, lines, told, stop)
     except _EXPECTED as error:
         lines.write({"worker": config.index, "state": "failed", "reason": " ".join(str(error).split())})
         return EXIT_FAILED
@@ -67,7 +74,7 @@ async def host(config: WorkerConfig, lines: JsonLines) -> int:
     return EXIT_OK
 
 
-async def live(config: WorkerConfig, lines: JsonLines, stop: asyncio.Event) -> dict[str, Any]:
+async def live(config: WorkerConfig, lines: JsonLines, told: asyncio.Queue[str], stop: asyncio.Event) -> dict[str, Any]:
     """Everything between the first connection and the last record; returns what to report."""
     settings = config.launch.worker
     recorder = open_recorder(config)
@@ -76,28 +83,65 @@ async def live(config: WorkerConfig, lines: JsonLines, stop: asyncio.Event) -> d
     try:
         client = ClientSettings(reconnect_timeout_s=settings.reconnect_timeout_s)
         async with connect(config.server, config.world, timeout_s=settings.connect_timeout_s, settings=client) as world:
-            pipeline = Pipeline(config, world, recorder, Clock.system())
-            try:
-                await pipeline.start()
+            async with open_pipeline(config, world, recorder, lines) as pipeline:
                 suspend_collector()
                 ready = {"worker": config.index, "state": "ready", "agents": pipeline.agents, "pid": os.getpid()}
                 lines.write({**ready, "revision": world.revision})
-                await wait_until(stop, pipeline)
-            finally:
-                await pipeline.stop()
-            ledger, outbox = pipeline.ledger, pipeline.outbox
-            ended = {
-                "turns": {status.value: count for status, count in ledger.statuses.items()},
-                "actions": ledger.actions_done,
-                "prompt_tokens": ledger.prompt_tokens,
-                "completion_tokens": ledger.completion_tokens,
-                "frames": outbox.frames,
-                "ops": outbox.ops,
-            }
+                async with obey(pipeline, told, lines):
+                    await wait_until(stop, pipeline)
+            ended = describe_end(pipeline)
     finally:
         if recorder is not None:
             await asyncio.to_thread(recorder.close)
     return {**ended, **measure_usage()}
+
+
+@asynccontextmanager
+async def open_pipeline(
+    config: WorkerConfig, world: World, recorder: Recorder | None, lines: JsonLines
+) -> AsyncIterator[Pipeline]:
+    """The pipeline with the parts of the config; at the end its parts are given back.
+
+    Raises as `Pipeline.start` does.
+    """
+    launch = config.launch
+    holder = f"{launch.node}.worker-{config.index:02d}"
+
+    def lose(part: str, reason: str) -> None:
+        lines.write({"lost": part, "reason": reason})
+
+    owner = Owner(world, launch.run, holder, launch.worker.lease_ttl_s, lambda reason: pipeline.lose_all(reason))
+    pipeline = Pipeline(config, world, recorder, Clock.system(), owner, lose)
+    try:
+        await owner.start()
+        await pipeline.start()
+        yield pipeline
+    finally:
+        await pipeline.stop()
+
+
+@asynccontextmanager
+async def obey(pipeline: Pipeline, told: asyncio.Queue[str], lines: JsonLines) -> AsyncIterator[None]:
+    """Do what the daemon says while this is entered."""
+    obeying = asyncio.create_task(CommandRoom(pipeline, lines).obey(told), name="worker commands")
+    try:
+        yield
+    finally:
+        obeying.cancel()
+        await asyncio.gather(obeying, return_exceptions=True)
+
+
+def describe_end(pipeline: Pipeline) -> dict[str, Any]:
+    """What all turns came to."""
+    ledger = pipeline.ledger
+    return {
+        "turns": {status.value: count for status, count in ledger.statuses.items()},
+        "actions": ledger.actions_done,
+        "prompt_tokens": ledger.prompt_tokens,
+        "completion_tokens": ledger.completion_tokens,
+        "frames": pipeline.frames,
+        "ops": pipeline.ops,
+    }
 
 
 async def wait_until(stop: asyncio.Event, pipeline: Pipeline) -> None:
@@ -132,16 +176,39 @@ def suspend_collector() -> None:
     gc.disable()
 
 
-def watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, exit_after_s: float) -> None:
-    """Stop when stdin ends, and end the process itself if the loop does not come to it in time.
+class StdinLines:
+    """Lines of stdin, read without its buffer: a thread that waits in it would hold up the interpreter's end."""
+
+    def __init__(self) -> None:
+        self._read = b""
+
+    def take(self) -> str | None:
+        """The next line; None at the end."""
+        while b"\n" not in self._read:
+            part = os.read(sys.stdin.fileno(), 65_536)
+            if not part:
+                return None
+            self._read += part
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode(errors="replace")
+
+
+def watch_stdin(
+    stdin: StdinLines,
+    loop: asyncio.AbstractEventLoop,
+    told: asyncio.Queue[str],
+    stop: asyncio.Event,
+    exit_after_s: float,
+) -> None:
+    """Hand on lines; stop when stdin ends, and end the process itself if the loop does not come to it in time.
 
     A thread: it notices the death of the runtime even while agents' code blocks the loop.
     """
 
     def read() -> None:
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
         try:
+            while (line := stdin.take()) is not None:
+                loop.call_soon_threadsafe(told.put_nowait, line)
             loop.call_soon_threadsafe(stop.set)
         except RuntimeError:
             return

@@ -1,24 +1,36 @@
 """The way out: one op a turn, equal ops of many agents packed into frames.
 
     turn ──► send ──► block of (path, kind, generation, seq) ──► full, or linger over ──► frame ──► outcome
-                └───► transaction, when a turn has several actions or one that no block carries
+                └───► transaction, when a turn has several actions, one that no block carries, or leaves a memory
 
 Frames go in the order in which their blocks were begun, and an agent's op never waits in two blocks, so
 that an agent's ops keep their order. Repetition after a broken connection is the SDK's, which sends the
 same frames again under their numbers.
+
+An outbox belongs to one part, and sends behind its fence. Once the world has said that the fence has fallen, or the
+part was given up, nothing is sent and nobody is answered any more: who waits is about to be cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
-from ecumene.client import EcumeneError, FrameResult, Transacted, Value, World
+from ecumene.client import (
+    EcumeneError,
+    FencedError,
+    FrameResult,
+    GateClosedError,
+    Transacted,
+    Transaction,
+    Value,
+    World,
+)
 
-from agent_runtime.actions.settlement import read_answer, settle_block
+from agent_runtime.actions.settlement import Settled, read_answer, settle_block
 from agent_runtime.actions.validation import measure_value
-from agent_runtime.model.actions import Action, Outcome
+from agent_runtime.model.actions import Action, Outcome, Remembered
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.slots import Slots
 from agent_runtime.settings import WorkerSettings
@@ -33,6 +45,7 @@ class _BlockKey(NamedTuple):
     adds: bool
     generation: int
     seq: int
+    cause: str
 
 
 class _Block:
@@ -51,11 +64,23 @@ class _Block:
 
 
 class Outbox:
-    """Sends ops of one worker. At most `ops_waiting_max` single ops are unanswered; then `send` waits."""
+    """Sends ops of one part. At most `ops_waiting_max` single ops are unanswered; then `send` waits."""
 
-    def __init__(self, world: World, tasks: OwnedTasks, settings: WorkerSettings) -> None:
+    def __init__(
+        self,
+        world: World,
+        tasks: OwnedTasks,
+        settings: WorkerSettings,
+        on_fenced: Callable[[str], None] | None = None,
+        actor: str = "",
+    ) -> None:
+        """`on_fenced` is told, once, that the world takes nothing from here any more; `actor` stands on every op."""
         self._world = world
+        self._actor = actor
         self._tasks = tasks
+        self._on_fenced = on_fenced
+        self.is_closed = False
+        """Nothing is sent any more."""
         self._ops_max = settings.block_ops_max
         self._linger_s = settings.linger_ms / 1000
         self._room = Slots(settings.ops_waiting_max)
@@ -65,40 +90,72 @@ class Outbox:
         self.frames = 0
         self.ops = 0
 
-    async def send(self, producer: str, seq: int, actions: Sequence[Action]) -> Outcome:
-        """All effects of one turn as one op; returns what became of it, failures too.
+    async def send(
+        self, producer: str, seq: int, actions: Sequence[Action], cause: str = "", remembered: Remembered | None = None
+    ) -> Outcome:
+        """All effects of one turn as one op, `cause` its event; returns what became of it, failures too.
 
+        With `remembered`, that is written with them, or alone if a gate of theirs has closed (GateClosedError then).
         Cancelling the wait takes nothing back: what was packed is sent.
         """
         await self._room.acquire()
         try:
-            kind = _BLOCK_KINDS.get(type(actions[0].value))
-            if len(actions) == 1 and kind and actions[0].change != "append":
-                return await self._pack(producer, seq, actions[0], kind)
-            return await self._transact(producer, seq, actions)
+            if self.is_closed:
+                await self._never()
+            kind = _BLOCK_KINDS.get(type(actions[0].value)) if len(actions) == 1 and remembered is None else None
+            if kind and actions[0].change != "append":
+                return await self._pack(producer, seq, actions[0], kind, cause)
+            return await self._transact(producer, seq, actions, cause, remembered)
         finally:
             self._room.release()
 
     async def submit(
-        self, path: str, generation: int, seq: int, keys: Sequence[str], values: Sequence[Value]
+        self, path: str, generation: int, seq: int, keys: Sequence[str], values: Sequence[Value], cause: str = ""
     ) -> asyncio.Future[FrameResult]:
         """A frame of its own: sets one value a key; the keys are the producers. Waits while the world has its fill.
 
         Raises EcumeneError if the session ended.
         """
+        if self.is_closed:
+            await self._never()
         self.frames += 1
         self.ops += len(keys)
+        causes, actors = _all_the_same(cause), _all_the_same(self._actor)
         return await self._world.frames.submit_block(
-            path, keys, values, producers=keys, seqs=seq, gate_generation=generation
+            path, keys, values, producers=keys, seqs=seq, gate_generation=generation, actors=actors, causes=causes
         )
+
+    async def settle(self, answer: asyncio.Future[FrameResult]) -> Settled:
+        """What became of a frame of `submit`. Raises EcumeneError if the session ended."""
+        settled = settle_block(await answer)
+        for outcome in settled.others.values():
+            if isinstance(outcome.error, FencedError):
+                await self.lose(outcome.error)
+        return settled
+
+    async def lose(self, error: FencedError) -> NoReturn:
+        """The part is somebody else's: say so, and let whoever waits wait for its end."""
+        if not self.is_closed:
+            self.close()
+            if self._on_fenced is not None:
+                self._on_fenced(" ".join(str(error).split()))
+        await self._never()
+
+    def close(self) -> None:
+        """Send nothing any more, not even what lingers."""
+        self.is_closed = True
+        for block in self._blocks.values():
+            if block.timer is not None:
+                block.timer.cancel()
+        self._blocks.clear()
 
     def flush(self) -> None:
         """Send what lingers."""
         for block in list(self._blocks.values()):
             self._dispatch(block)
 
-    def _pack(self, producer: str, seq: int, action: Action, kind: str) -> asyncio.Future[Outcome]:
-        key = _BlockKey(action.path, kind, action.change == "increment", action.gate_generation, seq)
+    def _pack(self, producer: str, seq: int, action: Action, kind: str, cause: str) -> asyncio.Future[Outcome]:
+        key = _BlockKey(action.path, kind, action.change == "increment", action.gate_generation, seq, cause)
         block = self._blocks.get(key)
         earlier = self._waiting.get(producer)
         if earlier is not None and earlier is not block:
@@ -139,36 +196,66 @@ class Outbox:
                 producers=block.producers,
                 seqs=key.seq,
                 gate_generation=key.generation,
+                actors=_all_the_same(self._actor),
+                causes=_all_the_same(key.cause),
                 add=key.adds,
             )
-            settled = settle_block(await answer)
+            settled = await self.settle(answer)
         except EcumeneError as error:
             refused = Outcome(error=error)
             _resolve(block.futures, [refused] * len(block.futures))
             return
         _resolve(block.futures, [settled.outcome(index) for index in range(len(block.futures))])
 
-    async def _transact(self, producer: str, seq: int, actions: Sequence[Action]) -> Outcome:
+    async def _transact(
+        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
+    ) -> Outcome:
         # What waits in a block must not be overtaken by what the same agent sends now.
         earlier = self._waiting.get(producer)
         if earlier is not None:
             self._dispatch(earlier)
             await asyncio.gather(*earlier.futures)
         transaction = self._world.transaction()
-        for action in actions:
-            if action.change == "append":
-                transaction.append(action.path, action.key, action.value, gate_generation=action.gate_generation)
-            elif action.change == "increment":
-                amount: int | float = action.value  # type: ignore[assignment]
-                transaction.increment(action.path, action.key, amount, gate_generation=action.gate_generation)
-            else:
-                transaction.set(action.path, action.key, action.value, gate_generation=action.gate_generation)
+        _add_actions(transaction, actions, in_writes=remembered is None)
+        if remembered is not None:
+            transaction.set(remembered.path, remembered.key, remembered.value)
+            if any(action.gate_generation for action in actions):
+                transaction.otherwise.set(remembered.path, remembered.key, remembered.if_late)
         self.ops += 1
         try:
-            done: Transacted = await transaction.commit(producer=producer, seq=seq)
+            done: Transacted = await transaction.commit(producer=producer, seq=seq, actor=self._actor, cause=cause)
+        except FencedError as error:
+            await self.lose(error)
         except EcumeneError as error:
             return Outcome(error=error)
+        if done.otherwise:
+            return Outcome(None, done.duplicate, GateClosedError("a gate of the turn's actions has closed"))
         return read_answer(done)
+
+    async def _never(self) -> NoReturn:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody answers")
+
+
+def _add_actions(transaction: Transaction, actions: Sequence[Action], *, in_writes: bool) -> None:
+    """The writes of a turn; with their gates as conditions of each write, or of the transaction as a whole."""
+    for action in actions:
+        generation = action.gate_generation
+        if generation and not in_writes:
+            transaction.require(action.path, gate_generation=generation)
+            generation = 0
+        if action.change == "append":
+            transaction.append(action.path, action.key, action.value, gate_generation=generation)
+        elif action.change == "increment":
+            amount: int | float = action.value  # type: ignore[assignment]
+            transaction.increment(action.path, action.key, amount, gate_generation=generation)
+        else:
+            transaction.set(action.path, action.key, action.value, gate_generation=generation)
+
+
+def _all_the_same(name: str) -> Sequence[str] | None:
+    """A column in which every op of a frame has the same."""
+    return (name,) if name else None
 
 
 def _resolve(futures: list[asyncio.Future[Outcome]], outcomes: list[Outcome]) -> None:

@@ -69,9 +69,15 @@ def read_answer(answer: object) -> Outcome:
     return Outcome(revision, bool(getattr(answer, "duplicate", False)))
 
 
-def judge_failure(error: EcumeneError) -> tuple[TurnStatus, str]:
-    """Status and reason of a turn whose op the world refused."""
+def judge_failure(error: EcumeneError, *, is_taken_over: bool = False) -> tuple[TurnStatus, str]:
+    """Status and reason of a turn whose op the world refused.
+
+    `is_taken_over`: earlier owners took turns of the agent; of one that was passed and left no effect the gate had
+    closed then, as nothing else keeps one out for good that the agent's later turns got past.
+    """
     if isinstance(error, GateClosedError):
+        return TurnStatus.TIMEOUT, LATE
+    if isinstance(error, SequencePassedError) and is_taken_over:
         return TurnStatus.TIMEOUT, LATE
     if isinstance(error, SequencePassedError):
         return TurnStatus.CANCELLED, PASSED
@@ -84,9 +90,15 @@ async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, V
         value = (await world.environment(path).get(key)).value
     except (EntryNotFoundError, EnvironmentNotFoundError):
         return TurnStatus.OK, None
-    status = value.get("status") if isinstance(value, dict) else None
-    known = isinstance(status, str) and status in set(TurnStatus)
-    return (TurnStatus(str(status)) if known else TurnStatus.OK), value
+    return read_report(value)[0], value
+
+
+def read_report(value: Value) -> tuple[TurnStatus, bool]:
+    """The status that a report tells, and whether it is an answer at all: one without only says how its turn ended."""
+    status = value.get("status") if isinstance(value, dict) and len(value) == 1 else None
+    if isinstance(status, str) and status in set(TurnStatus):
+        return TurnStatus(status), False
+    return TurnStatus.OK, True
 
 
 def _is_plain(answer: object) -> bool:

@@ -1,7 +1,7 @@
 """Lets an agent's model condense what it remembers, before the rule has to.
 
 The question is one of the turn: it is asked, paid for and recorded as such, in the phase `memory`. Where the model
-gives no usable text, or the budget no more questions, the memory stays as it is, and the rule does the work when it must.
+gives no usable text, or the budget no more questions, the memory stays as it is, and the rule does the work in time.
 """
 
 from __future__ import annotations

@@ -17,18 +17,30 @@ Deliver = Callable[[Notice, str], Awaitable[None]]
 class GroupFeed:
     """Passes on what one group is woken by: in the order of revisions, once each."""
 
-    def __init__(self, rules: WakeRules, deliver: Deliver, clock: Clock) -> None:
+    def __init__(self, rules: WakeRules, deliver: Deliver, clock: Clock, watch: FrameWatch) -> None:
         self._rules = rules
         self._deliver = deliver
         self._clock = clock
+        self._watch = watch
+        self._reached = 0
+        self._is_handing_over = False
         self.events_seen = 0
         self.notices = 0
 
-    async def run(self, watch: FrameWatch) -> None:
+    @property
+    def reached(self) -> int:
+        """Every event up to this revision has been handed over; 0 = none has yet."""
+        if not self._is_handing_over:
+            self._reached = max(self._reached, self._watch.resume_revision - 1)
+        return self._reached
+
+    async def run(self) -> None:
         """Read the watch until it ends. Raises EcumeneError when it ends with an error."""
-        async for batch in watch:
+        async for batch in self._watch:
+            self._is_handing_over = True
             self.events_seen += len(batch)
             await self._take(batch)
+            self._is_handing_over = False
 
     async def _take(self, batch: EventBatch) -> None:
         received_s = self._clock.now_s()

@@ -11,8 +11,8 @@ Change = Literal["set", "append", "increment"]
 
 REPORT = "report"
 NO_ANSWER = "no_answer"
-# An op holds 128 writes; one is kept for the report that a turn may owe.
-TURN_ACTIONS_MAX = 127
+# An op holds 128 writes; one is kept for the report that a turn may owe, one for what the agent remembers.
+TURN_ACTIONS_MAX = 126
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,16 @@ class Action:
     value: Value
     change: Change = "set"
     gate_generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the world keeps of the agent, written in the same op: as it is, or as it is if the gate has closed."""
+
+    path: str
+    key: str
+    value: Value
+    if_late: Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,13 @@
     AgentRuntimeError
     ├── LaunchError            the launch description cannot be run; says where and what
     ├── ActionRefusedError     an action of a turn is impossible; raised to the agent, with the reason
+<<<<<<< ours
     ├── BudgetExceededError    tokens or money that may be spent are spent; no further question is asked
+=======
+    ├── PartHeldError          a part that somebody else owns, for longer than was waited
+    ├── BudgetExceededError    the tokens of a model are spent; no further question is asked
+    ├── CommandFailedError     a worker could not do what its daemon asked
+>>>>>>> theirs
     └── WorkerEndedError       a worker process ended without being asked to
 
 What a model call can raise stands in `agent_runtime.llm.errors`, what the world can answer in `ecumene.client`.
@@ -53,6 +59,25 @@ class BudgetExceededError(AgentRuntimeError):
         self.completion_tokens = 0
         self.microdollars = 0
         super().__init__(f"{whose}: {spent} of {maximum} {unit} are spent")
+
+
+class PartHeldError(AgentRuntimeError):
+    """A part is somebody else's."""
+
+    def __init__(self, part: str, waited_s: float) -> None:
+        self.part = part
+        waited = f", and was for {waited_s:g} s" if waited_s else ""
+        super().__init__(f"part {part} is held by another worker{waited}")
+
+
+class CommandFailedError(AgentRuntimeError):
+    """A worker's answer to a command, where it is no good one; `problem` is its reason."""
+
+    def __init__(self, worker: int, command: str, problem: str) -> None:
+        self.worker = worker
+        self.command = command
+        self.problem = problem
+        super().__init__(f"worker {worker} could not {command}: {problem}")
 
 
 class WorkerEndedError(AgentRuntimeError):

@@ -14,10 +14,12 @@ class OwnedTasks:
     `cancel_all`. Cancelling one of them is not a failure.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failure: asyncio.Future[None] | None = None) -> None:
+        """`failure`: shared with other owners, whose it then is to cancel."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self.failure: asyncio.Future[None] = self._loop.create_future()
+        self._shares_failure = failure is not None
+        self.failure: asyncio.Future[None] = self._loop.create_future() if failure is None else failure
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -45,7 +47,7 @@ class OwnedTasks:
             for task in self._tasks:
                 task.cancel()
             await asyncio.wait(self._tasks)
-        if not self.failure.done():
+        if not self.failure.done() and not self._shares_failure:
             self.failure.cancel()
 
     def _forget(self, task: asyncio.Task[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -119,6 +119,13 @@ class Recorder:
                 self._backlog.check_open()
         if not done:
             raise TimeoutError(f"{self._directory}: rows not on disk after {timeout_s:g} s")
+
+    def has_written(self, rows_taken: Mapping[str, int]) -> bool:
+        """Whether so many rows of each table are on disk. Raises RecordingFailedError if they never will be."""
+        with self._backlog.changed:
+            if self._backlog.failure is not None:
+                self._backlog.check_open()
+            return all(self._rows_on_disk[table] >= rows for table, rows in rows_taken.items())
 
     def close(self) -> None:
         """Write what waits and end the thread. Blocks until it is on disk. May be called twice.

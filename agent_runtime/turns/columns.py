@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 from ecumene.client import EcumeneError, FrameResult
+from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, settle_block
+from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import EVERYONE, Ask, Notice
+from agent_runtime.ownership.history import History
 from agent_runtime.turns.deciding import all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, OK, STOPPED, UNANSWERED, make_no_answer
@@ -37,14 +39,23 @@ START_ROWS_DRAWN = 4_096
 class ColumnTurns:
     """All turns of one group of RuleAgents in one worker."""
 
-    def __init__(self, desk: Desk, cohort: Cohort, agents: RuleAgents, pack_rows: int, linger_s: float) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        cohort: Cohort,
+        agents: RuleAgents,
+        pack_rows: int,
+        linger_s: float,
+        turns: Numbers | None = None,
+    ) -> None:
+        """`turns`: those that the agents have had before."""
         self._desk = desk
         self._cohort = cohort
         self._agents = agents
         self._pack_rows = pack_rows
         self._linger_s = linger_s
         self._latency = desk.spec.thinking.distribution()
-        self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
+        self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
         self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
         self._thinking = ThinkingRows()
         self._due: deque[Thinkers] = deque()
@@ -53,16 +64,22 @@ class ColumnTurns:
         self._room = asyncio.Event()
         self._room.set()
         self._is_stopping = False
+        self._adopting = 0
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return not self._starts and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
         if whom == EVERYONE:
-            starts, refused = self._mailboxes.admit_all(notice)
+            starts, refused = self.mailboxes.admit_all(notice)
             await self._refuse(notice, refused)
             self._queue(notice, starts)
         elif (row := self._cohort.find_row(whom)) is not None:
             alone = np.array([row], dtype=np.int32)
-            admission = self._mailboxes.admit_one(row, notice)
+            admission = self.mailboxes.admit_one(row, notice)
             if admission is Admission.REFUSED:
                 await self._refuse(notice, alone)
             elif admission is Admission.STARTS:
@@ -74,7 +91,7 @@ class ColumnTurns:
     async def run(self) -> None:
         """Start and answer turns until cancelled."""
         while True:
-            self._start_some()
+            await self._start_some()
             self._due.extend(self._thinking.take_due(self._desk.clock.now_s()))
             while self._due:
                 await self._answer(self._take_pack())
@@ -91,7 +108,7 @@ class ColumnTurns:
 
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
-        boxes = self._mailboxes
+        boxes = self.mailboxes
         starting = sum(len(rows) for _, rows, _ in self._starts)
         running = int(boxes.busy.sum()) - starting
         return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
@@ -111,11 +128,11 @@ class ColumnTurns:
 
     def _queue(self, notice: Notice, rows: Rows) -> None:
         if len(rows) and not self._is_stopping:
-            self._starts.append((notice, rows, self._mailboxes.turns[rows]))
+            self._starts.append((notice, rows, self.mailboxes.turns[rows]))
             self._wake.set()
 
-    def _start_some(self) -> None:
-        """Let at most one step's rows begin to think."""
+    async def _start_some(self) -> None:
+        """Let at most one step's rows begin to think, but those who took this turn before."""
         if not self._starts:
             return
         latency = self._latency
@@ -126,6 +143,8 @@ class ColumnTurns:
             rows, turns = rows[:rows_max], turns[:rows_max]
         if len(self._starts) < self._desk.notices_waiting_max:
             self._room.set()
+        if self._desk.history is not None:
+            rows, turns = await self._adopt(self._desk.history, notice, rows, turns)
         delays_ms: Any
         if isinstance(latency, FixedLatency):
             delays_ms = float(latency.ms)
@@ -165,8 +184,8 @@ class ColumnTurns:
             await self._close_and_release(pack, end)
             return
         try:
-            outbox, revision = self._desk.outbox, pack.notice.revision
-            answer = await outbox.submit(ask.path, ask.generation, revision, keys, values)
+            outbox, notice = self._desk.outbox, pack.notice
+            answer = await outbox.submit(ask.path, ask.generation, notice.revision, keys, values, notice.event.id)
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
             return
@@ -183,7 +202,7 @@ class ColumnTurns:
     ) -> None:
         """Record what became of a frame, and free its agents for their next notice."""
         try:
-            settled = settle_block(await answer)
+            settled = await self._desk.outbox.settle(answer)
         except asyncio.CancelledError:
             # The ops may have taken effect; whoever takes these turns again then adopts them.
             await self._close(pack, UNANSWERED)
@@ -195,7 +214,7 @@ class ColumnTurns:
             await self._close(pack, end, values, settled.revisions)
         else:
             await self._close_apart(pack, keys, values, end, ask, settled)
-        self._release(pack.rows)
+        self._release(pack)
 
     async def _close_apart(
         self, pack: Thinkers, keys: list[str], values: list[Any], end: TurnEnd, ask: Ask, settled: Settled
@@ -211,22 +230,44 @@ class ColumnTurns:
     async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
         """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
             return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
         if outcome.duplicate:
             status, stored = await read_adopted(self._desk.world, ask.path, key)
             return TurnEnd(status, ADOPTED), stored
         return end, value
 
+    async def _adopt(self, history: History, notice: Notice, rows: Rows, turns: Numbers) -> tuple[Rows, Numbers]:
+        """Record those who took their turn before, as it was; returns the others."""
+        ask, ids = notice.ask, self._cohort.select_ids(rows).to_pylist()
+        known = history.find_all(ids, notice.revision)
+        if not known or ask is None:
+            return rows, turns
+        self._adopting += 1
+        now_s = self._desk.clock.now_s()
+        pack = Thinkers(notice, now_s, rows, turns, np.full(len(rows), now_s))
+        alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
+        for place, done in known.items():
+            report = done.find_report(ask.path, ids[place])
+            value, revision = (None, 0) if report is None else (report.value, report.revision)
+            alike.setdefault((read_report(value)[0], all_numbers([value])), []).append((place, value, revision))
+        for (status, _), reports in alike.items():
+            places, values, revisions = (list(column) for column in zip(*reports, strict=True))
+            await self._close(pack.select(places), TurnEnd(status, ADOPTED), values, np.array(revisions))
+        self._release(pack.select(list(known)))
+        self._adopting -= 1
+        left = [place for place in range(len(ids)) if place not in known]
+        return rows[left], turns[left]
+
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):
             now_s = self._desk.clock.now_s()
-            turns = self._mailboxes.turns[rows]
+            turns = self.mailboxes.turns[rows]
             await self._close(Thinkers(notice, now_s, rows, turns, np.zeros(len(rows))), MAILBOX_FULL)
 
     async def _close_and_release(self, pack: Thinkers, end: TurnEnd) -> None:
         await self._close(pack, end)
-        self._release(pack.rows)
+        self._release(pack)
 
     async def _close(
         self, pack: Thinkers, end: TurnEnd, values: Sequence[Any] | None = None, revisions: Any = None
@@ -245,6 +286,7 @@ class ColumnTurns:
             revisions=revisions,
         )
 
-    def _release(self, rows: Rows) -> None:
-        for notice, chosen in self._mailboxes.release_many(rows):
+    def _release(self, pack: Thinkers) -> None:
+        self.mailboxes.progress.end(pack.notice.revision, len(pack))
+        for notice, chosen in self.mailboxes.release_many(pack.rows):
             self._queue(notice, chosen)

@@ -1,4 +1,4 @@
-"""What all turns of one group in one worker share."""
+"""What all turns of one part share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from agent_runtime.actions.validation import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.ownership.agent_states import AgentStates
+from agent_runtime.ownership.history import History
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model, ModelChoice
-from agent_runtime.turns.ledger import Ledger
+from agent_runtime.turns.ledger import PartLedger
 
 if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where the turns of a group are done: the stages that they pass, and what the group is."""
+    """Where the turns of a part are done: the stages that they pass, and what its group is.
+
+    Attributes:
+        world: for reads; what is written goes through the outbox, behind the part's fence.
+        states: where agents' memories are kept; None = nowhere.
+        history: turns that the agents have had before, in another worker or another life of this one; None = none.
+    """
 
     spec: GroupSpec
     group: GroupInfo
@@ -30,10 +38,12 @@ class Desk:
     models: ModelChoice
     places: KnownPlaces
     outbox: Outbox
-    ledger: Ledger
+    ledger: PartLedger
     clock: Clock
     tasks: OwnedTasks
     notices_waiting_max: int
+    states: AgentStates | None = None
+    history: History | None = None
 
     def find_model(self, turn: Turn) -> Model | None:
         """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
 
 ROWS_HELD_MAX = 512
+DISK_ASKED_S = 0.05
 # As the tables state them; `run` is the recorder's to add. `close_turn` gives its rows in this order.
 TURN_NAMES, ACTION_NAMES, CALL_NAMES = (
     tuple(column.name for column in table.columns if column.name != "run") for table in (TURNS, ACTIONS, CALLS)
@@ -199,11 +200,56 @@ class Ledger:
             ):
                 await rows.hand_on(buffer)
 
+    async def wait_on_disk(self) -> None:
+        """Until all that was recorded so far is on disk, as parts are written anyway. Raises RecordingError."""
+        if self._recorder is None:
+            return
+        await self.flush()
+        taken = self._recorder.statistics().rows_taken
+        while not self._recorder.has_written(taken):  # noqa: ASYNC110 - the disk's thread has no event of this loop
+            await asyncio.sleep(DISK_ASKED_S)
+
     async def flush_now_and_then(self, every_s: float) -> None:
         """Never lets rows be held for longer than `every_s` seconds."""
         while True:
             await asyncio.sleep(every_s)
             await self.flush()
+
+
+class PartLedger:
+    """The records of one part: those of the worker, until the part is somebody else's, who then records its turns."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._is_closed = False
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether rows are kept, or only counted."""
+        return self._ledger.is_recording and not self._is_closed
+
+    def close(self) -> None:
+        """Take nothing any more, silently."""
+        self._is_closed = True
+
+    async def close_turn(self, *arguments: Any) -> None:
+        """See Ledger."""
+        if not self._is_closed:
+            await self._ledger.close_turn(*arguments)
+
+    async def close_many(self, *arguments: Any, **columns: Any) -> None:
+        """See Ledger."""
+        if not self._is_closed:
+            await self._ledger.close_many(*arguments, **columns)
+
+    def add_call(self, row: Mapping[str, Any]) -> None:
+        """See Ledger."""
+        if not self._is_closed:
+            self._ledger.add_call(row)
+
+    async def wait_on_disk(self) -> None:
+        """Until all that was recorded so far is on disk. Raises RecordingError."""
+        await self._ledger.wait_on_disk()
 
 
 def spread_value(value: Value) -> tuple[Any, ...]:

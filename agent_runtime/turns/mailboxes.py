@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from agent_runtime.agents.cohort import Rows
 from agent_runtime.model.notices import Notice
+from agent_runtime.turns.progress import EVERYONE, Counts, Progress
 
 Numbers = npt.NDArray[np.int32]
 """Numbers of turns, one a row. Fixed when a turn starts: what is refused meanwhile takes the next ones."""
@@ -53,8 +54,11 @@ class Mailboxes:
     of its turns, so that its number is free for the record.
     """
 
-    def __init__(self, agents: int, depth_max: int) -> None:
-        self.turns = np.zeros(agents, dtype=np.int32)
+    def __init__(self, agents: int, depth_max: int, turns: Counts | None = None) -> None:
+        """`turns`: those that the agents have had before."""
+        self.progress = Progress()
+        """Knows every notice that is admitted; whoever ends a turn that was not refused tells it."""
+        self.turns = np.zeros(agents, dtype=np.int32) if turns is None else turns
         self.busy = np.zeros(agents, dtype=np.bool_)
         self.waiting = np.zeros(agents, dtype=np.uint16)
         self._noticed = np.zeros(agents, dtype=np.int64)
@@ -69,6 +73,7 @@ class Mailboxes:
         Returns the rows whose turn starts now, which count as busy from now on, and those refused.
         """
         fresh = self._noticed < notice.revision
+        known = None if fresh.all() else ~fresh
         self._noticed[fresh] = notice.revision
         starts = _rows(fresh & ~self.busy)
         self.busy[starts] = True
@@ -76,8 +81,10 @@ class Mailboxes:
         late = fresh
         late[starts] = False
         if not late.any():
+            self.progress.admit(notice.revision, EVERYONE, len(starts), known)
             return starts, NO_ROWS
         refused = _rows(late & (self.waiting >= self._depth_max))
+        self.progress.admit(notice.revision, EVERYONE, len(starts) + int(late.sum()) - len(refused), known)
         self.turns[refused] += 1
         late[refused] = False
         self.waiting[late] += 1
@@ -89,11 +96,13 @@ class Mailboxes:
         if self._noticed[row] >= notice.revision:
             return Admission.KNOWN
         self._noticed[row] = notice.revision
+        is_refused = bool(self.busy[row]) and self.waiting[row] >= self._depth_max
+        self.progress.admit(notice.revision, row, 0 if is_refused else 1)
         if not self.busy[row]:
             self.busy[row] = True
             self.turns[row] += 1
             return Admission.STARTS
-        if self.waiting[row] >= self._depth_max:
+        if is_refused:
             self.turns[row] += 1
             return Admission.REFUSED
         self.waiting[row] += 1
@@ -122,6 +131,10 @@ class Mailboxes:
             notice = self._take_next(row)
             begun.setdefault(notice.revision, (notice, []))[1].append(row)
         return [(notice, np.array(chosen, dtype=np.int32)) for notice, chosen in begun.values()]
+
+    def count_turns(self, through: int) -> Counts:
+        """The turns that each agent was given by events up to `through`."""
+        return self.progress.count_turns(self.turns + self.waiting, through)
 
     def _take_next(self, row: int) -> Notice:
         self.waiting[row] -= 1

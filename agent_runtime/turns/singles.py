@@ -3,6 +3,9 @@
 notice ─► mailboxes ─► room for a turn ─► on_event ─► fall back? ─► validation ─► one op ─► record
               ▲                                                                              │
               └──────────────────────── the agent's next notice ◄────────────────────────────┘
+
+Of a part that was taken over, an agent's state is read when it is first woken: it goes on with the memory that it had,
+and turns that it has had already are recorded as they were, and not taken.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
 from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.model.slots import Slots
+from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
@@ -27,46 +31,59 @@ STARTS_A_STEP = 256
 
 
 class SingleTurns:
-    """All turns of one group of Agents in one worker. At most `turns_in_flight_max` run at a time."""
+    """All turns of the Agents of one part. At most `turns_in_flight_max` run at a time."""
 
-    def __init__(self, desk: Desk, cohort: Cohort, agent_class: type[Agent]) -> None:
+    def __init__(self, desk: Desk, cohort: Cohort, agent_class: type[Agent], turns: Numbers | None = None) -> None:
+        """`turns`: those that the agents have had before."""
         self._desk = desk
         self._cohort = cohort
         self._edge = TurnEdge(desk, agent_class)
-        self._mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max)
+        self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
         self._starts: asyncio.Queue[tuple[Notice, Rows, Numbers]] = asyncio.Queue(desk.notices_waiting_max)
         self._room = Slots(desk.spec.turns_in_flight_max)
         # In the order of their starts: the first to time out stand in front.
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
         self._agents: dict[int, Agent] = {}
+        self._restored: dict[int, AgentState | None] = {}
+        """What was found of an agent, until it is made; only of a part that was taken over."""
         self._is_stopping = False
+        self._adopting = 0
+        self._starting = 0
+        """Turns of the notice at hand that have no task yet."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        return self._starts.empty() and not self._starting and not self._adopting
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice; waits while too many have not been started."""
         if whom == EVERYONE:
-            starts, refused = self._mailboxes.admit_all(notice)
+            starts, refused = self.mailboxes.admit_all(notice)
             for row in refused.tolist():
                 await self._refuse(row, notice)
             if len(starts):
-                await self._starts.put((notice, starts, self._mailboxes.turns[starts]))
+                await self._starts.put((notice, starts, self.mailboxes.turns[starts]))
         elif (row := self._cohort.find_row(whom)) is not None:
-            admission = self._mailboxes.admit_one(row, notice)
+            admission = self.mailboxes.admit_one(row, notice)
             if admission is Admission.REFUSED:
                 await self._refuse(row, notice)
             elif admission is Admission.STARTS:
                 alone = np.array([row], dtype=np.int32)
-                await self._starts.put((notice, alone, self._mailboxes.turns[alone]))
+                await self._starts.put((notice, alone, self.mailboxes.turns[alone]))
 
     async def run(self) -> None:
         """Start turns, as room allows, until cancelled."""
         while True:
             notice, rows, numbers = await self._starts.get()
+            self._starting = len(rows)
             for some, turns in zip(split_rows(rows, STARTS_A_STEP), split_rows(numbers, STARTS_A_STEP), strict=True):
                 ids = self._cohort.select_ids(some).to_pylist()
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
                     turn = Turn(self._desk, agent_id, number, notice)
                     self._desk.tasks.start(self._live(row, turn), f"turn of {agent_id}")
+                    self._starting -= 1
                 await asyncio.sleep(0)
 
     async def sweep(self) -> None:
@@ -91,7 +108,7 @@ class SingleTurns:
 
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
-        mailed = int(self._mailboxes.waiting.sum())
+        mailed = int(self.mailboxes.waiting.sum())
         return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed)
 
     async def _live(self, row: int, turn: Turn) -> None:
@@ -102,21 +119,42 @@ class SingleTurns:
             while not self._is_stopping:
                 self._running[row] = (task, turn)
                 try:
-                    await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
+                    if not await self._take(row, turn):
+                        return
                 finally:
                     del self._running[row]
-                notice = self._mailboxes.release_one(row)
+                self.mailboxes.progress.end(turn.revision)
+                notice = self.mailboxes.release_one(row)
                 if notice is None:
                     return
-                turn = Turn(self._desk, turn.agent_id, int(self._mailboxes.turns[row]), notice)
+                turn = Turn(self._desk, turn.agent_id, int(self.mailboxes.turns[row]), notice)
         finally:
             self._room.release()
 
+    async def _take(self, row: int, turn: Turn) -> bool:
+        """One turn, unless it was taken before; False if it has to be taken again by somebody else."""
+        desk = self._desk
+        if desk.history is not None:
+            if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
+                self._adopting += 1
+                await self._edge.adopt_turn(turn, done)
+                self._adopting -= 1
+                return True
+            if desk.states is not None and row not in self._agents:
+                turn.is_committing = True  # neither a stop nor a time-out may cut this short
+                self._restored[row] = await desk.states.read(turn.agent_id)
+                turn.is_committing = False
+                if self._is_stopping:
+                    return False
+        return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
+
     async def _refuse(self, row: int, notice: Notice) -> None:
-        turn = Turn(self._desk, self._cohort.read_id(row), int(self._mailboxes.turns[row]), notice)
+        turn = Turn(self._desk, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice)
         await self._edge.close_unstarted(turn, MAILBOX_FULL)
 
     def _make_agent(self, agent_id: str, row: int) -> Agent:
         agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
+        if (state := self._restored.pop(row, None)) is not None:
+            agent.memory.load(state.memory)
         self._agents[row] = agent
         return agent

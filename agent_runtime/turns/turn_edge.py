@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted
+from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
-from agent_runtime.model.actions import NO_ANSWER, Action, Outcome
+from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
+from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
     NOTHING_REPORTED,
@@ -23,11 +25,14 @@ from agent_runtime.turns.ends import (
     make_no_answer,
 )
 from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.remembering import describe_agent, recall_turn, remember_turn
 from agent_runtime.turns.turn import Turn
 
 logger = logging.getLogger("ecumene.runtime")
 
 TRACEBACKS_MAX = 20
+ADOPTED_ACTION = "adopted"
+"""What an earlier turn did and its name is not known of."""
 MakeAgent = Callable[[str, int], Agent]
 """Makes the agent of an id and a row."""
 
@@ -40,10 +45,11 @@ class TurnEdge:
         self.agent_class = agent_class
         self._tracebacks = 0
 
-    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> None:
+    async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> bool:
         """One turn, from the notice to its record. An agent that is not there yet is made within its turn.
 
-        Raises only what ends the worker: that it is cancelled, or that nothing can be recorded any more.
+        False if it was stopped before it decided, so that it is still to be taken. Raises only what ends the worker:
+        that it is cancelled, or that nothing can be recorded any more.
         """
         end = await self._think(turn, agent, make_agent, row)
         turn.is_committing = True
@@ -53,6 +59,24 @@ class TurnEdge:
             # The op may have taken effect; whoever takes this turn again then adopts it.
             await self._record(turn, UNANSWERED, (), None)
             raise
+        return end is not STOPPED
+
+    async def adopt_turn(self, turn: Turn, done: DoneTurn) -> None:
+        """Record a turn that was taken before as it was."""
+        revision = done.effects[0].revision if done.effects else None
+        if done.state is not None:
+            end = recall_turn(turn, done.state)
+            await self._record(turn, end, turn.actions, revision)
+            return
+        ask = turn.notice.ask
+        report = None if ask is None else done.find_report(ask.path, turn.agent_id)
+        status, is_answer = read_report(None if report is None else report.value)
+        effects = [effect for effect in done.effects if is_answer or effect is not report]
+        actions = [
+            Action(REPORT if effect is report else ADOPTED_ACTION, effect.path, effect.key, effect.value)
+            for effect in effects
+        ]
+        await self._record(turn, TurnEnd(status, ADOPTED), actions, revision)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -111,19 +135,34 @@ class TurnEdge:
             end = NOTHING_REPORTED if end is OK else end
             no_answer = Action(NO_ANSWER, ask.path, turn.agent_id, make_no_answer(end), gate_generation=ask.generation)
             told = [*actions, no_answer]
-        if not told:
+        states = self._desk.states
+        remembered = None
+        if states is not None and turn.memory is not None and end is not STOPPED:
+            remembered = remember_turn(states.path, turn, end, actions)
+        if not told and remembered is None:
             await self._record(turn, end, actions, None)
             return
-        outcome = await self._desk.outbox.send(turn.agent_id, turn.notice.revision, told)
+        notice = turn.notice
+        outcome = await self._desk.outbox.send(turn.agent_id, notice.revision, told, notice.event.id, remembered)
         end, actions = await self._judge(turn, end, actions, outcome)
+        if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
+            await self._keep_failed(turn, end, actions)
         await self._record(turn, end, actions, outcome.revision)
+
+    async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
+        """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
+        assert self._desk.states is not None
+        try:
+            await self._desk.states.keep(turn.agent_id, describe_agent(turn, end, actions))
+        except EcumeneError as error:
+            self._log(turn, error)
 
     async def _judge(
         self, turn: Turn, end: TurnEnd, actions: Sequence[Action], outcome: Outcome
     ) -> tuple[TurnEnd, Sequence[Action]]:
         """What the world's answer makes of a turn."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
             if end.status.acted:
                 return failed, actions
             return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions
@@ -133,8 +172,8 @@ class TurnEdge:
         if ask is None or len(actions) > 1:
             return TurnEnd(end.status, ADOPTED), ()
         status, value = await read_adopted(self._desk.world, ask.path, turn.agent_id)
-        if status.acted:
-            return TurnEnd(status, ADOPTED), [Action("report", ask.path, turn.agent_id, value)]
+        if read_report(value)[1]:
+            return TurnEnd(status, ADOPTED), [Action(REPORT, ask.path, turn.agent_id, value)]
         return TurnEnd(status, ADOPTED), ()
 
     async def _check_places(self, turn: Turn) -> None:

@@ -193,6 +193,13 @@ class Fenced(WorldError):
         super().__init__(Reason.FENCED, message, metadata=metadata)
 
 
+class FenceFallen(Fenced):
+    """The fence that an op stands behind has fallen.
+
+    That says nothing about the op: whoever holds the lock now may send the same one, under the same identity.
+    """
+
+
 class DeniedView(WorldError):
     """The group may not see, or not change, what is asked for; told before whether it exists."""
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from env_server.model.entries import Entry
-from env_server.model.errors import Fenced, GateClosed, NotFound, PreconditionFailed
+from env_server.model.errors import Fenced, FenceFallen, GateClosed, NotFound, PreconditionFailed
 from env_server.model.frames import Frame
 from env_server.model.names import check_segment, split_path
 from env_server.model.operations import Precondition, Test
@@ -50,7 +50,7 @@ def check_allowed(tree: Tree, frame: Frame, index: int) -> None:
 
     Raises:
         DeniedView: the op's group may not do it.
-        Fenced: the op's fence has fallen.
+        FenceFallen: the op's fence has fallen.
     """
     if frame.groups is not None:
         check_visible(tree.grants, frame, index)
@@ -72,12 +72,14 @@ def check_fence(tree: Tree, fence: Precondition) -> None:
     """The entry must be the one that the fence means.
 
     Raises:
-        Fenced: it is another one, or gone with its environment.
+        FenceFallen: it is another one, or gone with its environment.
     """
     try:
         _check(tree, fence.path, fence.key, fence)
+    except Fenced as fallen:
+        raise FenceFallen(str(fallen), **fallen.metadata) from None
     except NotFound:
-        raise Fenced(
+        raise FenceFallen(
             f"{fence.key!r} of {fence.path} is gone", path=fence.path, key=fence.key, revision=str(tree.revision)
         ) from None
 

@@ -14,7 +14,7 @@ import ecumene
 import pytest
 from ecumene import FencedError, World
 
-from env_server.model.errors import Fenced
+from env_server.model.errors import Fenced, WorldError
 from env_server.model.frames import Invoked, Written
 from env_server.model.operations import Code, Precondition, Transact, Write
 from env_server.model.operations import Test as ConditionTest
@@ -80,6 +80,24 @@ def test_a_repetition_gets_its_first_outcome_also_behind_a_fence_that_fell(stand
     assert isinstance(again, Written)
     assert again.revision == first.revision
     assert stand.value("/e", "n") == 1
+
+
+def test_an_op_of_a_holder_who_was_replaced_leaves_no_mark_for_the_one_who_holds_it_now(stand: Stand) -> None:
+    """Both send the same turns; whichever comes first, the effect is that of the holder."""
+    fence = take(stand)
+    now = take(stand)
+    late = [
+        put("/e", "a", "late", fence=fence, producer="ann", seq=7),
+        transact(fence)._replace(producer="bob", seq=7),
+        invoke("/held", "hold", key="k", hold_ms=0)._replace(fence=fence, producer="cem", seq=7),
+    ]
+    sent = stand.do(*late)
+    stand.clock.settle()
+    assert all(isinstance(sent.outcome(index), Fenced) for index in range(3))
+    again = stand.do(*(op._replace(fence=now) for op in late))
+    stand.clock.settle()
+    assert not any(isinstance(again.outcome(index), WorldError) for index in range(3))
+    assert stand.value("/e", "a") == "late"
 
 
 def test_what_waited_behind_a_held_key_is_tested_when_its_turn_comes(stand: Stand) -> None:

@@ -10,6 +10,7 @@ from env_server.model.errors import (
     DeadlineExceeded,
     DeniedView,
     Exhausted,
+    FenceFallen,
     InternalError,
     OutcomeNotKept,
     Unavailable,
@@ -20,7 +21,7 @@ from env_server.model.operations import Code
 from env_server.pipeline.frames.origins import attribute_pass, identity_of
 from env_server.state_tree.tree import Tree
 
-_TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError, DeniedView)
+_TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError, DeniedView, FenceFallen)
 
 
 class FrameAnswer:

@@ -20,8 +20,12 @@ from ecumene.client import (
     EventBatch,
     EventFilter,
     EventType,
+    FencedError,
     FrameResult,
     GateClosedError,
+    PastPage,
+    PastValue,
+    SequencePassedError,
     Transacted,
 )
 from env_api.v1 import errors_pb2, events_pb2, operations_pb2, session_pb2
@@ -37,6 +41,8 @@ class FakeWorld:
         self.revision = 10
         self.paths = {"/", "/game", REPORTS}
         self.entries: dict[tuple[str, str], Any] = {}
+        self.past: dict[tuple[str, str], list[PastValue]] = {}
+        self.fence_holds = True
         self.outcomes: dict[str, tuple[int, tuple[int, str]]] = {}
         self.collecting: dict[str, int] = {REPORTS: 1}
         self.frames = FakeFrames(self)
@@ -92,20 +98,30 @@ class FakeWorld:
         """Entries under the reports' path."""
         return {key: value for (path, key), value in self.entries.items() if path == REPORTS}
 
-    def apply(self, producer: str, seq: int, generation: int, path: str, key: str, value: Any) -> tuple[int, str, bool]:
+    def store(self, path: str, key: str, value: Any, producer: str, cause: str) -> None:
+        """A value that takes the world's revision."""
+        self.entries[path, key] = value
+        past = PastValue(self.revision, EventType.ENTRY_SET, value, 1, "", cause, producer, 0)
+        self.past.setdefault((path, key), []).append(past)
+
+    def apply(
+        self, producer: str, seq: int, generation: int, path: str, key: str, value: Any, cause: str = ""
+    ) -> tuple[int, str, bool]:
         """One write; returns its revision (0 = none), the reason of a failure, and whether it is a duplicate."""
         last, outcome = self.outcomes.get(producer, (0, (0, "")))
         if last == seq:
             return (*outcome, True)
         if last > seq:
             return 0, "SEQUENCE_PASSED", False
+        if not self.fence_holds:
+            return 0, "FENCED", False
         if path not in self.paths:
             outcome = 0, "ENVIRONMENT_NOT_FOUND"
         elif generation and self.collecting.get(path) != generation:
             outcome = 0, "GATE_CLOSED"
         else:
             self.revision += 1
-            self.entries[path, key] = value
+            self.store(path, key, value, producer, cause)
             outcome = self.revision, ""
         self.outcomes[producer] = seq, outcome
         return (*outcome, False)
@@ -127,6 +143,8 @@ class FakeFrames:
         producers: Sequence[str],
         seqs: int,
         gate_generation: int = 0,
+        actors: Sequence[str] | None = None,
+        causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
         assert len(set(map(type, values))) == 1, "a block is of one kind"
@@ -134,7 +152,9 @@ class FakeFrames:
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
         for index, (key, value, producer) in enumerate(zip(keys, values, producers, strict=True)):
-            revision, reason, duplicate = world.apply(producer, seqs, gate_generation, path, key, value)
+            revision, reason, duplicate = world.apply(
+                producer, seqs, gate_generation, path, key, value, causes[0] if causes else ""
+            )
             if reason or duplicate:
                 answer.without_revision.append(index)
                 answer.outcomes.append(make_outcome(index, revision, reason, duplicate))
@@ -159,33 +179,44 @@ def make_outcome(index: int, revision: int, reason: str, duplicate: bool) -> ope
 
 
 class FakeTransaction:
-    """Stands in for `Transaction`; conditions on the gate are those of its first write."""
+    """Stands in for `Transaction`: its conditions are those of gates."""
 
-    def __init__(self, world: FakeWorld) -> None:
+    def __init__(self, world: FakeWorld, is_otherwise: bool = False) -> None:
         self._world = world
-        self._writes: list[tuple[str, str, Any]] = []
+        self.writes: list[tuple[str, str, Any]] = []
         self._generations: list[tuple[str, int]] = []
+        self._required: list[tuple[str, int]] = []
+        self.otherwise = FakeTransaction(world, is_otherwise=True) if not is_otherwise else None
 
     def set(self, path: str, key: str, value: Any, *, gate_generation: int = 0) -> None:
-        self._writes.append((path, key, value))
+        self.writes.append((path, key, value))
         self._generations.append((path, gate_generation))
 
     append = increment = set
 
-    async def commit(self, *, producer: str, seq: int) -> Transacted:
+    def require(self, path: str, *, gate_generation: int) -> None:
+        self._required.append((path, gate_generation))
+
+    async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
         world = self._world
-        world.transactions.append((producer, seq, self._writes))
+        last, outcome = world.outcomes.get(producer, (0, (0, "")))
+        if last == seq:
+            return Transacted(revision=outcome[0], duplicate=True)
+        if last > seq:
+            raise SequencePassedError(ErrorDetails(reason="SEQUENCE_PASSED"))
+        if not world.fence_holds:
+            raise FencedError(ErrorDetails(reason="FENCED"))
+        world.transactions.append((producer, seq, self.writes))
+        assert self._required or not (self.otherwise and self.otherwise.writes), "a server refuses such"
+        is_late = any(world.collecting.get(path) != generation for path, generation in self._required)
         for path, generation in self._generations:
             if generation and world.collecting.get(path) != generation:
                 raise GateClosedError(ErrorDetails(reason="GATE_CLOSED"))
-        revision = 0
-        duplicate = False
-        for path, key, value in self._writes:
-            revision, _, duplicate = world.apply(producer, seq, 0, path, key, value)
-            world.entries[path, key] = world.entries.get((path, key), value) if duplicate else value
-            world.outcomes.pop(producer, None)
-        world.outcomes[producer] = seq, (revision, "")
-        return Transacted(revision=revision, duplicate=duplicate)
+        world.revision += 1
+        for path, key, value in self.otherwise.writes if is_late and self.otherwise else self.writes:
+            world.store(path, key, value, producer, cause)
+        world.outcomes[producer] = seq, (world.revision, "")
+        return Transacted(revision=world.revision, otherwise=is_late)
 
 
 class FakeEnvironment:
@@ -203,7 +234,20 @@ class FakeEnvironment:
     async def get(self, key: str) -> Entry:
         if (self.path, key) not in self._world.entries:
             raise EntryNotFoundError(ErrorDetails(reason="ENTRY_NOT_FOUND"))
-        return Entry(self.path, key, EntryKind.VALUE, self._world.entries[self.path, key], 1, 1, 1)
+        past = self._world.past.get((self.path, key))
+        modified = past[-1].revision if past else 1
+        return Entry(self.path, key, EntryKind.VALUE, self._world.entries[self.path, key], 1, 1, modified)
+
+    async def set(self, key: str, value: Any) -> None:
+        if not self._world.fence_holds:
+            raise FencedError(ErrorDetails(reason="FENCED"))
+        self._world.revision += 1
+        self._world.store(self.path, key, value, "", "")
+
+    async def read_past(self, key: str, *, from_revision: int = 0, to_revision: int = 0) -> PastPage:
+        past = self._world.past.get((self.path, key), [])
+        last = to_revision or self._world.revision
+        return PastPage(tuple(one for one in past if from_revision <= one.revision <= last), 0, 0)
 
     async def value(self, key: str, default: Any = None) -> Any:
         return self._world.entries.get((self.path, key), default)
@@ -215,6 +259,7 @@ class FakeWatch:
     def __init__(self, event_filter: EventFilter, from_revision: int) -> None:
         self.event_filter = event_filter
         self.from_revision = from_revision
+        self.resume_revision = from_revision
         self.queue: asyncio.Queue[EventBatch | None] = asyncio.Queue()
 
     def __aiter__(self) -> FakeWatch:
@@ -224,6 +269,7 @@ class FakeWatch:
         batch = await self.queue.get()
         if batch is None:
             raise StopAsyncIteration
+        self.resume_revision = batch.through_revision + 1
         return batch
 
     async def aclose(self) -> None:

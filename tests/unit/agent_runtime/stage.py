@@ -14,6 +14,10 @@ from ecumene.client import World
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.model.clock import Clock
+from agent_runtime.model.errors import PartHeldError
+from agent_runtime.model.parts import Part
+from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.ownership.owner import Holding
 from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
@@ -34,20 +38,62 @@ def write_agents(path: Path, ids: Sequence[str], **attributes: Sequence[Any]) ->
 def make_launch(
     folder: Path, agent: str, ids: Sequence[str], *, models: Mapping[str, Any] | None = None, **group: Any
 ) -> Launch:
-    """A launch of one group, `g`."""
+    """A launch of one group, `g`, whose agents leave no memory in the world unless they are said to be resumable."""
     agents = write_agents(folder / "agents.arrow", ids)
-    spec = {"name": "g", "agent": agent, "agents": str(agents), "wake": list(WAKE), **group}
+    spec = {"name": "g", "agent": agent, "agents": str(agents), "wake": list(WAKE), "resumable": False, **group}
     if models:
         spec.setdefault("model", next(iter(models)))
     return parse_launch({"run": "r", "groups": [spec], "models": models or {}, "worker": {"stop_timeout_s": 2}})
 
 
+class FakeOwner:
+    """Owns every part; keeps its last cursor as the world would."""
+
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+        self.cursors: dict[str, Cursor] = {}
+        self.held: set[str] = set()
+        self.takeovers = 0
+
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+        """Own a part, where its cursor stands."""
+        if part.name in self.held:
+            raise PartHeldError(part.name, wait_s)
+        self.held.add(part.name)
+        self.takeovers += 1
+        is_new = part.name not in self.cursors
+        cursor = Cursor.at_start(part, from_revision - 1) if is_new else self.cursors[part.name]
+        return Holding(part, self.takeovers, cast(World, self._world), cursor, FakeKeeping(self, part.name), is_new)
+
+    async def give_back(self, holding: Holding) -> None:
+        """Own it no more."""
+        self.held.discard(holding.part.name)
+
+    async def close(self) -> None:
+        """Give back everything."""
+        self.held.clear()
+
+
+class FakeKeeping:
+    """Keeps the cursor of a part."""
+
+    def __init__(self, owner: FakeOwner, part: str) -> None:
+        self._owner = owner
+        self._part = part
+
+    async def write(self, cursor: Cursor) -> None:
+        """Keep it."""
+        self._owner.cursors[self._part] = cursor
+
+
 class Stage:
     """A running pipeline, its world, and what was recorded once it has stopped."""
 
-    def __init__(self, pipeline: Pipeline, world: FakeWorld, folder: Path) -> None:
+    def __init__(self, pipeline: Pipeline, world: FakeWorld, folder: Path, owner: FakeOwner) -> None:
         self.pipeline = pipeline
         self.world = world
+        self.owner = owner
+        self.lost: list[tuple[str, str]] = []
         self._folder = folder
 
     @property
@@ -73,17 +119,28 @@ async def wait_until(holds: Any, timeout_s: float = 10.0) -> None:
 
 
 @asynccontextmanager
-async def set_stage(folder: Path, launch: Launch, world: FakeWorld | None = None) -> AsyncIterator[Stage]:
-    """Start the pipeline of a launch, with recording; stop it at the end."""
+async def set_stage(
+    folder: Path, launch: Launch, world: FakeWorld | None = None, owner: FakeOwner | None = None, source: str = "w"
+) -> AsyncIterator[Stage]:
+    """Start the pipeline of a launch, one part a group, with recording; stop it at the end."""
     world = world or FakeWorld()
-    recorder = Recorder(folder / "rec", run=launch.run, source="w")
+    owner = owner or FakeOwner(world)
+    recorder = Recorder(folder / "rec", run=launch.run, source=source)
     recorder.start()
-    shares = {group.name: (0, pa.ipc.open_file(str(group.agents)).read_all().num_rows) for group in launch.groups}
-    config = WorkerConfig(server="", world="fake", index=0, launch=launch, shares=shares)
-    pipeline = Pipeline(config, cast(World, world), recorder, Clock.system())
+    parts = tuple(
+        Part(group=group.name, number=0, first=0, end=pa.ipc.open_file(str(group.agents)).read_all().num_rows)
+        for group in launch.groups
+    )
+    config = WorkerConfig(server="", world="fake", index=0, launch=launch, parts=parts)
+    lost: list[tuple[str, str]] = []
+    pipeline = Pipeline(
+        config, cast(World, world), recorder, Clock.system(), owner, lambda part, why: lost.append((part, why))
+    )
+    stage = Stage(pipeline, world, folder / "rec", owner)
+    stage.lost = lost
     try:
         await pipeline.start()
-        yield Stage(pipeline, world, folder / "rec")
+        yield stage
     finally:
         await pipeline.stop()
         await asyncio.to_thread(recorder.close)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_runtime.launching import plan_workers, split_evenly
+from agent_runtime.launching import plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import split_evenly
 from agent_runtime.settings import parse_launch
 from tests.unit.agent_runtime.stage import write_agents
 
@@ -33,16 +34,28 @@ def test_every_agent_is_in_exactly_one_share_and_shares_are_even() -> None:
             assert max(sizes) - min(sizes) <= 1
 
 
+def list_parts(configs: Any) -> list[list[tuple[str, int, int]]]:
+    return [[(part.name, part.first, part.end) for part in config.parts] for config in configs]
+
+
 def test_each_worker_gets_its_rows_of_each_group(tmp_path: Path) -> None:
     launch = make(tmp_path, {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}, a={"rows": [1, 3]})
     configs = plan_workers(launch, "host:1", "w")
-    assert [config.shares for config in configs] == [{"a": (1, 2), "b": (0, 1)}, {"a": (2, 3), "b": (1, 2)}]
+    assert list_parts(configs) == [[("a.0", 1, 2), ("b.0", 0, 1)], [("a.1", 2, 3), ("b.1", 1, 2)]]
+
+
+def test_parts_stay_as_they_were_cut_whatever_the_workers(tmp_path: Path) -> None:
+    launch = make(tmp_path, {"a": ["a1", "a2", "a3"]}, workers=3)
+    parts = plan_parts(launch)
+    two = plan_workers(launch.model_copy(update={"workers": 2}), "host:1", "w", parts)
+    assert list_parts(two) == [[("a.0", 0, 1), ("a.2", 2, 3)], [("a.1", 1, 2)]]
+    assert len(plan_parts(make(tmp_path, {"a": ["a1", "a2", "a3"]}, a={"parts": 1}))) == 1
 
 
 def test_agents_of_a_local_model_live_in_the_first_worker(tmp_path: Path) -> None:
     local = {"agent": "prompted-player", "model": "small"}
     configs = plan_workers(make(tmp_path, {"a": ["a1", "a2"]}, a=local), "host:1", "w")
-    assert [config.shares for config in configs] == [{"a": (0, 2)}, {}]
+    assert list_parts(configs) == [[("a.0", 0, 2)], []]
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path
     assert statuses == ["ok"] * answered + ["budget"] * (30 - answered)
     spent = sum(row["prompt_tokens"] + row["completion_tokens"] for row in turns)
     assert 0 < spent <= 150
-    (total,) = stage.pipeline.spent.by_model_and_phase().values()
+    (total,) = stage.pipeline.models.spent.by_model_and_phase().values()
     assert total.prompt_tokens == stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
     assert total.microdollars == sum(row["microdollars"] for row in calls)
     assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
@@ -323,7 +323,7 @@ async def test_a_stop_ends_thinking_columns_as_cancelled_and_unsent(tmp_path: Pa
     launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"], thinking={"kind": "uniform", "high_ms": 60_000})
     async with set_stage(tmp_path, launch) as stage:
         stage.world.open_round()
-        await wait_until(lambda: stage.pipeline.statistics()["g"].running == 2)
+        await wait_until(lambda: stage.pipeline.statistics()["g.0"].running == 2)
     assert stage.statuses == {"cancelled": 2}
     assert stage.world.reports() == {}
 
@@ -352,6 +352,6 @@ async def test_a_stop_ends_columns_that_wait_for_room_in_the_session(tmp_path: P
     world.frames.submit_block = never  # type: ignore[method-assign]
     async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Rule", ids), world) as stage:
         world.open_round()
-        await wait_until(lambda: stage.pipeline.outbox.frames)
+        await wait_until(lambda: stage.pipeline.parts["g.0"].outbox.frames)
     assert stage.statuses == {"cancelled": 2500}
     assert len({row["agent"] for row in stage.read("turns")}) == 2500

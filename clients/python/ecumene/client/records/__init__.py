@@ -13,6 +13,7 @@ whole or not at all. Reading: `pyarrow.dataset.dataset(run / "turns")`, or `list
 The descriptions need no package; Arrow schemas and part files need the runtime or the sim extra.
 """
 
+from ecumene.client.records.digest import RunDigest, digest_entries, digest_state, digest_turns
 from ecumene.client.records.manifest import ManifestError, RunManifest, RunState, read_manifest, write_manifest
 from ecumene.client.records.parts import PART_NUMBER_MAX, PartNameError, close_part, list_parts, name_part
 from ecumene.client.records.tables import (
@@ -39,11 +40,15 @@ __all__ = [
     "Column",
     "ManifestError",
     "PartNameError",
+    "RunDigest",
     "RunManifest",
     "RunState",
     "Table",
     "TurnStatus",
     "close_part",
+    "digest_entries",
+    "digest_state",
+    "digest_turns",
     "find_table",
     "list_parts",
     "name_part",

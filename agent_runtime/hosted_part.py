@@ -1,0 +1,257 @@
+"""A part that a worker owns, from its taking to its end: its watch, its turns, its way out, its cursor.
+
+take ──► watch from the cursor on ──► turns ──► … ──► drain ──► cursor ──► give back
+                                        └── fence fell, lease lost ──► abandoned: nothing is sent or recorded
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ecumene.client import EcumeneError, FencedError, World
+
+from agent_runtime.actions.outbox import Outbox
+from agent_runtime.actions.validation import KnownPlaces
+from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
+from agent_runtime.agents.cohort import Cohort, open_agents
+from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.listeners.feed import GroupFeed
+from agent_runtime.listeners.rules import WakeRules
+from agent_runtime.model.clock import Clock
+from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.notices import Notice
+from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.ownership.agent_states import AgentStates
+from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.ownership.history import History
+from agent_runtime.ownership.owner import Holding
+from agent_runtime.settings import GroupSpec, WorkerSettings
+from agent_runtime.turns.columns import ColumnTurns
+from agent_runtime.turns.desk import Desk
+from agent_runtime.turns.gateways import ModelChoice
+from agent_runtime.turns.ledger import Ledger, PartLedger
+from agent_runtime.turns.mailboxes import Mailboxes
+from agent_runtime.turns.singles import SingleTurns
+from agent_runtime.turns.statistics import TurnsStatistics
+
+logger = logging.getLogger("ecumene.runtime")
+
+WAIT_ASKED_S = 0.02
+
+
+class Turns(Protocol):
+    """The turns of one part: of objects (SingleTurns) or in columns (ColumnTurns)."""
+
+    mailboxes: Mailboxes
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
+        ...
+
+    async def deliver(self, notice: Notice, whom: str) -> None:
+        """Take a notice for everyone or for one agent."""
+
+    async def run(self) -> None:
+        """Take turns until cancelled."""
+
+    async def stop(self) -> None:
+        """End as cancelled what has not been decided; what commits goes on."""
+
+    def statistics(self) -> TurnsStatistics:
+        """How full the part is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the parts of one worker share. `failure` is done with whatever ends the worker."""
+
+    world: World
+    ledger: Ledger
+    places: KnownPlaces
+    settings: WorkerSettings
+    agents_path: str
+    clock: Clock
+    failure: asyncio.Future[None]
+
+
+class HostedPart:
+    """One owned part. Begun by `start`; ended by `stop` while it is owned, by `abandon` when it is not any more."""
+
+    def __init__(
+        self,
+        holding: Holding,
+        spec: GroupSpec,
+        group: GroupInfo,
+        models: ModelChoice,
+        shared: Shared,
+        on_fenced: Callable[[str], None],
+    ) -> None:
+        """`on_fenced` is told that the world takes nothing of this part any more; `abandon` should follow.
+
+        Raises LaunchError.
+        """
+        self.holding = holding
+        self._shared = shared
+        self._saved = holding.cursor.through
+        self._saving = asyncio.Lock()
+        self._tasks = OwnedTasks(shared.failure)
+        self._heads = OwnedTasks(shared.failure)
+        self._records = PartLedger(shared.ledger)
+        actor = f"term-{holding.term}"
+        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
+        agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
+        keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
+        self._history = None
+        if not holding.is_new:
+            self._history = History(
+                shared.world, after=holding.cursor.through, term=holding.term, agents_path=shared.agents_path
+            )
+        self._desk = Desk(
+            spec=spec,
+            group=group,
+            world=shared.world,
+            models=models,
+            places=shared.places,
+            outbox=self.outbox,
+            ledger=self._records,
+            clock=shared.clock,
+            tasks=self._tasks,
+            notices_waiting_max=shared.settings.notices_waiting_max,
+            states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
+            history=self._history,
+        )
+        self.agents = len(holding.part)
+        self._turns = self._make_turns(agent_class)
+        rules = WakeRules(spec.wake)
+        self._watch = shared.world.watch_frames(rules.event_filter, from_revision=holding.cursor.through + 1)
+        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch)
+
+    @property
+    def name(self) -> str:
+        """The part's."""
+        return self.holding.part.name
+
+    @property
+    def through(self) -> int:
+        """Every event up to this revision has had its effect for every agent here."""
+        return max(self._saved, self._turns.mailboxes.progress.through(self._feed.reached))
+
+    def start(self) -> None:
+        """Begin to wake agents: by everything that happened since the cursor."""
+        name = self.name
+        self._heads.start(self._turns.run(), f"turns {name}")
+        self._heads.start(self._read(), f"feed {name}")
+        self._heads.start(self._keep_cursor(), f"cursor {name}")
+        if isinstance(self._turns, SingleTurns):
+            self._heads.start(self._turns.sweep(), f"sweep {name}")
+
+    def statistics(self) -> TurnsStatistics:
+        """How full it is."""
+        return self._turns.statistics()
+
+    async def stop(self, drain_s: float = 0.0) -> None:
+        """Take no more events, cancel turns that have not decided, let commits finish.
+
+        With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
+        case. What ended is in the worker's ledger; `save_cursor` comes next.
+        """
+        await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
+        await self._watch.aclose()
+        await self._wait(lambda: self._turns.mailboxes.progress.is_idle, drain_s)
+        await self._heads.cancel_all()
+        await self._turns.stop()
+        self.outbox.flush()
+        await self._tasks.wait_all(self._shared.settings.stop_timeout_s)
+        await self._tasks.cancel_all()
+
+    async def abandon(self) -> None:
+        """It is somebody else's now: send and record nothing any more, and end everything."""
+        self.cut_off()
+        await self._watch.aclose()
+        await self._heads.cancel_all()
+        await self._tasks.cancel_all()
+
+    def cut_off(self) -> None:
+        """Send and record nothing from now on."""
+        self._records.close()
+        self.outbox.close()
+
+    async def save_cursor(self) -> None:
+        """Keep how far the part has come, once that is recorded on disk.
+
+        Raises EcumeneError, RecordingError.
+        """
+        async with self._saving:
+            through = self.through
+            if through <= self._saved:
+                return
+            cursor = Cursor(through, self._turns.mailboxes.count_turns(through))
+            await self._records.wait_on_disk()
+            await self.holding.keeping.write(cursor)
+            self._saved = through
+            if self._history is not None:
+                self._history.forget(through)
+
+    async def _read(self) -> None:
+        """What was done before, then what happens."""
+        if self._history is not None:
+            await self._history.read()
+        await self._feed.run()
+
+    async def _keep_cursor(self) -> None:
+        while True:
+            await asyncio.sleep(self._shared.settings.cursor_interval_s)
+            try:
+                await self.save_cursor()
+            except FencedError as error:
+                await self.outbox.lose(error)
+            except EcumeneError as error:
+                # What is not kept is only done again by the next owner, and met by its outcomes.
+                logger.warning("the cursor of %s was not kept: %s", self.name, error)
+
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether all that earlier owners did is recorded, so that it does not go with them."""
+        history = self._history
+        if history is None:
+            return True
+        return history.is_read and self._feed.reached >= history.term - 1 and self._turns.is_caught_up
+
+    async def _wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
+        """Until something holds, at most so long; while the part is not cut off."""
+        clock = self._shared.clock
+        deadline_s = clock.now_s() + timeout_s
+        while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
+            await asyncio.sleep(WAIT_ASKED_S)
+
+    def _make_turns(self, agent_class: type[Any]) -> Turns:
+        desk, part, turns = self._desk, self.holding.part, self.holding.cursor.turns
+        cohort = Cohort(open_agents(desk.spec.agents, (part.first, part.end)))
+        if issubclass(agent_class, RuleAgents):
+            agents = make_rule_agents(agent_class, desk.group)
+            settings = self._shared.settings
+            return ColumnTurns(desk, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
+        check_group(agent_class, desk.group)
+        return SingleTurns(desk, cohort, agent_class, turns)
+
+
+def make_rule_agents(agent_class: type[RuleAgents], group: GroupInfo) -> RuleAgents:
+    """The object of a group of rule agents. Raises LaunchError."""
+    try:
+        return agent_class(group)
+    except (ValueError, TypeError) as error:
+        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error
+
+
+def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
+    """Raises LaunchError if no agent of the class can live with the group's parameters."""
+    try:
+        agent_class.check_group(group)
+    except (ValueError, TypeError) as error:
+        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error

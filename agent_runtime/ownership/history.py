@@ -1,0 +1,97 @@
+"""What the earlier owners of a part did behind its cursor: read from the world's log, once, when it is taken over.
+
+Nobody but its owner writes for a part, so what stands in the log up to the new owner's term is all there will ever be
+of the others. A turn that stands there was taken: it is recorded as it was, no model is asked and nothing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ecumene.client import EventBatch, EventFilter, EventType, Value, World
+
+from agent_runtime.ownership.agent_states import AgentState
+
+_WRITES = (EventType.ENTRY_SET, EventType.ENTRY_INCREMENTED, EventType.ENTRY_APPENDED)
+
+
+class Effect(NamedTuple):
+    """One change that a turn made."""
+
+    path: str
+    key: str
+    kind: int
+    value: Value
+    revision: int
+
+
+class DoneTurn(NamedTuple):
+    """A turn that was taken: what it changed, and the agent after it, where that is kept."""
+
+    effects: tuple[Effect, ...]
+    state: AgentState | None
+
+    def find_report(self, path: str, key: str) -> Effect | None:
+        """What it reported there, if it did."""
+        return next((effect for effect in self.effects if (effect.path, effect.key) == (path, key)), None)
+
+
+class History:
+    """Turns that were taken, by the revision of their event and by agent."""
+
+    def __init__(self, world: World, *, after: int, term: int, agents_path: str) -> None:
+        """Of the revisions behind `after`, before `term`; states are kept at `agents_path`."""
+        self._world = world
+        self._after = after
+        self._agents_path = agents_path
+        self._done: dict[int, dict[str, DoneTurn]] = {}
+        self.term = term
+        self.is_read = False
+
+    async def read(self) -> None:
+        """Read the log. Raises EcumeneError, RevisionCompactedError if it does not reach back so far."""
+        # The taking of the part is such a write, too: the watch surely comes to it.
+        watch = self._world.watch_frames(EventFilter(types=_WRITES), from_revision=self._after + 1)
+        async with watch:
+            async for batch in watch:
+                self._take(batch)
+                if batch.revisions[-1] >= self.term:
+                    break
+        self.is_read = True
+
+    def find(self, agent: str, revision: int) -> DoneTurn | None:
+        """The turn that the event of `revision` began; None if it was not taken."""
+        return self._done.get(revision, {}).get(agent)
+
+    def find_all(self, agents: Sequence[str], revision: int) -> Mapping[int, DoneTurn]:
+        """The turns of those who took theirs, by their place."""
+        done = self._done.get(revision)
+        if not done:
+            return {}
+        return {place: done[agent] for place, agent in enumerate(agents) if agent in done}
+
+    def forget(self, through: int) -> None:
+        """Turns up to `through` are not asked for any more."""
+        for revision in [known for known in self._done if known <= through]:
+            del self._done[revision]
+
+    def _take(self, batch: EventBatch) -> None:
+        columns = (batch.paths, batch.keys, batch.types, batch.values, batch.revisions)
+        marks = f"{batch.world}/"
+        rows = zip(batch.producers, batch.producer_seqs, batch.causes, *columns, strict=True)
+        for producer, seq, cause, path, key, kind, value, revision in rows:
+            if path == self._agents_path and isinstance(value, dict):
+                state = AgentState.from_document(value, revision)
+                self._add(key, state.revision, (), state)
+            elif cause.startswith(marks):
+                self._add(producer, seq, (Effect(path, key, kind, value, revision),), None)
+
+    def _add(self, agent: str, event: int, effects: tuple[Effect, ...], state: Any) -> None:
+        turns = self._done.setdefault(event, {})
+        known = turns.get(agent)
+        turns[agent] = (
+            DoneTurn(effects, state)
+            if known is None
+            else DoneTurn(known.effects + effects, state if known.state is None else known.state)
+        )
