@@ -18,7 +18,7 @@ from typing import Protocol
 
 from ecumene.client import EcumeneError, World
 
-from agent_runtime.actions.validation import KnownPlaces
+from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.hosted_part import HostedPart, Shared
 from agent_runtime.model.clock import Clock
