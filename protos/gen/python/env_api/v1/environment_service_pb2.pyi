@@ -35,8 +35,9 @@ class Caller(google.protobuf.message.Message):
     GROUP_FIELD_NUMBER: builtins.int
     CLIENT_ID_FIELD_NUMBER: builtins.int
     producer: builtins.str
-    """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]. Numbers of a producer
-    rise; the last one's outcome is kept and returned to a repetition.
+    """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]; one that has several lines of
+    numbers adds '/' and 1-16 more to its name for each. Numbers of a producer rise; the last one's outcome is kept and
+    returned to a repetition.
     """
     producer_seq: builtins.int
     request_id: builtins.str
