@@ -31,6 +31,7 @@ from agent_runtime.recording import Recorder
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.ledger import Ledger
 from agent_runtime.turns.opened_models import OpenedModels
+from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
 
 logger = logging.getLogger("ecumene.runtime")
@@ -74,6 +75,8 @@ class Pipeline:
         self._tasks = OwnedTasks(failure)
         """What is done beside the parts: records are handed on, lost parts are ended."""
         self.ledger = Ledger(recorder, clock)
+        self.stalls = StallWatch()
+        """Whose code has held up all others."""
         self._recorder = recorder
         places, agents_path = KnownPlaces(world), RunPlaces(config.launch.run).agents
         self._shared = Shared(world, self.ledger, places, self._settings, agents_path, clock, failure)
@@ -101,6 +104,7 @@ class Pipeline:
 
         Raises LaunchError, PartHeldError, ModelSetupError, EcumeneError; then `stop` still has to be called.
         """
+        self.stalls.start()
         parts = self._config.parts
         await self.models.open(parts)
         self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
@@ -179,6 +183,7 @@ class Pipeline:
         await self._give_back_all(parts)
         self._parts.clear()
         await self.models.aclose()
+        await asyncio.to_thread(self.stalls.stop)
 
     async def _give_back_all(self, parts: list[HostedPart]) -> None:
         """Cursors first. What the world does not take now ends with the lease, and is done again from the last one."""

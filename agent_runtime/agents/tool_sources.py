@@ -17,8 +17,8 @@ class ToolSource(BaseModel):
     Attributes:
         path: of the environment; `{agent}` in it stands for the agent's id.
         only: names of operations; empty = all.
-        bind: arguments that are given for the model, which does not see them: who an agent is, for instance, is not
-            for its model to say. `{agent}` stands for the agent's id.
+        bind: arguments that are given for the model, which does not see them, to all operations that take them: who an
+            agent is, for instance, is not for its model to say. `{agent}` stands for the agent's id.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -92,14 +92,31 @@ class Toolbox:
 
 
 async def open_toolbox(turn: Turn, places: KnownPlaces, sources: Iterable[ToolSource]) -> Toolbox:
-    """The operations of some environments. Raises ActionRefusedError if one is not there; EcumeneError."""
+    """The operations of some environments.
+
+    Raises ActionRefusedError if one is not there, or a source binds what none of its operations takes; EcumeneError.
+    """
     found = [(await places.find("tools", source.path_of(turn.agent_id)), source) for source in sources]
     offers: dict[str, _Offer] = {}
     for place, source in found:
+        bound = source.bound_of(turn.agent_id)
+        unused = set(bound)
         for name in source.only or sorted(place.operations):
-            offer = _Offer(place.path, place.find_operation("tools", name), source.bound_of(turn.agent_id))
+            operation = place.find_operation("tools", name)
+            taken = _find_parameters(operation) & bound.keys()
+            unused -= taken
+            offer = _Offer(place.path, operation, {key: bound[key] for key in taken})
             offers[_name_tool(name, place.path, is_alone=len(found) == 1, taken=offers)] = offer
+        if unused:
+            # Left unbound by a slip, the model would say who it is.
+            raise ActionRefusedError("tools", f"no operation of {place.path} takes {', '.join(sorted(unused))}")
     return Toolbox(turn, offers)
+
+
+def _find_parameters(operation: Operation) -> frozenset[str]:
+    schema = operation.info.args_schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return frozenset(properties) if isinstance(properties, dict) else frozenset()
 
 
 def _name_tool(operation: str, path: str, *, is_alone: bool, taken: Mapping[str, _Offer]) -> str:
