@@ -311,6 +311,23 @@ async def test_columns_take_one_turn_at_a_time_and_keep_what_comes_meanwhile(tmp
     ]
 
 
+async def test_rule_agents_fall_back_one_by_one(tmp_path: Path) -> None:
+    ids = ["n-1", "bad", "nan", "n-2", "x-y"]
+    async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:RuleFallsBack", ids)) as stage:
+        stage.world.open_round()
+        await stage.wait_turns(5)
+    failed = {"status": "error"}
+    assert stage.world.reports() == {"n-1": 1.0, "n-2": 2.0, "bad": 3.5, "nan": failed, "x-y": failed}
+    rows = {row["agent"]: row for row in stage.read("turns")}
+    assert {agent: row["status"] for agent, row in rows.items()} == {
+        "n-1": "ok", "n-2": "ok", "bad": "fallback", "nan": "error", "x-y": "error"
+    }  # fmt: skip
+    assert "bad agent" in rows["bad"]["reason"] and "'no number' is no finite number" in rows["nan"]["reason"]
+    assert {(row["agent"], row["value_double"]) for row in stage.read("actions")} == {
+        ("n-1", 1.0), ("n-2", 2.0), ("bad", 3.5)
+    }  # fmt: skip
+
+
 async def test_thinking_time_passes_before_an_answer(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"], thinking={"kind": "fixed", "ms": 120})
     async with set_stage(tmp_path, launch) as stage:
