@@ -19,7 +19,6 @@ from ecumene.client import (
     LeaseExpiredError,
     MalformedMessageError,
     NotFoundError,
-    PermissionDeniedError,
     PreconditionFailedError,
     RequestIdReusedError,
     SequencePassedError,
@@ -104,7 +103,7 @@ def is_answerable(error: EcumeneError) -> bool:
         return not isinstance(error, MalformedMessageError | RequestIdReusedError)
     return isinstance(
         error,
-        NotFoundError | AlreadyExistsError | PermissionDeniedError | PreconditionFailedError | CounterOverflowError,
+        NotFoundError | AlreadyExistsError | PreconditionFailedError | CounterOverflowError,
     )
 
 

@@ -90,13 +90,7 @@ class Desk(Behaviour):
             await ctx.sleep(100)
 
     @operation(reads_only=True)
-    async def look(self, ctx: Context, and_then: str = "") -> Any:
-        if and_then == "write":
-            ctx.set("x", 1)
-        if and_then == "emit":
-            ctx.emit("seen", {})
-        if and_then == "call":
-            await ctx.call("/e", "look")
+    async def look(self, ctx: Context) -> Any:
         return ctx.get("x")
 
 
@@ -121,21 +115,6 @@ def test_writes_behind_a_holder_wait_in_order_and_reads_do_not(stand: Stand) -> 
     revisions = [holder.invoked.revision, *(sent.written.revision for sent in writes)]
     assert revisions == sorted(revisions)
     assert stand.value("/d", "k") == 1111
-
-
-def test_what_reads_only_waits_for_nobody_and_may_do_nothing_else(stand: Stand) -> None:
-    stand.done(put("/d", "x", 7))
-    stand.do(invoke("/d", "hold", key="x", seconds=5))
-    looked = stand.do(invoke("/d", "look"))
-    assert looked.done and looked.invoked.result.text == b"7" and not looked.invoked.changed
-    rows = stand.rows()
-    for defect in ("write", "emit", "call"):
-        sent = stand.do(invoke("/d", "look", and_then=defect))
-        assert isinstance(sent.outcome(), WorldError), defect
-        assert sent.error.reason in (Reason.INTERNAL, Reason.NESTED_INVOKE)
-    assert (stand.rows(), stand.value("/d", "x")) == (rows, 7)
-    with pytest.raises(TypeError, match="reads only"):
-        operation(reads_only=True, writes=lambda path: [])
 
 
 def test_a_whole_environment_is_held_exclusively_and_in_its_turn(stand: Stand) -> None:
