@@ -162,6 +162,11 @@ class Pipeline:
         """How full each part is."""
         return {name: part.statistics() for name, part in self._parts.items()}
 
+    @property
+    def is_budget_spent(self) -> bool:
+        """Whether a budget has refused a question here: what asks that model only ends as `budget` from now on."""
+        return self.models.is_budget_spent
+
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
         await asyncio.shield(self._tasks.failure)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from ecumene.client import EventType
 from ecumene.client.globs import compile_key_glob, compile_path_glob
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from agent_runtime.llm.settings import (
     EndpointSettings,
@@ -42,6 +42,12 @@ __all__ = [
     "WorkerSettings",
     "load_launch",
     "parse_launch",
+]
+
+
+ModelName = Annotated[
+    Annotated[str, Tag("name")] | Annotated[ModelMix, Tag("mix")],
+    Discriminator(lambda given: "name" if isinstance(given, str) else "mix"),
 ]
 
 
@@ -100,7 +106,7 @@ class GroupSpec(Frozen):
     rows: tuple[int, int] | None = None
     wake: Annotated[tuple[WakeRule, ...], Field(min_length=1)]
     parameters: Mapping[str, Any] = {}
-    model: str | ModelMix | None = None
+    model: ModelName | None = None
     seed: int | None = None
     thinking: Thinking = Thinking()
     turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0

@@ -9,26 +9,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
-from agent_runtime.llm.admission import Dispatch, Gate, Seat
+from agent_runtime.llm.admission import Dispatch, Limit, Seat
 from agent_runtime.llm.answers import Dialogue, ModeMemory
 from agent_runtime.llm.call_timers import CallTimers
 from agent_runtime.llm.calls import Call, CompletionCache, Question
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
-from agent_runtime.llm.errors import ModelBrokenError, ModelEndpointError, ModelError, ModelUnavailableError
+from agent_runtime.llm.errors import ModelError
 from agent_runtime.llm.histories import check_history
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
+from agent_runtime.llm.retries import Retries
 from agent_runtime.llm.spending import FREE, Price
 from agent_runtime.llm.statistics import GatewayStatistics, read_endpoint
 from agent_runtime.llm.weighing import Weighing
 from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.slots import Slots
-
-BACKOFF_FIRST_S = 0.5
-BACKOFF_MAX_S = 20.0
 
 
 class Gateway:
@@ -36,7 +32,7 @@ class Gateway:
 
     The model has one endpoint (a Provider) or several, each with a bound of calls in flight; the one with the
     least load is asked. `queue_max` further questions wait for their turn with their messages built; callers
-    beyond that wait before theirs are. `gates` hold calls back: limits of a minute, budgets. Every `ask` ends: in an
+    beyond that wait before theirs are. `limits` hold calls back: limits of a minute, budgets. Every `ask` ends: in an
     answer, in one ModelError, in BudgetExceededError, or in cancellation, which reaches the provider.
 
     A call may take `timeout_s` seconds. One that failed transiently is repeated after the time that
@@ -58,7 +54,7 @@ class Gateway:
         retry_total_s: float = 180.0,
         repairs_max: int = 1,
         is_two_call: bool = False,
-        gates: Sequence[Gate] = (),
+        limits: Sequence[Limit] = (),
         price: Price = FREE,
         cache: CompletionCache | None = None,
         breaker_failures: int = FAILURES_MAX,
@@ -75,26 +71,29 @@ class Gateway:
             endpoints = [Endpoint(endpoints, in_flight_max=in_flight_max, breaker_failures=breaker_failures)]
         self._pool = Pool(endpoints)
         self._timeout_s = timeout_s
-        self._attempts_max = attempts_max
         self._retry_total_s = retry_total_s
         self._repairs_max = repairs_max
         self._is_two_call = is_two_call
-        self._gates = tuple(gates)
+        self._limits = tuple(limits)
         self._cache = cache
         self._clock = clock
-        self._sleep = sleep
-        self._jitter = jitter
         self._modes = ModeMemory()
-        self._weighing = Weighing(price, is_weighed=bool(gates))
+        self._weighing = Weighing(price, is_weighed=bool(limits))
         self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
-        self._dispatch = Dispatch(model, self._pool, gates, clock)
+        self._dispatch = Dispatch(model, self._pool, limits, clock)
         self._timers = CallTimers(timeout_s)
-        self._held_back = self._backing_off = 0
-        self._answers = self._cached = self._retries = 0
+        self._retries = Retries(
+            self._call_again,
+            attempts_max=attempts_max,
+            total_s=retry_total_s,
+            clock=clock,
+            sleep=sleep,
+            jitter=jitter,
+        )
+        self._held_back = self._answers = self._cached = 0
         self._failures: Counter[str] = Counter()
-        for gate in self._gates:
-            if (attach := getattr(gate, "attach", None)) is not None:
-                attach(self._dispatch.pump, lambda: self._dispatch.waiting)
+        for limit in self._limits:
+            limit.attach(self._dispatch.pump, lambda: self._dispatch.waiting)
 
     async def ask(
         self,
@@ -123,26 +122,18 @@ class Gateway:
             question = Question(dialogue)
             del request
             while True:
-                completion = None
-                if self._cache is not None:
-                    completion = await self._cache.find(dialogue.request, dialogue.mode)
+                completion = await self._find_cached(dialogue) if self._cache is not None else None
                 if completion is None:
                     load = self._weighing.weigh(question)
                     try:
                         seat = self._dispatch.try_enter(load)
                         if seat is None:
-                            waiting = self._dispatch.queue(load, deadline_s=self._clock() + self._retry_total_s)
-                            try:
-                                seat = await waiting
-                            except asyncio.CancelledError:
-                                self._dispatch.give_up(waiting)
-                                raise
+                            seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
                         with self._begin_call(question, seat) as call:
-                            completion = call.completion = await seat.endpoint.provider.complete(
-                                call.request, dialogue.mode
-                            )
+                            completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
+                            call.completion = completion
                     except ModelError as error:
-                        completion = await self._recover(question, error)
+                        completion = await self._retries.recover(question, error)
                     if self._cache is not None:
                         question.note_for_cache(completion)
                 if dialogue.take(completion):
@@ -173,13 +164,13 @@ class Gateway:
         return GatewayStatistics(
             in_flight=self._pool.in_flight,
             waiting=self._dispatch.waiting,
-            backing_off=self._backing_off,
+            backing_off=self._retries.backing_off,
             held_back=self._held_back,
             answers=self._answers,
             cached=self._cached,
             failures=dict(self._failures),
             calls=costs.calls,
-            retries=self._retries,
+            retries=self._retries.done,
             prompt_tokens=costs.prompt_tokens,
             completion_tokens=costs.completion_tokens,
             microdollars=costs.microdollars,
@@ -195,13 +186,15 @@ class Gateway:
         flight fail. May be called twice."""
         self._dispatch.close()
         self._timers.close()
-        for gate in self._gates:
-            if (aclose := getattr(gate, "aclose", None)) is not None:
-                await aclose()
+        for limit in self._limits:
+            await limit.aclose()
         for endpoint in self._pool.endpoints:
             await endpoint.provider.aclose()
         if self._cache is not None:
             await self._cache.aclose()
+
+    async def _find_cached(self, dialogue: Dialogue) -> Completion | None:
+        return None if self._cache is None else await self._cache.find(dialogue.request, dialogue.mode)
 
     async def _wait_for_place(self, waiter: asyncio.Future[None]) -> None:
         self._held_back += 1
@@ -231,87 +224,20 @@ class Gateway:
         seat = self._dispatch.try_enter(load)
         if seat is None:
             deadline_s = question.started_s + self._retry_total_s
-            waiting = self._dispatch.queue(load, deadline_s=deadline_s, is_repeated=True)
-            try:
-                seat = await waiting
-            except asyncio.CancelledError:
-                self._dispatch.give_up(waiting)
-                raise
+            seat = await self._dispatch.enter(load, deadline_s, is_repeated=True)
         with self._begin_call(question, seat) as call:
             call.completion = await seat.endpoint.provider.complete(call.request, question.dialogue.mode)
         return call.completion
-
-    async def _recover(self, question: Question, error: ModelError) -> Completion:
-        """Asks again after a failure, in another mode or after a while; raises when that is of no use."""
-        while True:
-            if isinstance(error, ModelEndpointError) and question.dialogue.try_next_mode(error):
-                attempt = self._call_again(question)
-            elif error.transient:
-                attempt = self._try_again(question, error)
-            else:
-                raise error
-            try:
-                return await attempt
-            except ModelError as later:
-                if error.transient and later.transient:
-                    raise
-                if isinstance(later, ModelBrokenError):
-                    # What made the question fail is why it was asked again, not that others have failed since.
-                    raise error from None
-                error = later
-
-    async def _try_again(self, question: Question, error: ModelError) -> Completion:
-        # Tenacity costs 20 µs a call even when nothing fails, so it enters only now, and its first
-        # attempt is the failure that has just happened.
-        first_failure = [error]
-
-        async def attempt() -> Completion:
-            if first_failure:
-                raise first_failure.pop()
-            self._retries += 1
-            return await self._call_again(question)
-
-        return await self._retrying(question)(attempt)
-
-    def _retrying(self, question: Question) -> AsyncRetrying:
-        def stop(state: RetryCallState) -> bool:
-            next_start_s = self._clock() + state.upcoming_sleep - question.started_s
-            return state.attempt_number >= self._attempts_max or next_start_s > self._retry_total_s
-
-        return AsyncRetrying(
-            retry=retry_if_exception(lambda error: isinstance(error, ModelError) and error.transient),
-            wait=self._backoff_s,
-            stop=stop,
-            sleep=self._back_off,
-            reraise=True,
-        )
-
-    def _backoff_s(self, state: RetryCallState) -> float:
-        """Returns the seconds to wait: half fixed and half random of a delay that doubles, but no less
-        than the endpoint asked for."""
-        delay_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** (state.attempt_number - 1))
-        delay_s *= 0.5 + 0.5 * self._jitter()
-        error = state.outcome.exception() if state.outcome is not None else None
-        if isinstance(error, ModelUnavailableError) and error.retry_after_s is not None:
-            # Spread over a tenth, so that those who were refused together do not return together.
-            return max(delay_s, error.retry_after_s * (1.0 + 0.1 * self._jitter()))
-        return delay_s
-
-    async def _back_off(self, seconds: float) -> None:
-        self._backing_off += 1
-        try:
-            await self._sleep(seconds)
-        finally:
-            self._backing_off -= 1
 
     def _note_failure(self, question: Question | None, error: ModelError | BudgetExceededError) -> None:
         self._failures["budget" if isinstance(error, BudgetExceededError) else error.status] += 1
         if question is None:
             return
         error.attempts = question.attempts
-        error.prompt_tokens = question.prompt_tokens
-        error.completion_tokens = question.completion_tokens
-        error.microdollars = question.microdollars
+        # A recorded failure brings what it had cost when it was recorded.
+        error.prompt_tokens += question.prompt_tokens
+        error.completion_tokens += question.completion_tokens
+        error.microdollars += question.microdollars
         if isinstance(error, ModelError) and question.attempts:
             error.latency_ms = (self._clock() - question.started_s) * 1000.0
 

@@ -135,7 +135,8 @@ class ModelSettings(Frozen):
             in the column `seed_column` always gets one, which follows from that number.
         record_bodies: keep messages and answers in the records of calls.
         in_flight_max: calls at the model's endpoints at a time; each of several `endpoints` may have its own.
-        breaker_failures: failures in a row after which an endpoint is left alone for a while; 0 = never.
+        breaker_failures: failures in a row after which an endpoint is left alone for a while; 0 = never, as it is for
+            `scripted` and `replay`.
         cache: a file that keeps answers; an identical request then gets the answer that was given before.
         cache_bytes_max: what the file may hold; the oldest answers make room.
     """

@@ -21,7 +21,7 @@ NO_LOAD = Load()
 
 
 class Weighing:
-    """Estimates and counts of one model. Without gates (`is_weighed` False) nothing is estimated in advance."""
+    """Estimates and counts of one model. Without limits (`is_weighed` False) nothing is estimated in advance."""
 
     def __init__(self, price: Price, *, is_weighed: bool) -> None:
         self._price = price
@@ -52,7 +52,7 @@ class Weighing:
             spent = question.prompt_tokens + question.completion_tokens
             completion_tokens = min(completion_tokens, request.tokens_max - spent - prompt_tokens)
             if completion_tokens < 1:
-                raise BudgetExceededError("turn", spent, request.tokens_max)
+                raise BudgetExceededError("what is left of the turn", spent, request.tokens_max)
         return Load(prompt_tokens + completion_tokens, self._price.count_microdollars(prompt_tokens, completion_tokens))
 
     def bound(self, question: Question, request: ModelRequest) -> ModelRequest:
@@ -64,7 +64,7 @@ class Weighing:
         return request if left >= request.max_tokens else replace(request, max_tokens=max(1, left))
 
     def note_completion(self, question: Question, completion: Completion) -> Load:
-        """Counts what a call did cost. Where the endpoint reports no tokens, the estimate stands for the gates."""
+        """Counts what a call did cost. Where the endpoint reports no tokens, the estimate stands for the limits."""
         prompt, answer = completion.prompt_tokens, completion.completion_tokens
         question.prompt_tokens += prompt
         question.completion_tokens += answer
@@ -83,7 +83,7 @@ class Weighing:
         return Load(prompt + answer, microdollars)
 
     def note_failure(self, question: Question, error: BaseException) -> Load:
-        """What a failed call weighs for the gates: nothing if it was refused, else its prompt, which may have
+        """What a failed call weighs for the limits: nothing if it was refused, else its prompt, which may have
         been read and charged for."""
         if not self._is_weighed or isinstance(error, ModelEndpointError):
             return NO_LOAD

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.registry import find_function
 from agent_runtime.llm import Gateway, ModelSetupError, Provider
-from agent_runtime.llm.admission import Budget, Gate, Load, QuotaShares, RateWindow, SharedBudget, SharedWindow
+from agent_runtime.llm.admission import Budget, Limit, Load, QuotaShares, RateWindow, SharedBudget, SharedWindow
 from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.scripted import ScriptedProvider
 from agent_runtime.llm.settings import EndpointSettings, ModelMix, ModelSettings, RunBudget
@@ -109,7 +109,7 @@ async def open_model(
 
     Raises LaunchError, ModelSetupError, EcumeneError.
     """
-    gates, budgets = await _open_gates(name, settings, share, world, member, spent)
+    windows, budgets = await _open_limits(name, settings, share, world, member, spent)
     if run_budget is not None:
         budgets.append(run_budget)
     cache = None
@@ -126,36 +126,36 @@ async def open_model(
         retry_total_s=settings.retry_total_s,
         repairs_max=settings.repairs_max,
         is_two_call=settings.two_call,
-        gates=[*gates, *budgets],
+        limits=[*windows, *budgets],
         price=Price(settings.price.prompt, settings.price.completion),
         cache=cache,
     )
     return Model(name, gateway, settings, Tally() if tally is None else tally, tuple(budgets))
 
 
-async def _open_gates(
+async def _open_limits(
     name: str, settings: ModelSettings, share: float, world: World | None, member: str, spent: Load | None
-) -> tuple[list[Gate], list[Budget | SharedBudget]]:
+) -> tuple[list[Limit], list[Budget | SharedBudget]]:
     rates: dict[str, Any] = {
         "requests_per_minute": settings.requests_per_minute,
         "tokens_per_minute": settings.tokens_per_minute,
     }
     totals: dict[str, Any] = {"tokens_max": settings.tokens_max, "microdollars_max": settings.microdollars_max}
-    gates: list[Gate] = []
+    windows: list[Limit] = []
     budgets: list[Budget | SharedBudget] = []
     if settings.quota is not None:
         quota = await _open_quota(world, settings.quota, rates | totals, member)
         if any(limit is not None for limit in rates.values()):
-            gates.append(SharedWindow(settings.model, quota, **rates))
+            windows.append(SharedWindow(settings.model, quota, **rates))
         if any(limit is not None for limit in totals.values()):
             budgets.append(SharedBudget(settings.model, quota, **totals))
-        return gates, budgets
+        return windows, budgets
     if any(limit is not None for limit in rates.values()):
         parts = {limit: _take_part(name, limit, value, share) for limit, value in rates.items()}
-        gates.append(RateWindow(settings.model, **parts))
+        windows.append(RateWindow(settings.model, **parts))
     if any(limit is not None for limit in totals.values()):
         budgets.append(_open_local_budget(settings.model, totals, share, spent))
-    return gates, budgets
+    return windows, budgets
 
 
 def _take_part(name: str, limit: str, value: int | None, share: float) -> int | None:
@@ -192,7 +192,8 @@ async def _open_endpoints(name: str, settings: ModelSettings, seed: int, share: 
             name=label or name,
             weight=weight,
             in_flight_max=in_flight_max if most is None else max(1, round(most * share)),
-            breaker_failures=settings.breaker_failures,
+            # What is made up must not depend on when others failed.
+            breaker_failures=0 if settings.provider in ("scripted", "replay") else settings.breaker_failures,
         )
 
     if settings.provider == "openai":
@@ -221,7 +222,6 @@ def _open_openai(settings: ModelSettings, endpoint: EndpointSettings) -> Provide
         endpoint.base_url,
         api_key=ApiKey.read(variable=source.api_key_env, file=source.api_key_file),
         connections_max=endpoint.in_flight_max or settings.in_flight_max,
-        timeout_s=settings.timeout_s,
         max_tokens_field=settings.max_tokens_field,
     )
 

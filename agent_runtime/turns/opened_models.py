@@ -43,6 +43,11 @@ class OpenedModels:
                 if agents and name not in self._models:
                     self._models[name] = await self._open(name, agents, sum(map(len, parts)))
 
+    @property
+    def is_budget_spent(self) -> bool:
+        """Whether a budget has refused a question."""
+        return any(model.is_exhausted for model in self._models.values())
+
     def choose(self, spec: GroupSpec, seed: int) -> ModelChoice:
         """Which of them the agents of a group ask."""
         return ModelChoice(self._models, spec.model, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_runtime.llm.admission.gates import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Seat
 from agent_runtime.model.errors import BudgetExceededError
 
 
@@ -41,11 +41,11 @@ class Budget:
         return Load(self._tokens, self._microdollars)
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a call has come back: one budget may hold for several models."""
+        """See Limit; one budget may hold for several models."""
         self._wakes.append(wake)
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
-        """See Gate."""
+        """See Limit."""
         fits = True
         if self._tokens_max is not None:
             self._check(self._tokens, load.tokens, self._tokens_max, "tokens")
@@ -57,12 +57,12 @@ class Budget:
         return 0.0 if fits else None
 
     def admit(self, seat: Seat) -> None:
-        """See Gate."""
+        """See Limit."""
         self._out_tokens += seat.tokens
         self._out_microdollars += seat.microdollars
 
     def settle(self, seat: Seat, load: Load) -> None:
-        """See Gate."""
+        """See Limit."""
         self._out_tokens -= seat.tokens
         self._out_microdollars -= seat.microdollars
         self._tokens += load.tokens
@@ -71,6 +71,9 @@ class Budget:
             self._has_waiting = False
             for wake in self._wakes:
                 wake()
+
+    async def aclose(self) -> None:
+        """See Limit; nobody shares it."""
 
     def _check(self, spent: int, asked: int, maximum: int, unit: str) -> None:
         if spent + asked > maximum:

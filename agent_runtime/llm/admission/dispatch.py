@@ -1,4 +1,4 @@
-"""Where calls wait for their turn: in one order, for an endpoint and for all gates at once."""
+"""Where calls wait for their turn: in one order, for an endpoint and for all limits at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent_runtime.llm.admission.gates import Gate, Load, Seat
+from agent_runtime.llm.admission.limits import Limit, Load, Seat
 from agent_runtime.llm.endpoints import Pool
 from agent_runtime.llm.errors import ModelBrokenError, ModelError
 from agent_runtime.model.errors import BudgetExceededError
@@ -24,15 +24,15 @@ class _Waiting(NamedTuple):
 class Dispatch:
     """Lets calls in, first come, first served; those that were in before and try again stand in front.
 
-    The first in the queue goes to an endpoint as soon as one takes a call and every gate lets it pass;
+    The first in the queue goes to an endpoint as soon as one takes a call and every limit lets it pass;
     nobody overtakes it, so that a large request is not starved by small ones. A call whose deadline comes
     before the next probe of endpoints that all are broken fails at once. Belongs to one event loop.
     """
 
-    def __init__(self, model: str, pool: Pool, gates: Sequence[Gate], clock: Callable[[], float]) -> None:
+    def __init__(self, model: str, pool: Pool, limits: Sequence[Limit], clock: Callable[[], float]) -> None:
         self._model = model
         self._pool = pool
-        self._gates = tuple(gates)
+        self._limits = tuple(limits)
         self._clock = clock
         self._fresh: deque[_Waiting] = deque()
         self._again: deque[_Waiting] = deque()
@@ -51,6 +51,15 @@ class Dispatch:
             ModelRateError, BudgetExceededError: there will never be one.
         """
         return None if self._fresh or self._again else self._find_seat(load, self._clock())
+
+    async def enter(self, load: Load, deadline_s: float, *, is_repeated: bool = False) -> Seat:
+        """A seat, once there is one. See `queue`."""
+        seat = self.queue(load, deadline_s=deadline_s, is_repeated=is_repeated)
+        try:
+            return await seat
+        except asyncio.CancelledError:
+            self.give_up(seat)
+            raise
 
     def queue(self, load: Load, *, deadline_s: float, is_repeated: bool = False) -> asyncio.Future[Seat]:
         """What is done once there is a seat, or fails as `try_enter` does, or with ModelBrokenError.
@@ -83,8 +92,8 @@ class Dispatch:
             seat.endpoint.note_answer()
         else:
             seat.endpoint.note_error(error, now_s)
-        for gate in self._gates:
-            gate.settle(seat, load)
+        for limit in self._limits:
+            limit.settle(seat, load)
         seat.tokens, seat.microdollars = load.tokens, load.microdollars
         if self._fresh or self._again:
             self._fail_hopeless()
@@ -129,21 +138,21 @@ class Dispatch:
         self._cancelled = 0
 
     def _find_seat(self, load: Load, now_s: float) -> Seat | None:
-        for gate in self._gates:
-            if gate.wait_s(load, now_s) != 0.0:
+        for limit in self._limits:
+            if limit.wait_s(load, now_s) != 0.0:
                 return None
         endpoint = self._pool.choose(now_s)
         if endpoint is None:
             return None
         endpoint.enter()
         seat = Seat(endpoint, load.tokens, load.microdollars, now_s)
-        for gate in self._gates:
-            gate.admit(seat)
+        for limit in self._limits:
+            limit.admit(seat)
         return seat
 
     def _arm(self, load: Load, now_s: float) -> None:
-        """Looks again when the first in the queue may go; None of a gate or the pool: somebody will call."""
-        waits = [self._pool.wait_s(now_s), *(gate.wait_s(load, now_s) for gate in self._gates)]
+        """Looks again when the first in the queue may go; None of a limit or the pool: somebody will call."""
+        waits = [self._pool.wait_s(now_s), *(limit.wait_s(load, now_s) for limit in self._limits)]
         known = [wait_s for wait_s in waits if wait_s is not None]
         if len(known) < len(waits):
             return

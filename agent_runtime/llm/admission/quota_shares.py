@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_runtime.llm.admission.gates import Load
+from agent_runtime.llm.admission.limits import Load
 
 RETRY_S = 1.0
 Unused = Mapping[int, tuple[int, int]]

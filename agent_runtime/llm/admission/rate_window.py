@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
-from agent_runtime.llm.admission.gates import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Seat
 from agent_runtime.llm.errors import ModelRateError
 
-WINDOW_S = 60.0
+WINDOW_S = 60.05
+"""A minute, and what two clocks may differ by in it."""
 TRANSIT_S = 2.0
 """How long a request may be on its way before the endpoint counts it; an answer shows that it has been counted."""
 
@@ -16,7 +18,7 @@ class RateWindow:
     """At most so many requests and tokens in any 60 seconds, as the endpoint counts them.
 
     A request is counted somewhere between its leaving and its answer, but within two seconds. So it weighs
-    from its leaving until 60 s after its answer, or 62 s after its leaving, whichever comes first: whenever
+    from its leaving until a minute after its answer, or 62 s after its leaving, whichever comes first: whenever
     the endpoint counts, no 60 s of its clock see more. At least 60/62 of a limit can be used.
 
     Tokens are reserved as estimated (what is sent, and `max_tokens`) and corrected by the answer.
@@ -35,8 +37,11 @@ class RateWindow:
         self._seats: deque[Seat] = deque()
         self._tokens = 0
 
+    def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
+        """See Limit; it always knows when a call may pass."""
+
     def wait_s(self, load: Load, now_s: float) -> float | None:
-        """See Gate."""
+        """See Limit."""
         self._forget(now_s)
         wait_s = 0.0
         if self._requests_max is not None and len(self._seats) >= self._requests_max:
@@ -46,16 +51,19 @@ class RateWindow:
         return wait_s
 
     def admit(self, seat: Seat) -> None:
-        """See Gate."""
+        """See Limit."""
         self._seats.append(seat)
         self._tokens += seat.tokens
 
     def settle(self, seat: Seat, load: Load) -> None:
-        """See Gate."""
+        """See Limit."""
         assert seat.left_s is not None
         self._forget(seat.left_s)
         if seat.entered_s + WINDOW_S + TRANSIT_S > seat.left_s:
             self._tokens += load.tokens - seat.tokens
+
+    async def aclose(self) -> None:
+        """See Limit; nobody shares it."""
 
     def _wait_tokens_s(self, tokens: int, tokens_max: int, now_s: float) -> float:
         if tokens > tokens_max:

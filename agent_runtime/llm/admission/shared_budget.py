@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from agent_runtime.llm.admission.gates import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Seat
 from agent_runtime.llm.admission.quota_shares import RETRY_S, QuotaShares, QuotaUnavailableError
 from agent_runtime.model.errors import BudgetExceededError
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("ecumene.runtime")
 
 
 class SharedBudget:
-    """A budget that holds over all who share it, drawn in parts. See Gate, and Budget.
+    """A budget that holds over all who share it, drawn in parts. See Limit, and Budget.
 
     A node keeps what it has drawn until it is spent or the gateway closes; a node that is killed takes at
     most its part with it. So a call may be refused although another node still holds up to a hundredth of
@@ -42,6 +42,7 @@ class SharedBudget:
         self._out = 0
         self._is_dry = False
         self._wanted = Load()
+        self._is_cut_off = False
         self._spent_tokens = self._spent_microdollars = 0
         self._refill: asyncio.Task[None] | None = None
         self._wakes: list[Callable[[], None]] = []
@@ -53,11 +54,11 @@ class SharedBudget:
         return Load(self._spent_tokens, self._spent_microdollars)
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a part has come: one budget may hold for several models."""
+        """See Limit; one budget may hold for several models."""
         self._wakes.append(wake)
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
-        """See Gate."""
+        """See Limit."""
         lacks_tokens = self._tokens_max is not None and load.tokens > self._left_tokens
         lacks_money = self._microdollars_max is not None and load.microdollars > self._left_microdollars
         if not lacks_tokens and not lacks_money:
@@ -76,13 +77,13 @@ class SharedBudget:
         return None
 
     def admit(self, seat: Seat) -> None:
-        """See Gate."""
+        """See Limit."""
         self._out += 1
         self._left_tokens -= seat.tokens
         self._left_microdollars -= seat.microdollars
 
     def settle(self, seat: Seat, load: Load) -> None:
-        """See Gate."""
+        """See Limit."""
         self._out -= 1
         self._left_tokens += seat.tokens - load.tokens
         self._left_microdollars += seat.microdollars - load.microdollars
@@ -92,7 +93,7 @@ class SharedBudget:
             self._wake()
 
     async def aclose(self) -> None:
-        """Gives back what is left. Nothing may wait any more. May be called twice."""
+        """See Limit."""
         self._wakes.clear()
         if self._refill is not None:
             self._refill.cancel()
@@ -113,9 +114,12 @@ class SharedBudget:
                 try:
                     drawn = await self._shares.draw(want.tokens, want.microdollars, least)
                 except QuotaUnavailableError as error:
-                    logger.warning("no part of the budget of %s: %s", self._whose, error)
+                    if not self._is_cut_off:
+                        logger.warning("no part of the budget of %s: %s", self._whose, error)
+                    self._is_cut_off = True
                     await self._sleep(RETRY_S)
                     continue
+                self._is_cut_off = False
                 self._left_tokens += drawn.tokens
                 self._left_microdollars += drawn.microdollars
                 self._is_dry = drawn.tokens < least.tokens or drawn.microdollars < least.microdollars

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent_runtime.llm.admission.gates import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Seat
 from agent_runtime.llm.admission.quota_shares import RETRY_S, QuotaShares, QuotaUnavailableError, Want
 from agent_runtime.llm.errors import ModelRateError
 
@@ -26,7 +26,7 @@ class _Held:
 
 
 class SharedWindow:
-    """Limits of a minute that hold over all who share them. See Gate.
+    """Limits of a minute that hold over all who share them. See Limit.
 
     What is taken and not used in time is given back with the next taking, and so is what answers did not
     cost. While the quota cannot be asked, calls wait.
@@ -55,16 +55,17 @@ class SharedWindow:
         self._share_of: dict[Seat, list[tuple[int, int]]] = {}
         self._refill: asyncio.Task[None] | None = None
         self._wanted = Load()
+        self._is_cut_off = False
         self._wake: Callable[[], None] = lambda: None
         self._count_waiting: Callable[[], int] = lambda: 0
 
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
-        """Tells whom to wake when a share has come, and who knows how many wait."""
+        """See Limit."""
         self._wake = wake
         self._count_waiting = count_waiting
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
-        """See Gate."""
+        """See Limit."""
         if self._tokens_max is not None and load.tokens > self._tokens_max:
             raise ModelRateError(self._model, load.tokens, self._tokens_max)
         self._drop_ended(now_s)
@@ -78,7 +79,7 @@ class SharedWindow:
         return None
 
     def admit(self, seat: Seat) -> None:
-        """See Gate."""
+        """See Limit."""
         self._held[0].requests -= 1  # those without requests are let go of
         needed, parts = seat.tokens, []
         if self._tokens_max is not None:
@@ -93,7 +94,7 @@ class SharedWindow:
             self._let_go(held)
 
     def settle(self, seat: Seat, load: Load) -> None:
-        """See Gate."""
+        """See Limit."""
         if self._tokens_max is None:
             return
         parts = self._share_of.pop(seat)
@@ -105,7 +106,7 @@ class SharedWindow:
             over -= returned
 
     async def aclose(self) -> None:
-        """Gives back what is left. Nothing may wait any more."""
+        """See Limit."""
         self._wake = lambda: None
         if self._refill is not None:
             self._refill.cancel()
@@ -132,9 +133,12 @@ class SharedWindow:
                 try:
                     share = await self._shares.take(want, unused)
                 except QuotaUnavailableError as error:
-                    logger.warning("no share of the quota of %s: %s", self._model, error)
+                    if not self._is_cut_off:
+                        logger.warning("no share of the quota of %s: %s", self._model, error)
+                    self._is_cut_off = True
                     await self._sleep(RETRY_S)
                     continue
+                self._is_cut_off = False
                 if share.requests:
                     # From the asking on: whoever keeps the quota counts from the later moment at which it gave.
                     self._held.append(_Held(share.id, share.requests, share.tokens, asked_s + share.ttl_s))

@@ -33,7 +33,11 @@ class ReplayProvider:
             return Completion(call.extract, "stop", 0, 0, call.model)
         check_request(call, request)
         if call.status != "ok":
-            raise _recorded_error(request, call)
+            error = _recorded_error(request, call)
+            error.prompt_tokens = call.prompt_tokens
+            error.completion_tokens = call.completion_tokens
+            error.microdollars = call.microdollars
+            raise error
         return Completion(
             call.text, call.finish_reason, call.prompt_tokens, call.completion_tokens, call.model, call.tool_calls
         )

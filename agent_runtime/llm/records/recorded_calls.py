@@ -30,6 +30,7 @@ class RecordedCall:
     tool_calls: tuple[ToolCall, ...]
     prompt_tokens: int
     completion_tokens: int
+    microdollars: int
     model: str
 
 
@@ -91,6 +92,7 @@ def _read_row(row: Mapping[str, Any]) -> RecordedCall:
         tool_calls=_read_tool_calls(row.get("tool_calls_json")),
         prompt_tokens=row.get("prompt_tokens") or 0,
         completion_tokens=row.get("completion_tokens") or 0,
+        microdollars=row.get("microdollars") or 0,
         model=row["model"],
     )
 

@@ -240,6 +240,7 @@ async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path
     assert total.prompt_tokens == stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
     assert total.microdollars == sum(row["microdollars"] for row in calls)
     assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
+    assert stage.pipeline.is_budget_spent
 
 
 async def test_rule_agents_in_columns_have_a_turn_a_record_and_a_producer_each(tmp_path: Path) -> None:

@@ -53,3 +53,46 @@ def test_two_groups_of_one_name_are_refused() -> None:
     document["groups"] *= 2
     with pytest.raises(LaunchError, match="same name"):
         parse_launch(document)
+
+
+MODELS = {
+    "hosted": {
+        "provider": "openai",
+        "endpoints": [{"base_url": "http://a/v1", "weight": 2}, {"base_url": "http://b/v1", "in_flight_max": 8}],
+        "requests_per_minute": 60,
+        "tokens_per_minute": 30_000,
+        "quota": "hosted",
+        "price": {"prompt": 150_000, "completion": 600_000},
+        "microdollars_max": 5_000_000,
+        "two_call": True,
+    },
+    "again": {"provider": "replay", "replay_from": "old-run"},
+}
+
+
+def test_models_budgets_and_mixes_are_read_and_their_paths_count_from_the_description(tmp_path: Path) -> None:
+    document = {**describe(model={"weights": {"hosted": 1, "again": 3}}), "models": MODELS}
+    document["budget"] = {"tokens_max": 10, "quota": "run"}
+    path = tmp_path / "launch.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    launch = load_launch(path)
+    assert launch.models["again"].replay_from == tmp_path / "old-run"
+    assert [endpoint.weight for endpoint in launch.models["hosted"].endpoints] == [2, 1]
+    assert launch.groups[0].models() == {"hosted", "again"}
+    assert launch.budget.tokens_max == 10
+    assert parse_launch(document).model_copy() == parse_launch(json.loads(parse_launch(document).model_dump_json()))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"provider": "openai", "base_url": "http://a", "endpoints": [{"base_url": "http://b"}]}, "either base_url or"),
+        ({"provider": "openai", "requests_per_minute": 0}, "requests_per_minute"),
+        ({"provider": "scripted", "price": {"prompt": 0.5}}, "price.prompt"),
+        ({"provider": "magic"}, "provider"),
+    ],
+)
+def test_a_model_without_sense_is_told(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        parse_launch({**describe(), "models": {"m": model}})
+    assert message in str(caught.value)

@@ -23,6 +23,7 @@ from agent_runtime.llm import (
 )
 from agent_runtime.llm.providers.scripted import FaultRates, ScriptedProvider
 from agent_runtime.model.draws import Draw
+from tests.simulated_time import now_s, simulated
 
 
 class Guess(BaseModel):
@@ -219,13 +220,14 @@ async def test_a_failing_builder_frees_its_place() -> None:
     assert (await gateway.ask(ask_as("a"))).text == "ok"
 
 
+@simulated
 async def test_of_ten_thousand_questions_to_a_bad_model_each_ends_once(seed: int) -> None:
     def answer(request: ModelRequest, draw: Draw) -> Guess:
         return Guess(number=draw.randrange(101))
 
     faults = FaultRates(timeout=0.002, unavailable=0.1, garbage=0.1, truncated=0.1, refused=0.05)
     provider = ScriptedProvider(answer, seed=seed, faults=faults)
-    gateway = make_gateway(provider, Time(), timeout_s=0.05, in_flight_max=500, retry_total_s=1e9)
+    gateway = Gateway(provider, clock=now_s, timeout_s=0.05, in_flight_max=500, retry_total_s=1e9)
     total = 10_000
     results = await asyncio.gather(*(gateway.ask(ask_as(f"a{i}", Guess)) for i in range(total)), return_exceptions=True)
     answers = [result for result in results if isinstance(result, Answer)]

@@ -23,7 +23,7 @@ def request(agent: str, max_tokens: int = 50) -> ModelRequest:
 async def test_a_crowd_spends_a_budget_to_the_end_and_not_beyond() -> None:
     budget = Budget("m", tokens_max=2_000)
     provider = Answering(delay_s=1.0, usage=(15, 20))
-    gateway = Gateway(provider, in_flight_max=40, gates=[budget], clock=now_s)
+    gateway = Gateway(provider, in_flight_max=40, limits=[budget], clock=now_s)
     results = await asyncio.gather(*(gateway.ask(request(f"a{i}")) for i in range(200)), return_exceptions=True)
     refused = [result for result in results if isinstance(result, BudgetExceededError)]
     assert len(refused) + provider.calls == 200
@@ -40,7 +40,7 @@ async def test_money_is_a_budget_too_and_one_budget_holds_for_several_models(see
     price = Price(prompt=1_000_000, completion=3_000_000)
     chance = random.Random(seed)
     gateways = [
-        Gateway(Answering(delay_s=0.5, usage=(20, 30)), in_flight_max=8, gates=[budget], price=price, clock=now_s)
+        Gateway(Answering(delay_s=0.5, usage=(20, 30)), in_flight_max=8, limits=[budget], price=price, clock=now_s)
         for _ in range(3)
     ]
     asks = [chance.choice(gateways).ask(request(f"a{i}")) for i in range(300)]
@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_has_spent_what_it_had_spent() -> None:
 async def test_a_call_of_which_nothing_came_back_counts_its_prompt() -> None:
     budget = Budget("m", tokens_max=10_000)
     provider = Answering(delay_s=100.0)
-    gateway = Gateway(provider, gates=[budget], timeout_s=1.0, attempts_max=2, clock=now_s)
+    gateway = Gateway(provider, limits=[budget], timeout_s=1.0, attempts_max=2, clock=now_s)
     with pytest.raises(Exception, match="no answer within"):
         await gateway.ask(request("a"))
     assert 20 <= budget.spent.tokens <= 60

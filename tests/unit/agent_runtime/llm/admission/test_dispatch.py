@@ -15,8 +15,8 @@ from tests.unit.agent_runtime.llm.providers_of_tests import Silent
 FOREVER = 1e9
 
 
-def make(in_flight_max: int = 1, *gates: RateWindow, **options: int) -> Dispatch:
-    return Dispatch("m", Pool([Endpoint(Silent(), in_flight_max=in_flight_max, **options)]), gates, now_s)
+def make(in_flight_max: int = 1, *limits: RateWindow, **options: int) -> Dispatch:
+    return Dispatch("m", Pool([Endpoint(Silent(), in_flight_max=in_flight_max, **options)]), limits, now_s)
 
 
 def sit(dispatch: Dispatch, load: Load | None = None) -> Seat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,12 +33,15 @@ class Seat:
     left_s: float | None = None
 
 
-class Gate(Protocol):
-    """Something that calls have to pass before they are made. All methods return at once."""
+class Limit(Protocol):
+    """Something that calls have to pass before they are made."""
+
+    def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
+        """Tells whom to wake when calls may pass that could not, and who knows how many wait."""
 
     def wait_s(self, load: Load, now_s: float) -> float | None:
         """0.0 if a call may pass now; else in how many seconds asking again makes sense, None = when some
-        call has come back, or when the gate itself wakes the dispatch.
+        call has come back, or when the limit itself wakes the dispatch.
 
         Raises:
             ModelRateError, BudgetExceededError: it may never pass.
@@ -48,3 +52,6 @@ class Gate(Protocol):
 
     def settle(self, seat: Seat, load: Load) -> None:
         """Takes in what a call did cost. `seat` still holds what it might have cost."""
+
+    async def aclose(self) -> None:
+        """Gives back what is left of what others share. Nothing may wait any more. May be called twice."""

@@ -1,0 +1,96 @@
+"""Quotas in a real world: registered once, shared by all who name them, told when they are others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ecumene.client import World, connect
+
+from agent_runtime.llm import Gateway, Message, ModelRequest
+from agent_runtime.llm.admission import Load, QuotaUnavailableError, SharedBudget, SharedWindow, Want
+from agent_runtime.llm.settings import RunBudget
+from agent_runtime.model.errors import BudgetExceededError, LaunchError
+from agent_runtime.settings import ModelSettings
+from agent_runtime.turns.gateways import open_budget, open_model
+from agent_runtime.turns.quotas import WorldQuota
+from env_server.behaviours.quota import Quota
+from env_server.testing.in_process import serve_in_process
+from tests.unit.agent_runtime.llm.providers_of_tests import Answering
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with serve_in_process(Quota) as address, connect(address, create=True) as world:
+        yield world
+
+
+def request(agent: str) -> ModelRequest:
+    return ModelRequest(agent, 1, 0, "m", (Message("user", "Pick a number."),), max_tokens=20)
+
+
+async def test_two_workers_share_one_limit(world: World) -> None:
+    limits = {"requests_per_minute": 30}
+    quotas = [await WorldQuota.open(world, "gpt", limits, f"worker-{number}") for number in range(2)]
+    gateways = [
+        Gateway(Answering(), limits=[SharedWindow("m", quota, requests_per_minute=30, tokens_per_minute=None)])
+        for quota in quotas
+    ]
+    asks = [asyncio.create_task(gateways[i % 2].ask(request(f"a{i}")), name=f"ask-{i}") for i in range(60)]
+    done, pending = await asyncio.wait(asks, timeout=3)
+    assert len(done) == 30
+    for ask in pending:
+        ask.cancel()
+    await asyncio.gather(*asks, return_exceptions=True)
+    for gateway in gateways:
+        await gateway.aclose()
+
+
+async def test_a_quota_with_other_limits_is_told(world: World) -> None:
+    await WorldQuota.open(world, "gpt", {"requests_per_minute": 30}, "a")
+    with pytest.raises(LaunchError, match="quota gpt"):
+        await WorldQuota.open(world, "gpt", {"requests_per_minute": 60}, "b")
+    await world.environment("/runtime/quotas/room").register()
+    with pytest.raises(LaunchError, match="quota room"):
+        await WorldQuota.open(world, "room", {}, "b")
+
+
+async def test_budgets_of_a_launch_are_kept_by_the_world(world: World) -> None:
+    settings = ModelSettings(provider="scripted", tokens_max=2_000, quota="gpt", max_tokens=20)
+    run = RunBudget(tokens_max=1_000, quota="run")
+    spent = 0
+    for number in range(2):
+        run_budget = await open_budget(run, share=0.5, world=world, member=f"w{number}")
+        assert isinstance(run_budget, SharedBudget)
+        model = await open_model(
+            "m", settings, seed=0, share=0.5, world=world, member=f"w{number}", run_budget=run_budget
+        )
+        results = await asyncio.gather(
+            *(model.gateway.ask(request(f"a{number}-{i}")) for i in range(5 + 400 * number)), return_exceptions=True
+        )
+        assert any(isinstance(result, BudgetExceededError) for result in results) == (number == 1) == model.is_exhausted
+        statistics = model.gateway.statistics()
+        spent += statistics.prompt_tokens + statistics.completion_tokens
+        await model.gateway.aclose()
+    assert 900 < spent <= 1_000
+    for name in ("gpt", "run"):
+        kept = await world.environment(f"/runtime/quotas/{name}").value("budget")
+        assert kept == {"tokens": spent, "microdollars": 0}
+
+
+async def test_a_world_that_is_gone_is_unavailable(world: World) -> None:
+    quota = await WorldQuota.open(world, "gpt", {"requests_per_minute": 30}, "a")
+    await world.environment("/runtime/quotas/gpt").unregister()
+    with pytest.raises(QuotaUnavailableError):
+        await quota.take(Want(1, 0, 0), {})
+    with pytest.raises(QuotaUnavailableError):
+        await quota.draw(1, 0, Load())
+
+
+async def test_a_limit_too_small_to_be_shared_out_asks_for_a_quota() -> None:
+    settings = ModelSettings(provider="scripted", requests_per_minute=3)
+    with pytest.raises(LaunchError, match="share them by a quota"):
+        await open_model("m", settings, seed=0, share=0.25)
+    with pytest.raises(LaunchError, match="no world"):
+        await open_model("m", settings.model_copy(update={"quota": "gpt"}), seed=0, share=0.25)
