@@ -16,7 +16,7 @@ from agent_runtime.agents.condensing import condense
 from agent_runtime.agents.memory import Memory, cut_line, cut_tokens
 from agent_runtime.agents.observing import describe_events, observe, write_value
 from agent_runtime.agents.prompted_player import describe_persona
-from agent_runtime.agents.prompted_settings import read_prompted
+from agent_runtime.agents.prompted_settings import Prompted, read_prompted
 from agent_runtime.agents.tool_sources import AGENT
 from agent_runtime.llm import Answer, Message
 from agent_runtime.llm.answers import answer_schema, strip_thinking
@@ -43,8 +43,12 @@ class PromptedAgent(Agent):
 
     def __init__(self, agent_id: str, profile: Mapping[str, Any], group: GroupInfo) -> None:
         super().__init__(agent_id, profile, group)
-        self._shared = read_prompted(group)
         self.memory = Memory(tokens_max=self._shared.settings.memory_tokens_max)
+
+    @property
+    def _shared(self) -> Prompted:
+        """Of all agents of the group; nothing of it is the agent's own."""
+        return read_prompted(self.group)
 
     @classmethod
     def check_group(cls, group: GroupInfo) -> None:
