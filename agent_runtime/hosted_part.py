@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ecumene.client import EcumeneError, FencedError, World
 
 from agent_runtime.actions.outbox import Outbox
-from agent_runtime.actions.validation import KnownPlaces
+from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort, open_agents
 from agent_runtime.agents.registry import find_agent_class

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, World
 
-from agent_runtime.actions.validation import KnownPlaces
+from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
-from agent_runtime.agents.cohort import open_agents
 from agent_runtime.hosted_part import HostedPart, Shared
-from agent_runtime.llm.admission import Budget, SharedBudget
-from agent_runtime.llm.spending import Tally
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -32,10 +29,11 @@ from agent_runtime.ownership.owner import Holding
 from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import GroupSpec, WorkerConfig
-from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 from agent_runtime.turns.interviews import NoAgentError
 from agent_runtime.turns.ledger import Ledger
+from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.presence import Presence
+from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
 
 logger = logging.getLogger("ecumene.runtime")
@@ -79,15 +77,13 @@ class Pipeline:
         self._tasks = OwnedTasks(failure)
         """What is done beside the parts: records are handed on, lost parts are ended."""
         self.ledger = Ledger(recorder, clock)
-        self.spent = Tally()
-        """What models have cost, by model and phase."""
+        self.stalls = StallWatch()
+        """Whose code has held up all others."""
         self._recorder = recorder
         places, agents_path = KnownPlaces(world), RunPlaces(config.launch.run).agents
         self._shared = Shared(world, self.ledger, places, self._settings, agents_path, clock, failure)
         self._specs = {spec.name: spec for spec in config.launch.groups}
-        self._models: dict[str, Model] = {}
-        self._run_budget: Budget | SharedBudget | None = None
-        self._opening = asyncio.Lock()
+        self.models = OpenedModels(config.launch, world, config.index)
         self._parts: dict[str, HostedPart] = {}
         self._taking: set[str] = set()
         self._flusher: asyncio.Task[None] | None = None
@@ -122,8 +118,9 @@ class Pipeline:
 
         Raises LaunchError, PartHeldError, ModelSetupError, EcumeneError; then `stop` still has to be called.
         """
+        self.stalls.start()
         parts = self._config.parts
-        await self._open_models(parts)
+        await self.models.open(parts)
         self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
         # Somebody who is gone may hold them until the end of the lease.
         wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
@@ -139,7 +136,7 @@ class Pipeline:
             raise LaunchError(f"parts.{part.name}", "this worker has it already")
         self._taking.add(part.name)
         try:
-            await self._open_models((part,))
+            await self.models.open((part,))
             from_revision = self._config.launch.from_revision or self._world.revision + 1
             holding = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
             try:
@@ -182,7 +179,7 @@ class Pipeline:
     @property
     def is_budget_spent(self) -> bool:
         """Whether a budget has refused a question here: what asks that model only ends as `budget` from now on."""
-        return any(model.is_exhausted for model in self._models.values())
+        return self.models.is_budget_spent
 
     async def wait_failed(self) -> None:
         """Wait for ever, or raise what ended a stage for good."""
@@ -204,8 +201,8 @@ class Pipeline:
             self._count(part)
         await self._give_back_all(parts)
         self._parts.clear()
-        for model in self._models.values():
-            await model.gateway.aclose()
+        await self.models.aclose()
+        await asyncio.to_thread(self.stalls.stop)
 
     async def _give_back_all(self, parts: list[HostedPart]) -> None:
         """Cursors first. What the world does not take now ends with the lease, and is done again from the last one."""
@@ -225,7 +222,7 @@ class Pipeline:
         launch, name = self._config.launch, holding.part.name
         seed = launch.seed if spec.seed is None else spec.seed
         group = GroupInfo(spec.name, spec.parameters, seed)
-        models = ModelChoice(self._models, spec.model, seed)
+        models = self.models.choose(spec, seed)
         return HostedPart(holding, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
 
     def _lose(self, name: str, reason: str) -> None:
@@ -248,42 +245,3 @@ class Pipeline:
             return self._specs[part.group]
         except KeyError:
             raise LaunchError(f"parts.{part.name}", f"the launch has no group {part.group!r}") from None
-
-    async def _open_models(self, parts: Sequence[Part]) -> None:
-        """The models that agents of the parts ask, each with this worker's part of its bounds.
-
-        That is the part of the agents that come first: what was opened before stays as it is.
-        """
-        specs = [(self._find_spec(part), len(part)) for part in parts]
-        async with self._opening:
-            for name in sorted({name for spec, _ in specs for name in spec.models()} - self._models.keys()):
-                self._models[name] = await self._open_model(
-                    name, sum(agents for spec, agents in specs if name in spec.models())
-                )
-
-    async def _open_model(self, name: str, agents: int) -> Model:
-        launch = self._config.launch
-        member = f"{launch.run}.{launch.node}.worker-{self._config.index:02d}"
-        if not self._models:
-            share = find_share(launch.groups, agents)
-            self._run_budget = await open_budget(launch.budget, share=share, world=self._world, member=member)
-        return await open_model(
-            name,
-            launch.models[name],
-            seed=launch.seed,
-            share=find_share([spec for spec in launch.groups if name in spec.models()], agents),
-            world=self._world,
-            member=member,
-            run_budget=self._run_budget,
-            tally=self.spent,
-        )
-
-
-def find_share(groups: Sequence[GroupSpec], agents: int) -> float:
-    """The part of what all agents of the groups may use that is these agents', above 0. Raises LaunchError."""
-    return min(1.0, agents / max(1, sum(map(count_rows, groups))))
-
-
-def count_rows(spec: GroupSpec) -> int:
-    """Agents of a group. Raises LaunchError."""
-    return len(open_agents(spec.agents, spec.rows))

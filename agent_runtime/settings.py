@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from ecumene.client import EventType
+from ecumene.client.globs import compile_key_glob, compile_path_glob
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from agent_runtime.llm.settings import (
@@ -55,9 +56,9 @@ class WakeRule(Frozen):
     """Which events wake the agents of a group. An empty part does not restrict.
 
     Attributes:
-        path: a glob over the whole path: `*` stays within a segment, `**` does not.
+        path: a glob over the whole path, as in `ecumene.client.globs`: `*` stays within a segment, `**` does not.
         types: event types in lower case, such as `behaviour`, `gate_opened`, `entry_set`.
-        key: a shell-style glob, or `{agent}`: the event then wakes the one agent with that id.
+        key: a glob over keys, or `{agent}`: the event then wakes the one agent with that id.
     """
 
     path: str = ""
@@ -71,6 +72,10 @@ class WakeRule(Frozen):
             raise ValueError(
                 f"no event type is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
             )
+        if self.path:
+            compile_path_glob(self.path)
+        if self.key != "{agent}":
+            compile_key_glob(self.key)
         return self
 
     def event_types(self) -> tuple[EventType, ...]:

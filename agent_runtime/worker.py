@@ -145,6 +145,7 @@ def describe_end(pipeline: Pipeline) -> dict[str, Any]:
         "completion_tokens": ledger.completion_tokens,
         "frames": pipeline.frames,
         "ops": pipeline.ops,
+        "stalls": pipeline.stalls.stalls,
     }
 
 

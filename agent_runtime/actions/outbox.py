@@ -1,7 +1,8 @@
 """The way out: one op a turn, equal ops of many agents packed into frames.
 
     turn ──► send ──► block of (path, kind, generation, seq) ──► full, or linger over ──► frame ──► outcome
-                └───► transaction, when a turn has several actions, one that no block carries, or leaves a memory
+                ├───► transaction, when a turn has several actions, one that no block carries, or leaves a memory
+                └───► operation of a behaviour, with all else that the turn writes as its companions
 
 Frames go in the order in which their blocks were begun, and an agent's op never waits in two blocks, so
 that an agent's ops keep their order. Repetition after a broken connection is the SDK's, which sends the
@@ -14,7 +15,9 @@ part was given up, nothing is sent and nobody is answered any more: who waits is
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from ecumene.client import (
@@ -22,11 +25,13 @@ from ecumene.client import (
     FencedError,
     FrameResult,
     GateClosedError,
+    Json,
     Transacted,
     Transaction,
     Value,
     World,
 )
+from ecumene.client.transaction import Writes
 
 from agent_runtime.actions.settlement import Settled, read_answer, settle_block
 from agent_runtime.actions.validation import measure_value
@@ -35,7 +40,10 @@ from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.slots import Slots
 from agent_runtime.settings import WorkerSettings
 
+logger = logging.getLogger("ecumene.runtime")
+
 BLOCK_BYTES_MAX = 1024 * 1024
+_BLOCK_CHANGES = frozenset({"set", "increment"})
 _BLOCK_KINDS = {float: "double", int: "int", str: "string", dict: "json", list: "json", tuple: "json"}
 
 
@@ -102,9 +110,12 @@ class Outbox:
         try:
             if self.is_closed:
                 await self._never()
-            kind = _BLOCK_KINDS.get(type(actions[0].value)) if len(actions) == 1 and remembered is None else None
-            if kind and actions[0].change != "append":
+            is_plain = len(actions) == 1 and remembered is None and actions[0].change in _BLOCK_CHANGES
+            if is_plain and (kind := _BLOCK_KINDS.get(type(actions[0].value))):
                 return await self._pack(producer, seq, actions[0], kind, cause)
+            await self._let_go_first(producer)
+            if any(action.change == "invoke" for action in actions):
+                return await self._invoke(producer, seq, actions, cause, remembered)
             return await self._transact(producer, seq, actions, cause, remembered)
         finally:
             self._room.release()
@@ -210,13 +221,12 @@ class Outbox:
     async def _transact(
         self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
     ) -> Outcome:
-        # What waits in a block must not be overtaken by what the same agent sends now.
-        earlier = self._waiting.get(producer)
-        if earlier is not None:
-            self._dispatch(earlier)
-            await asyncio.gather(*earlier.futures)
         transaction = self._world.transaction()
-        _add_actions(transaction, actions, in_writes=remembered is None)
+        if remembered is None:
+            _add_actions(transaction, actions)
+        else:
+            _require_gates(transaction, actions)
+            _add_actions(transaction, [replace(action, gate_generation=0) for action in actions])
         if remembered is not None:
             transaction.set(remembered.path, remembered.key, remembered.value)
             if any(action.gate_generation for action in actions):
@@ -232,25 +242,74 @@ class Outbox:
             return Outcome(None, done.duplicate, GateClosedError("a gate of the turn's actions has closed"))
         return read_answer(done)
 
+    async def _invoke(
+        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
+    ) -> Outcome:
+        companions = self._world.writes()
+        _add_actions(companions, [action for action in actions if action.change != "invoke"])
+        if remembered is not None:
+            companions.set(remembered.path, remembered.key, remembered.value)
+        (asked,) = (action for action in actions if action.change == "invoke")
+        arguments: dict[str, Json] = asked.value  # type: ignore[assignment]
+        self.ops += 1
+        try:
+            done = await self._world.environment(asked.path).run(
+                asked.key, arguments, companions=companions, producer=producer, seq=seq, actor=self._actor, cause=cause
+            )
+        except FencedError as error:
+            await self.lose(error)
+        except GateClosedError as error:
+            # An operation has no else branch, so that nothing of the turn was kept.
+            if remembered is not None:
+                await self._keep_late(remembered, cause)
+            return Outcome(error=error)
+        except EcumeneError as error:
+            return Outcome(error=error)
+        return read_answer(done)
+
+    async def _keep_late(self, remembered: Remembered, cause: str) -> None:
+        try:
+            place = self._world.environment(remembered.path)
+            await place.set(remembered.key, remembered.if_late, actor=self._actor, cause=cause)
+        except FencedError as error:
+            await self.lose(error)
+        except EcumeneError as error:
+            logger.warning("what %s remembers of a late turn was not kept: %s", remembered.key, error)
+
+    async def _let_go_first(self, producer: str) -> None:
+        """What waits in a block must not be overtaken by what the same agent sends now."""
+        earlier = self._waiting.get(producer)
+        if earlier is not None:
+            self._dispatch(earlier)
+            await asyncio.gather(*earlier.futures)
+
     async def _never(self) -> NoReturn:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody answers")
 
 
-def _add_actions(transaction: Transaction, actions: Sequence[Action], *, in_writes: bool) -> None:
-    """The writes of a turn; with their gates as conditions of each write, or of the transaction as a whole."""
+def _require_gates(transaction: Transaction, actions: Sequence[Action]) -> None:
+    """The gates of a turn's writes as conditions of the transaction as a whole, which then has its else branch."""
     for action in actions:
-        generation = action.gate_generation
-        if generation and not in_writes:
-            transaction.require(action.path, gate_generation=generation)
-            generation = 0
+        if action.gate_generation:
+            transaction.require(action.path, gate_generation=action.gate_generation)
+
+
+def _add_actions(writes: Writes, actions: Sequence[Action]) -> None:
+    for action in actions:
+        path, key, value, generation = action.path, action.key, action.value, action.gate_generation
         if action.change == "append":
-            transaction.append(action.path, action.key, action.value, gate_generation=generation)
+            writes.append(path, key, value, gate_generation=generation)
         elif action.change == "increment":
-            amount: int | float = action.value  # type: ignore[assignment]
-            transaction.increment(action.path, action.key, amount, gate_generation=generation)
+            amount: int | float = value  # type: ignore[assignment]
+            writes.increment(path, key, amount, gate_generation=generation)
+        elif action.change == "merge":
+            patch: dict[str, Json] = value  # type: ignore[assignment]
+            writes.merge(path, key, patch, gate_generation=generation)
+        elif action.change == "delete":
+            writes.delete(path, key, gate_generation=generation)
         else:
-            transaction.set(action.path, action.key, action.value, gate_generation=generation)
+            writes.set(path, key, value, gate_generation=generation)
 
 
 def _all_the_same(name: str) -> Sequence[str] | None:

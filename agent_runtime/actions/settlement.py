@@ -7,15 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from ecumene.client import (
+    AlreadyExistsError,
+    CounterOverflowError,
     EcumeneError,
     EntryNotFoundError,
     EnvironmentNotFoundError,
     FrameResult,
     GateClosedError,
+    HistoryMismatchError,
+    InvalidArgumentError,
+    LeaseExpiredError,
+    MalformedMessageError,
+    NotFoundError,
+    PreconditionFailedError,
+    RequestIdReusedError,
     SequencePassedError,
+    SessionExpiredError,
     Value,
     World,
     Written,
+    WrongStateError,
 )
 from ecumene.client.records import TurnStatus
 
@@ -82,6 +93,18 @@ def judge_failure(error: EcumeneError, *, is_taken_over: bool = False) -> tuple[
     if isinstance(error, SequencePassedError):
         return TurnStatus.CANCELLED, PASSED
     return TurnStatus.ERROR, f"{error.reason or type(error).__name__}: {error}"[:200]
+
+
+def is_answerable(error: EcumeneError) -> bool:
+    """Whether the world said no to what was asked, for good and without any effect, so that the agent can be told."""
+    if isinstance(error, WrongStateError):
+        return not isinstance(error, GateClosedError | SessionExpiredError | LeaseExpiredError | HistoryMismatchError)
+    if isinstance(error, InvalidArgumentError):
+        return not isinstance(error, MalformedMessageError | RequestIdReusedError)
+    return isinstance(
+        error,
+        NotFoundError | AlreadyExistsError | PreconditionFailedError | CounterOverflowError,
+    )
 
 
 async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, Value]:

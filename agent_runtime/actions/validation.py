@@ -12,9 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ecumene.client import EnvironmentNotFoundError, World
-
-from agent_runtime.model.actions import TURN_ACTIONS_MAX, Action
+from agent_runtime.model.actions import TURN_ACTIONS_MAX, TURN_COMPANIONS_MAX, Action
 from agent_runtime.model.errors import ActionRefusedError
 
 NAME_BYTES_MAX = 128
@@ -22,7 +20,6 @@ PATH_BYTES_MAX = 400
 PATH_DEPTH_MAX = 16
 VALUE_BYTES_MAX = 1024 * 1024
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-PLACES_KNOWN_MAX = 10_000
 
 
 def check_action(action: Action) -> None:
@@ -34,8 +31,15 @@ def check_action(action: Action) -> None:
 
 def check_turn(actions: Sequence[Action]) -> None:
     """Raises ActionRefusedError if a turn wants more than one op can hold."""
+    last = actions[-1]
     if len(actions) > TURN_ACTIONS_MAX:
-        raise ActionRefusedError(actions[TURN_ACTIONS_MAX].name, f"a turn has at most {TURN_ACTIONS_MAX} actions")
+        raise ActionRefusedError(last.name, f"a turn has at most {TURN_ACTIONS_MAX} actions")
+    invoked = [action for action in actions if action.change == "invoke"]
+    if len(invoked) > 1:
+        problem = f"a turn runs one operation, and {invoked[0].key} of {invoked[0].path} is decided already"
+        raise ActionRefusedError(last.name, problem)
+    if invoked and len(actions) - 1 > TURN_COMPANIONS_MAX:
+        raise ActionRefusedError(last.name, f"beside an operation a turn has at most {TURN_COMPANIONS_MAX} actions")
 
 
 @lru_cache(maxsize=1024)
@@ -73,6 +77,11 @@ def find_key_problem(key: str) -> str:
 def find_value_problem(action: Action) -> str:
     """What is wrong with an action's value; "" if nothing."""
     value = action.value
+    if action.change in ("merge", "invoke") and not isinstance(value, dict):
+        what = "a patch" if action.change == "merge" else "what an operation is given"
+        return f"{what} is an object, not {type(value).__name__}"
+    if action.change == "delete" and value is not None:
+        return "what is deleted has no value"
     if type(value) is float:
         return "" if math.isfinite(value) else f"{value} is not finite"
     if action.change == "increment" and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -99,27 +108,3 @@ def measure_value(value: object) -> int | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return None
-
-
-class KnownPlaces:
-    """Which environments exist, as far as this worker has asked. Asks the world once for each."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._known: set[str] = set()
-
-    def knows(self, path: str) -> bool:
-        """Whether an environment was there when it was asked for."""
-        return path in self._known
-
-    async def check(self, action: str, path: str) -> None:
-        """Raises ActionRefusedError if there is no environment at `path`. What is absent is asked for again."""
-        if path in self._known:
-            return
-        try:
-            await self._world.environment(path).describe()
-        except EnvironmentNotFoundError as error:
-            raise ActionRefusedError(action, f"there is no environment {path}") from error
-        if len(self._known) >= PLACES_KNOWN_MAX:
-            self._known.clear()
-        self._known.add(path)

@@ -21,6 +21,7 @@ from agent_runtime.agents.memory import Memory
 if TYPE_CHECKING:
     from ecumene.client import Event
 
+    from agent_runtime.model.errors import ActionRefusedError
     from agent_runtime.turns.turn import Turn
 
 
@@ -56,6 +57,14 @@ class Agent:
         """
         raise NotImplementedError
 
+    async def on_refused(self, event: Event, turn: Turn, refusal: ActionRefusedError) -> bool:
+        """Decide again, once a turn, after what was decided cannot be done; `refusal.problem` says why.
+
+        Nothing has happened in the world, and `turn.actions` is empty again. True: what stands in the turn now is tried
+        instead. False, or refused again: the turn falls back.
+        """
+        return False
+
     def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
         """Act without a model after a turn failed, and return True: the turn then ends as `fallback`.
 
@@ -81,3 +90,10 @@ class RuleAgents:
         When it raises, each agent is asked alone, so that only those fail who must.
         """
         raise NotImplementedError
+
+    def fall_back(self, agent_id: str, event: Event, failure: Exception) -> float | None:
+        """A number in place of one that could not be had or is none; the agent's turn then ends as `fallback`.
+
+        None: there is no fallback, the failure stands.
+        """
+        return None

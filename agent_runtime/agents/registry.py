@@ -16,6 +16,7 @@ READY = {
     "equilibrium": "agent_runtime.agents.guess_game:EquilibriumAgents",
     "noisy-level-k": "agent_runtime.agents.guess_game:NoisyLevelKAgents",
     "random": "agent_runtime.agents.guess_game:RandomAgents",
+    "prompted-agent": "agent_runtime.agents.prompted_agent:PromptedAgent",
     "prompted-player": "agent_runtime.agents.prompted_player:PromptedGuesser",
 }
 

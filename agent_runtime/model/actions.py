@@ -7,19 +7,23 @@ from typing import Literal
 
 from ecumene.client import EcumeneError, Value
 
-Change = Literal["set", "append", "increment"]
+Change = Literal["set", "append", "increment", "merge", "delete", "invoke"]
 
 REPORT = "report"
 NO_ANSWER = "no_answer"
 # An op holds 128 writes; one is kept for the report that a turn may owe, one for what the agent remembers.
 TURN_ACTIONS_MAX = 126
+# An operation takes 16 writes along; two are kept likewise.
+TURN_COMPANIONS_MAX = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """One change of the world that an agent decided on.
 
-    `name` says what it means to the agent. `gate_generation` of 0 is no condition.
+    `name` says what it means to the agent. `gate_generation` of 0 is no condition. With `invoke`, `key` is an operation
+    of the environment's behaviour and `value` its arguments by name; with `merge`, `value` is a patch; with `delete`,
+    None.
     """
 
     name: str

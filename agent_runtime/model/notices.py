@@ -42,6 +42,11 @@ class Notice:
         return self.events[0]
 
     @property
+    def observed_at_ns(self) -> int | None:
+        """Wall time of the commit, ns since 1970 UTC; None if the events do not say."""
+        return self.events[0].wall_time_ns or None
+
+    @property
     def round(self) -> int | None:
         """The round of the experiment, if the events say."""
         return self.ask.round if self.ask is not None else None

@@ -191,7 +191,8 @@ class ColumnTurns:
                     continue
                 by_end.setdefault(failures.get(place, OK), []).append(place)
             for end, places in by_end.items():
-                told = [values[place] for place in places] if end is OK else [make_no_answer(end)] * len(places)
+                acted = end.status.acted
+                told = [values[place] for place in places] if acted else [make_no_answer(end)] * len(places)
                 await self._send(pack.select(places), [keys[place] for place in places], told, end)
                 unsent.difference_update(places)
         except asyncio.CancelledError:
@@ -277,7 +278,7 @@ class ColumnTurns:
         """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
             failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
-            return (failed if end is OK else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
+            return (failed if end.status.acted else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
         if outcome.duplicate:
             status, stored = await read_adopted(self._desk.world, ask.path, key)
             return TurnEnd(status, ADOPTED), stored

@@ -30,7 +30,7 @@ async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice
     if notice.ask is None:
         return fail_all(keys, NOTHING_ASKED)
     try:
-        await desk.places.check(REPORT, notice.ask.path)
+        await desk.places.find(REPORT, notice.ask.path)
     except ActionRefusedError as error:
         return fail_all(keys, TurnEnd(TurnStatus.ERROR, error.problem))
     except EcumeneError as error:
@@ -42,10 +42,12 @@ async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice
         return _decide_each(agents, keys, notice)
     if all_numbers(values):
         return values, {}
-    places = [place for place, value in enumerate(values) if not all_numbers([value])]
-    return values, {
-        place: TurnEnd(TurnStatus.ERROR, f"{values[place]!r} is no finite number"[:120]) for place in places
+    failures = {
+        place: _fall_back(agents, keys, place, notice, values, _make_refusal(values[place]))
+        for place, value in enumerate(values)
+        if not all_numbers([value])
     }
+    return values, failures
 
 
 def all_numbers(values: Sequence[Any]) -> bool:
@@ -65,11 +67,32 @@ def _decide_each(agents: RuleAgents, keys: list[str], notice: Notice) -> tuple[l
         try:
             values[place] = _ask_rule(agents, [key], notice)[0]
         except Exception as error:  # noqa: BLE001 - the turn edge, as above
-            failures[place] = TurnEnd(TurnStatus.ERROR, describe_failure(error))
+            failures[place] = _fall_back(agents, keys, place, notice, values, error)
             continue
         if not all_numbers(values[place : place + 1]):
-            failures[place] = TurnEnd(TurnStatus.ERROR, f"{values[place]!r} is no finite number"[:120])
+            failures[place] = _fall_back(agents, keys, place, notice, values, _make_refusal(values[place]))
     return values, failures
+
+
+def _fall_back(
+    agents: RuleAgents, keys: list[str], place: int, notice: Notice, values: list[Any], failure: Exception
+) -> TurnEnd:
+    """Put the agent's fallback in place of its number, if it has one; returns how its turn ends."""
+    reason = failure.problem if isinstance(failure, ActionRefusedError) else describe_failure(failure)
+    try:
+        number = agents.fall_back(keys[place], notice.event, failure)
+    except Exception as error:  # noqa: BLE001 - the turn edge, as above
+        return TurnEnd(TurnStatus.ERROR, f"{reason}; its fallback failed: {describe_failure(error)}")
+    if number is None:
+        return TurnEnd(TurnStatus.ERROR, reason)
+    if not all_numbers([number]):
+        return TurnEnd(TurnStatus.ERROR, f"{reason}; its fallback failed: {_make_refusal(number).problem}")
+    values[place] = number
+    return TurnEnd(TurnStatus.FALLBACK, reason)
+
+
+def _make_refusal(value: object) -> ActionRefusedError:
+    return ActionRefusedError(REPORT, f"{value!r} is no finite number"[:120])
 
 
 def _ask_rule(agents: RuleAgents, keys: list[str], notice: Notice) -> list[Any]:

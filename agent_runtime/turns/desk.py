@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ecumene.client import World
 
 from agent_runtime.actions.outbox import Outbox
-from agent_runtime.actions.validation import KnownPlaces
+from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks

@@ -21,7 +21,7 @@ from agent_runtime.model.errors import AgentRuntimeError, BudgetExceededError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.gateways import Model
 
-INTERVIEW_STREAM = 33
+INTERVIEW_STREAM = 34
 RULE = "rule"
 OK = "ok"
 PHASE = "interview"

@@ -104,9 +104,11 @@ class Ledger:
         if self._recorder is None:
             return
         notice, agent, number = turn.notice, turn.agent_id, turn.number
+        observed_at_ns = notice.observed_at_ns
+        observed = (notice.revision, notice.sim_time_ns, observed_at_ns)
         for seq, action in enumerate(actions):
-            named = (action.name, action.path, action.key)
-            self._actions.add((agent, group, number, seq, notice.round, *named, *spread_value(action.value), revision))
+            done = (action.name, action.path, action.key, *spread_value(action.value), revision)
+            self._actions.add((agent, group, number, seq, notice.round, *done, *observed))
         self._turns.add(
             (
                 agent,
@@ -125,6 +127,7 @@ class Ledger:
                 model,
                 turn.mode,
                 ",".join(turn.flags) if turn.flags else None,
+                observed_at_ns,
             )
         )
         if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
@@ -161,6 +164,11 @@ class Ledger:
         if recorder is None or not count:
             return
         shared = {"agent": agents, "group": group, "turn": turns, "round": notice.round}
+        observed = {
+            "observation_revision": notice.revision,
+            "sim_time_ns": notice.sim_time_ns,
+            "observed_at_ns": notice.observed_at_ns,
+        }
         if action is not None and notice.ask is not None:
             columns = {
                 **shared,
@@ -171,13 +179,13 @@ class Ledger:
                 "value_kind": "double",
                 "value_double": values,
                 "commit_revision": revisions,
+                **observed,
             }
             await recorder.actions.put(columns)
         await recorder.turns.put(
             {
                 **shared,
-                "observation_revision": notice.revision,
-                "sim_time_ns": notice.sim_time_ns,
+                **observed,
                 "wall_time_ns": self._clock.wall_ns(started_s),
                 "status": end.status.value,
                 "reason": end.reason,

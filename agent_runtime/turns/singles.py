@@ -25,6 +25,7 @@ from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
 from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.stalls import TURN_TASK
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn import Turn
 from agent_runtime.turns.turn_edge import TurnEdge
@@ -85,7 +86,7 @@ class SingleTurns:
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
                     turn = Turn(self._desk, agent_id, number, notice)
-                    self._desk.tasks.start(self._live(row, turn), f"turn of {agent_id}")
+                    self._desk.tasks.start(self._live(row, turn), TURN_TASK + agent_id)
                     self._starting -= 1
                 await asyncio.sleep(0)
 

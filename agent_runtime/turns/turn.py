@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ecumene.client import Entry, Event, Value
+from ecumene.client import Event, Json, Value
+from pydantic import BaseModel
 
 from agent_runtime.actions.validation import check_action, check_turn
+from agent_runtime.agents.tool_sources import ToolSource
+from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.asking import Asking
+from agent_runtime.turns.conversation import TOOL_ROUNDS_MAX, Conversation
+from agent_runtime.turns.reading import Reading
+from agent_runtime.turns.toolbox import Toolbox, open_toolbox
 
 if TYPE_CHECKING:
+    from agent_runtime.agents.agent import Agent
     from agent_runtime.agents.memory import Memory
     from agent_runtime.turns.desk import Desk
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 NO_PROFILE: Mapping[str, Any] = {}
+CORRECTIONS_MAX = 1
 
 
 class Turn:
@@ -28,15 +40,19 @@ class Turn:
         notice: what woke it; `events` and `revision` are the notice's.
         memory, profile: the agent's.
         actions: what it decided so far; sent as one op when it is done.
+        refusals: how many ops of this turn the world has refused.
     """
 
     __slots__ = (
+        "_corrections",
         "_desk",
         "actions",
+        "agent",
         "agent_id",
         "attempts",
         "calls",
         "completion_tokens",
+        "conversation",
         "flags",
         "is_committing",
         "is_seated",
@@ -48,14 +64,17 @@ class Turn:
         "number",
         "profile",
         "prompt_tokens",
+        "refusals",
         "started_s",
     )
 
     def __init__(self, desk: Desk, agent_id: str, number: int, notice: Notice) -> None:
         self._desk = desk
+        self._corrections = 0
         self.agent_id = agent_id
         self.number = number
         self.notice = notice
+        self.agent: Agent | None = None
         self.memory: Memory | None = None
         self.profile: Mapping[str, Any] = NO_PROFILE
         self.started_s = desk.clock.now_s()
@@ -66,6 +85,8 @@ class Turn:
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.mode: str | None = None
+        self.conversation: Conversation | None = None
+        self.refusals = 0
         self.is_committing = False
         self.is_seated = False
         self.is_timed_out = False
@@ -78,8 +99,26 @@ class Turn:
 
     @property
     def revision(self) -> int:
-        """The revision that woke the agent: what it observes is at least as new."""
+        """The revision that woke the agent: what it observes is at least as new.
+
+        It is the number of the turn's op, and the event's id the cause, of every write of the turn.
+        """
         return self.notice.revision
+
+    @property
+    def sim_time_ns(self) -> int | None:
+        """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes."""
+        return self.notice.sim_time_ns
+
+    @property
+    def observed_at_ns(self) -> int | None:
+        """Wall time of the commit of what woke the agent, ns since 1970 UTC."""
+        return self.notice.observed_at_ns
+
+    @property
+    def producer(self) -> str:
+        """Who sends the turn's next op: the agent, or the agent's next try after a refusal."""
+        return self.agent_id if not self.refusals else f"{self.agent_id}/{self.refusals + 1}"
 
     @property
     def llm(self) -> Asking:
@@ -88,20 +127,53 @@ class Turn:
 
     @property
     def world(self) -> Reading:
-        """Reads the world. Changes go through `act`, so that they stand or fall together."""
+        """Reads the world. Changes go through `act` and `invoke`, so that they stand or fall together."""
         return Reading(self._desk)
+
+    async def tools(self, *sources: ToolSource | str) -> Toolbox:
+        """The operations of some environments as tools for the agent's model; a path stands for all of its operations.
+
+        Raises ActionRefusedError if there is no such environment or operation; EcumeneError.
+        """
+        return await open_toolbox(self, self._desk.places, [ToolSource.read(source) for source in sources])
+
+    def converse(
+        self,
+        messages: Callable[[Sequence[Message]], Sequence[Message]],
+        tools: Toolbox | None = None,
+        *,
+        answer_type: type[BaseModel] | None = None,
+        rounds_max: int = TOOL_ROUNDS_MAX,
+        phase: str = "",
+    ) -> Conversation:
+        """A conversation with the agent's model in which it calls tools; `messages` makes a prompt of the history.
+
+        `conversation` is the last one that was begun: where what was decided is refused, it can go on.
+        """
+        self.conversation = Conversation(
+            self, messages, tools, answer_type=answer_type, rounds_max=rounds_max, phase=phase
+        )
+        return self.conversation
 
     def act(
         self, name: str, path: str, key: str, value: Value, *, change: Change = "set", gate_generation: int = 0
     ) -> None:
-        """Decide on a change of the world; `change` is `set`, `append` or `increment`.
+        """Decide on a change of the world; see Action for `change`.
 
         Raises ActionRefusedError, with the reason, if it can never succeed: decide otherwise.
         """
         action = Action(name, path, key, value, change, gate_generation)
         check_action(action)
+        check_turn([*self.actions, action])
         self.actions.append(action)
-        check_turn(self.actions)
+
+    def invoke(self, path: str, operation: str, /, **arguments: Json) -> None:
+        """Decide to run an operation of an environment's behaviour: one a turn, all other changes go along with it.
+
+        Its result is not known before the turn has ended; what only looks is called by `world.call` instead.
+        Raises ActionRefusedError as `act` does.
+        """
+        self.act(operation, path, operation, arguments, change="invoke")
 
     def report(self, value: Value) -> None:
         """Give what the waking event asks for, under the generation that it named.
@@ -115,21 +187,19 @@ class Turn:
 
     def flag(self, flag: str) -> None:
         """Note something about this turn in its record; one word, few distinct ones."""
-        self.flags = [*(self.flags or ()), flag]
+        if flag not in (self.flags or ()):
+            self.flags = [*(self.flags or ()), flag]
 
+    def take_correction(self) -> bool:
+        """Whether the agent may be told of a refusal and decide again; once a turn."""
+        if self._corrections >= CORRECTIONS_MAX:
+            return False
+        self._corrections += 1
+        return True
 
-class Reading:
-    """The world as a turn may read it. Reads see at least the revision that woke the agent."""
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run blocking code beside the loop, so that no other agent waits for it; returns what it returns.
 
-    __slots__ = ("_desk",)
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    async def get(self, path: str, key: str) -> Entry:
-        """An entry. Raises EcumeneError, for instance EntryNotFoundError."""
-        return await self._desk.world.environment(path).get(key)
-
-    async def value(self, path: str, key: str, default: Value = None) -> Value:
-        """An entry's value, or `default` when there is no such entry. Raises EcumeneError."""
-        return await self._desk.world.environment(path).value(key, default)
+        A turn that ends before it does not end it: it goes on, unheard.
+        """
+        return await asyncio.to_thread(function, *args, **kwargs)

@@ -1,15 +1,26 @@
-"""The edge around agents' code: whatever happens in a turn, it ends in one status, and in nobody else's turn."""
+"""The edge around agents' code: whatever happens in a turn, it ends in one status, and in nobody else's turn.
+
+    on_event ──► actions tested ──► one op ──► ok
+        │ fails        │ refused       │ refused by the world, without effect
+        │              └──────┬────────┘
+        │                     ▼ once: on_refused, with the reason ──► tested ──► one op ──► ok, flag `corrected`
+        └──────────────► fall_back ──► tested ──► one op ──► fallback
+                               └ none, or refused: the failure's own status
+
+Each op that follows a refused one has an identity of its own, `<agent>/2` and so on, under the same number: the world
+keeps the refusal under the first, for ever, so that a turn that is taken again after a crash takes the same way.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, judge_failure, read_adopted, read_report
+from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
@@ -35,6 +46,8 @@ logger = logging.getLogger("ecumene.runtime")
 TRACEBACKS_MAX = 20
 ADOPTED_ACTION = "adopted"
 """What an earlier turn did and its name is not known of."""
+CORRECTED = "corrected"
+"""Flag of a turn whose agent was told once that what it had decided cannot be done."""
 MakeAgent = Callable[[str, int], Agent]
 """Makes the agent of an id and a row."""
 
@@ -53,15 +66,21 @@ class TurnEdge:
         False if it was stopped before it decided, so that it is still to be taken. Raises only what ends the worker:
         that it is cancelled, or that nothing can be recorded any more.
         """
-        end = await self._think(turn, agent, make_agent, row)
-        turn.is_committing = True
-        try:
-            await self._finish(turn, end)
-        except asyncio.CancelledError:
-            # The op may have taken effect; whoever takes this turn again then adopts it.
-            await self._record(turn, UNANSWERED, (), None)
-            raise
-        return end is not STOPPED
+        turn.agent = agent
+        end = await self._think(turn, lambda: self._decide(turn, make_agent, row))
+        while True:
+            turn.is_committing = True
+            try:
+                refusal = await self._finish(turn, end)
+            except asyncio.CancelledError:
+                # The op may have taken effect; whoever takes this turn again then adopts it.
+                await self._record(turn, UNANSWERED, (), None)
+                raise
+            if refusal is None:
+                return end is not STOPPED
+            turn.refusals += 1
+            turn.is_committing = False
+            end = await self._reconsider(turn, end, refusal)
 
     async def adopt_turn(self, turn: Turn, done: DoneTurn) -> None:
         """Record a turn that was taken before as it was."""
@@ -84,23 +103,14 @@ class TurnEdge:
         """Record a turn that never ran. The world is told nothing."""
         await self._record(turn, end, (), None)
 
-    async def _think(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> TurnEnd:
-        """Run the agent's code; returns how that ended, with the actions that stand in the turn."""
+    async def _think(self, turn: Turn, decide: Callable[[], Awaitable[TurnEnd]]) -> TurnEnd:
+        """Run agents' code; returns how that ended, with the actions that stand in the turn."""
         try:
-            presence = self._desk.presence
-            if not presence.is_plain and turn.agent_id in presence.muted:
-                return MUTED
-            if agent is None:
-                agent = make_agent(turn.agent_id, row)
-            turn.memory, turn.profile = agent.memory, agent.profile
-            if not presence.is_plain and presence.is_seated(turn.agent_id):
-                return await self._ask_person(turn, agent)
-            await agent.on_event(turn.notice.event, turn)
+            end = await decide()
             if turn.is_timed_out:
                 # It went on although it was cancelled.
                 raise self._make_timeout()
-            await self._check_places(turn)
-            return OK
+            return end
         except asyncio.CancelledError:
             if not (turn.is_timed_out or turn.is_stopped):
                 raise
@@ -108,21 +118,39 @@ class TurnEdge:
             if turn.is_stopped:
                 turn.actions.clear()
                 return STOPPED
-            return await self._recover(turn, agent, self._make_timeout())
+            return await self._recover(turn, self._make_timeout())
         except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
-            return await self._recover(turn, agent, error)
+            return await self._recover(turn, error)
+
+    async def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> TurnEnd:
+        presence = self._desk.presence
+        if not presence.is_plain and turn.agent_id in presence.muted:
+            return MUTED
+        if turn.agent is None:
+            turn.agent = make_agent(turn.agent_id, row)
+        turn.memory, turn.profile = turn.agent.memory, turn.agent.profile
+        if not presence.is_plain and presence.is_seated(turn.agent_id):
+            return await self._ask_person(turn, turn.agent)
+        return await self._ask_agent(turn, turn.agent)
+
+    async def _ask_agent(self, turn: Turn, agent: Agent) -> TurnEnd:
+        try:
+            await agent.on_event(turn.notice.event, turn)
+            await self._check(turn)
+        except ActionRefusedError as refusal:
+            return await self._correct(turn, refusal)
+        return OK
 
     async def _ask_person(self, turn: Turn, agent: Agent) -> TurnEnd:
         """Let the person in the agent's seat decide, and the agent when the time is over. Raises as the agent does."""
         turn.is_seated = True
         turn.flag(SEATED)
-        places = self._desk.places
 
         async def apply(decision: Decision) -> None:
             turn.actions.clear()
             for one in decision.actions:
                 turn.act(one.name, one.path, one.key, one.value, change=one.change)
-                await places.check(one.name, one.path)
+            await self._check(turn)
             for value in decision.report or ():
                 turn.report(value)
 
@@ -132,31 +160,51 @@ class TurnEdge:
             return OK
         turn.actions.clear()
         async with asyncio.timeout(self._desk.spec.turn_timeout_s):
-            await agent.on_event(notice.event, turn)
-        await self._check_places(turn)
+            await self._ask_agent(turn, agent)
         return TurnEnd(TurnStatus.FALLBACK, missed)
 
-    async def _recover(self, turn: Turn, agent: Agent | None, failure: Exception) -> TurnEnd:
+    async def _correct(self, turn: Turn, refusal: ActionRefusedError) -> TurnEnd:
+        """Tell the agent once why what it decided cannot be. Raises the refusal if it decides nothing else."""
+        agent = turn.agent
+        if agent is None or not turn.take_correction():
+            raise refusal
+        turn.actions.clear()
+        turn.flag(CORRECTED)
+        if not await agent.on_refused(turn.notice.event, turn, refusal):
+            raise refusal
+        await self._check(turn)
+        return OK
+
+    async def _reconsider(self, turn: Turn, end: TurnEnd, refusal: ActionRefusedError) -> TurnEnd:
+        """The world refused what had passed all tests here."""
+        for action in turn.actions:
+            self._desk.places.forget(action.path)
+        if end is OK:
+            return await self._think(turn, lambda: self._correct(turn, refusal))
+        turn.actions.clear()
+        return TurnEnd(TurnStatus.ERROR, f"{end.reason}; its fallback failed: {describe_failure(refusal)}")
+
+    async def _recover(self, turn: Turn, failure: Exception) -> TurnEnd:
         """Let the agent fall back, if it can; otherwise the failure stands."""
         end = TurnEnd(find_status(failure), describe_failure(failure))
-        if end.status is TurnStatus.ERROR:
+        if end.status is TurnStatus.ERROR and not isinstance(failure, ActionRefusedError):
             self._log(turn, failure)
         turn.actions.clear()
-        if agent is None:
+        if turn.agent is None:
             return end
         try:
-            if not agent.fall_back(turn.notice.event, turn, failure):
+            if not turn.agent.fall_back(turn.notice.event, turn, failure):
                 turn.actions.clear()
                 return end
-            await self._check_places(turn)
+            await self._check(turn)
         except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
             self._log(turn, error)
             turn.actions.clear()
             return TurnEnd(end.status, f"{end.reason}; its fallback failed: {describe_failure(error)}")
         return TurnEnd(TurnStatus.FALLBACK, end.reason)
 
-    async def _finish(self, turn: Turn, end: TurnEnd) -> None:
-        """Send all effects as one op, and record the turn."""
+    async def _finish(self, turn: Turn, end: TurnEnd) -> ActionRefusedError | None:
+        """Send all effects as one op, and record the turn; returns a refusal instead, if the agent may decide again."""
         ask = turn.notice.ask
         actions: Sequence[Action] = turn.actions
         told = actions
@@ -172,13 +220,16 @@ class TurnEdge:
             remembered = remember_turn(states.path, turn, end, actions)
         if not told and remembered is None:
             await self._record(turn, end, actions, None)
-            return
+            return None
         notice = turn.notice
-        outcome = await self._desk.outbox.send(turn.agent_id, notice.revision, told, notice.event.id, remembered)
+        outcome = await self._desk.outbox.send(turn.producer, notice.revision, told, notice.event.id, remembered)
+        if outcome.error is not None and actions and is_answerable(outcome.error):
+            return ActionRefusedError(", ".join(dict.fromkeys(action.name for action in actions)), str(outcome.error))
         end, actions = await self._judge(turn, end, actions, outcome)
         if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
             await self._keep_failed(turn, end, actions)
         await self._record(turn, end, actions, outcome.revision)
+        return None
 
     async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
         """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
@@ -207,10 +258,12 @@ class TurnEdge:
             return TurnEnd(status, ADOPTED), [Action(REPORT, ask.path, turn.agent_id, value)]
         return TurnEnd(status, ADOPTED), ()
 
-    async def _check_places(self, turn: Turn) -> None:
+    async def _check(self, turn: Turn) -> None:
+        """Test the actions against the world. Raises ActionRefusedError, EcumeneError."""
+        places = self._desk.places
         for action in turn.actions:
-            if not self._desk.places.knows(action.path):
-                await self._desk.places.check(action.name, action.path)
+            if not places.allows(action):
+                await places.check(action)
 
     async def _record(self, turn: Turn, end: TurnEnd, actions: Sequence[Action], revision: int | None) -> None:
         # A turn that asked nobody has no model; one that has no profile yet may belong to any of a mix.

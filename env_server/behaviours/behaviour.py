@@ -60,6 +60,10 @@ class Callee(Protocol):
     def timeout_s(self) -> float | None:
         """None = the server's default."""
 
+    @property
+    def reads_only(self) -> bool:
+        """Whether it may neither write nor emit nor call."""
+
     def targets(self, path: str, arguments: dict[str, Any]) -> list[Target]:
         """The keys that a call with these arguments may write."""
 
@@ -73,6 +77,7 @@ class Operation:
     arguments: type[BaseModel]
     writes: Writes | None
     timeout_s: float | None
+    reads_only: bool = False
 
     def parse(self, arguments: Json) -> dict[str, Any]:
         """The arguments as the method takes them.
@@ -88,6 +93,8 @@ class Operation:
 
     def targets(self, path: str, arguments: dict[str, Any]) -> list[Target]:
         """The keys that a call with these arguments writes; by default the whole environment, exclusively."""
+        if self.reads_only:
+            return []
         if self.writes is None:
             return [Target(path, None)]
         return list(self.writes(path, **arguments))
@@ -104,6 +111,7 @@ class Listener:
     key: str
     writes: Writes | None
     timeout_s: float | None
+    reads_only: ClassVar[bool] = False
 
     def targets(self, path: str, arguments: dict[str, Any]) -> list[Target]:
         """The keys that it may write when it hears this event; by default its whole environment, exclusively."""
@@ -138,15 +146,23 @@ class Behaviour:
         return found
 
 
-def operation(*, writes: Writes | None = None, timeout_s: float | None = None) -> Callable[[_Method], _Method]:
+def operation(
+    *, writes: Writes | None = None, timeout_s: float | None = None, reads_only: bool = False
+) -> Callable[[_Method], _Method]:
     """Marks an async method `(self, ctx, **arguments) -> JSON value` as an operation.
 
     `writes(path, **arguments)` gives the keys it may write, known at admission; without it the operation has its whole
-    environment to itself. `timeout_s` None = the server's default.
+    environment to itself. `timeout_s` None = the server's default. `reads_only`: it changes nothing, holds no keys, and
+    is described as such; writing, emitting or calling another operation is then a defect.
+
+    Raises:
+        TypeError: it reads only and names keys that it writes.
     """
+    if reads_only and writes is not None:
+        raise TypeError("an operation that reads only writes no keys")
 
     def mark(method: _Method) -> _Method:
-        setattr(method, _MARK, (writes, timeout_s))
+        setattr(method, _MARK, (writes, timeout_s, reads_only))
         return method
 
     return mark

@@ -63,12 +63,12 @@ class ChatRoom(Behaviour):
         ctx.append(HISTORY, {"member": member, "text": text})
         return {"message": _next_message(ctx)}
 
-    @operation(writes=lambda path: [])
+    @operation(reads_only=True)
     async def members(self, ctx: Context) -> list[str]:
         """Names of all members, sorted."""
         return sorted(key.removeprefix(_PREFIX) for key in ctx.entries() if key.startswith(_PREFIX))
 
-    @operation(writes=lambda path, member, after=0, limit=100: [])
+    @operation(reads_only=True)
     async def history(
         self,
         ctx: Context,

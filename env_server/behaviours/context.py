@@ -73,7 +73,13 @@ class Context:
     """One call of one operation, or one event heard by one listener."""
 
     def __init__(
-        self, path: str, view: View, targets: list[Target], monotonic_ns: Callable[[], int] = lambda: 0
+        self,
+        path: str,
+        view: View,
+        targets: list[Target],
+        monotonic_ns: Callable[[], int] = lambda: 0,
+        *,
+        reads_only: bool = False,
     ) -> None:
         #: Path of the environment whose operation runs.
         self.path = path
@@ -81,6 +87,7 @@ class Context:
         #: The world, without what was staged.
         self.view = view
         self._targets = set(targets)
+        self._reads_only = reads_only
         self._monotonic_ns = monotonic_ns
 
     def get(self, key: str, path: str | None = None) -> Any:
@@ -146,6 +153,8 @@ class Context:
 
     def emit(self, name: str, document: Mapping[str, object]) -> None:
         """Stages an event of type BEHAVIOUR of this environment."""
+        if self._reads_only:
+            raise UndeclaredWrite(f"{name!r} is emitted by an operation that reads only")
         self.staged.append(Write(self.path, name, Code.EMIT, Json.of(dict(document))))
 
     def refuse(self, code: str, message: str, **details: str) -> NoReturn:

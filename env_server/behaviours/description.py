@@ -21,6 +21,7 @@ class OperationDescription(NamedTuple):
     """None = any JSON value."""
     exclusive: bool
     timeout_s: float | None
+    reads_only: bool
 
 
 class ListenerDescription(NamedTuple):
@@ -65,8 +66,9 @@ def _describe_operation(operation: Operation) -> OperationDescription:
         _text(operation.method),
         Json.of(schema),
         _result_schema(operation),
-        operation.writes is None,
+        operation.writes is None and not operation.reads_only,
         operation.timeout_s,
+        operation.reads_only,
     )
 
 

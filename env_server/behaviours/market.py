@@ -130,12 +130,12 @@ class Market(Behaviour):
         _keep(ctx, trader, account)
         return {"cancelled": found[3]}
 
-    @operation(writes=lambda path, trader: [])
+    @operation(reads_only=True)
     async def account(self, ctx: Context, trader: Name) -> Account:
         """What the trader may use; what its resting orders hold is not in it. Refused with `no_account`."""
         return _known(ctx, trader)
 
-    @operation(writes=lambda path, good: [])
+    @operation(reads_only=True)
     async def book(self, ctx: Context, good: Name) -> dict[str, list[Order]]:
         """Resting orders, the best first."""
         return _book(ctx, good)

@@ -12,11 +12,12 @@ from env_server.model.limits import Limits
 
 ROOT = "/"
 REQUEST_PREFIX = "request/"
-"""Before a request id, where a producer's name stands: no producer's name holds a slash."""
+"""Before a request id, where a producer's name stands: no producer's name begins with it."""
 
 _WORLD = re.compile(r"[a-z0-9-]{1,40}")
 _SNAPSHOT = re.compile(r"[a-z0-9-]{1,80}")
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PRODUCER = re.compile(rf"(?!{REQUEST_PREFIX}){_IDENTITY.pattern}(?:/[A-Za-z0-9._-]{{1,16}})?")
 
 
 def check_segment(text: str, limits: Limits, reason: Reason = Reason.INVALID_KEY, field: str = "key") -> None:
@@ -68,13 +69,24 @@ def join_path(parent: str, name: str) -> str:
 
 
 def check_identity(text: str, field: str) -> None:
-    """Accepts a producer, client or agent id: 1-64 of [A-Za-z0-9._-].
+    """Accepts a client or agent id: 1-64 of [A-Za-z0-9._-].
 
     Raises:
         InvalidRequest: INVALID_FIELD.
     """
     if not _IDENTITY.fullmatch(text):
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must be 1-64 characters of [A-Za-z0-9._-]")
+
+
+def check_producer(text: str, field: str) -> None:
+    """Accepts a producer: an id, or an id, a slash and 1-16 more, for one that has several lines of numbers.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    if not _PRODUCER.fullmatch(text):
+        problem = "must be 1-64 characters of [A-Za-z0-9._-], with or without '/' and 1-16 more"
+        raise InvalidRequest(Reason.INVALID_FIELD, field, problem)
 
 
 def is_world(name: str) -> bool:

@@ -15,6 +15,7 @@ SAYS = {
     "auction.py": ("sold to bob for ", "a late bid is refused: closed"),
     "market.py": ("sells", "money and corn before (1500, 100), after (1500, 100)"),
     "guess_game.py": ("round 1: ", "round 3: "),
+    "haggling_agents.py": ("runtime: ready", "round 3: ", "turns: {'ok': 12}"),
 }
 
 

@@ -13,7 +13,7 @@ from env_server.key_queues.queues import Key, KeyQueues, Ticket
 from env_server.model.errors import Fenced, GateClosed, PreconditionFailed, Reason, WorldError
 from env_server.model.frames import Read, Transacted, Written
 from env_server.model.limits import Limits
-from env_server.model.names import check_count, check_identity
+from env_server.model.names import check_count, check_producer
 from env_server.model.operations import Code, Query, ReadPast, Transact
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.frames.frame_runs import FrameRun
@@ -147,7 +147,7 @@ class Execution:
             return False
         try:
             if mark is None:
-                check_identity(producer, "producer")
+                check_producer(producer, "producer")
                 self._producers.check_room()
                 return False
             run.repeated(index, self._producers.repeated(producer, seq, mark))

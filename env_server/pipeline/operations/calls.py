@@ -123,7 +123,7 @@ class Calls:
         callee = call.callee
         call.invocation = Invocation(
             callee,
-            Context(call.node.path, self._view, call.targets, self._clock.monotonic_ns),
+            Context(call.node.path, self._view, call.targets, self._clock.monotonic_ns, reads_only=callee.reads_only),
             call.companions,
             self._clock,
             commit=lambda writes, result: self._commit(call, writes, result),
@@ -171,8 +171,9 @@ class Calls:
             Exhausted: QUEUE_FULL.
         """
         assert outer.ticket is not None
-        if outer.ticket.keys or outer.targets or not outer.may_call:
-            why = "it holds keys" if outer.may_call else "it is a listener"
+        if outer.ticket.keys or outer.targets or not outer.may_call or outer.callee.reads_only:
+            why = "it reads only" if outer.callee.reads_only else "it holds keys"
+            why = why if outer.may_call else "it is a listener"
             raise WrongState(
                 Reason.NESTED_INVOKE,
                 f"{outer.callee.name} of {outer.node.path} may not call {asked.operation} of {asked.path}: {why}",

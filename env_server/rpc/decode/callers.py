@@ -5,7 +5,7 @@ from env_api.v1 import environment_service_pb2 as service_pb2
 from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
-from env_server.model.names import check_identity
+from env_server.model.names import check_identity, check_producer
 from env_server.model.views import check_group
 from env_server.rpc.decode.frames import check_cause
 from env_server.rpc.decode.request_ids import name_request
@@ -26,7 +26,7 @@ def decode_caller(caller: service_pb2.Caller, frame: Frame, limits: Limits) -> N
     if bool(caller.producer) != bool(caller.producer_seq):
         raise InvalidRequest(Reason.INVALID_FIELD, "caller.producer", "producer and producer_seq go together")
     if caller.producer:
-        check_identity(caller.producer, "caller.producer")
+        check_producer(caller.producer, "caller.producer")
         frame.producers, frame.producer_seqs = [caller.producer], [caller.producer_seq]
     if caller.request_id:
         if caller.producer:

@@ -5,7 +5,7 @@ refuses the frame. Keys are not looked at here: the engine checks a name when it
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from env_api.v1 import session_pb2
@@ -13,7 +13,7 @@ from env_api.v1 import session_pb2
 from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
-from env_server.model.names import ROOT, check_count, check_identity
+from env_server.model.names import ROOT, check_count, check_identity, check_producer
 from env_server.model.operations import Code, Precondition, Test
 from env_server.model.ports import Clock
 from env_server.rpc.decode.blocks import decode_block
@@ -102,7 +102,7 @@ def _decode_identities(message: session_pb2.OpFrame, count: int, frame: Frame, r
     if (producers is None) != (seqs is None):
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.producers", "producers and producer_seqs go together")
     if producers is not None and seqs is not None:
-        _check_identities(producers, "producers", refusals)
+        _check_identities(producers, "producers", refusals, check_producer)
         if 0 in seqs:
             for index, seq in enumerate(seqs):
                 if seq == 0 and producers[index]:
@@ -111,7 +111,7 @@ def _decode_identities(message: session_pb2.OpFrame, count: int, frame: Frame, r
         frame.producers, frame.producer_seqs = producers, seqs
     frame.actors = _spread(message.actors, count, "actors")
     if frame.actors is not None and not _are_identities(message.actors):  # mostly one for all
-        _check_identities(frame.actors, "actors", refusals)
+        _check_identities(frame.actors, "actors", refusals, check_identity)
     frame.causes = _spread(message.causes, count, "causes")
     if frame.causes is not None and max(map(len, message.causes)) > CAUSE_CHARACTERS_MAX:
         for index, cause in enumerate(frame.causes):
@@ -160,14 +160,14 @@ def _are_identities(names: Sequence[str]) -> bool:
     return max(map(len, names)) <= _IDENTITY_BYTES_MAX and _IDENTITIES.fullmatch("".join(names)) is not None
 
 
-def _check_identities(names: list[str], field: str, refusals: Refusals) -> None:
+def _check_identities(names: list[str], field: str, refusals: Refusals, check: Callable[[str, str], None]) -> None:
     """Refuses the ops whose name is not acceptable; two passes in C when all are."""
     if _are_identities(names):
         return
     for index, name in enumerate(names):
         if name:
             try:
-                check_identity(name, field)
+                check(name, field)
             except WorldError as error:
                 refusals[index] = error
 

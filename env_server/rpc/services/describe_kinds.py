@@ -34,6 +34,7 @@ def _encode(found: KindDescription) -> service_pb2.KindDescription:
                 result_schema_json=b"" if one.result is None else one.result.text,
                 exclusive=one.exclusive,
                 timeout_ms=0 if one.timeout_s is None else round(one.timeout_s * 1000),
+                reads_only=one.reads_only,
             )
             for one in found.operations
         ],

@@ -15,6 +15,7 @@ from ecumene.client import (
     Entry,
     EntryKind,
     EntryNotFoundError,
+    EnvironmentInfo,
     EnvironmentNotFoundError,
     ErrorDetails,
     EventBatch,
@@ -256,10 +257,11 @@ class FakeEnvironment:
         self._world = world
         self.path = path
 
-    async def describe(self) -> None:
+    async def describe(self) -> EnvironmentInfo:
         self._world.describes += 1
         if self.path not in self._world.paths:
             raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
+        return EnvironmentInfo(self.path, "basic", {}, {}, None, (), (), 1, 1, 1, 0, 0)
 
     async def get(self, key: str) -> Entry:
         if (self.path, key) not in self._world.entries:

@@ -109,6 +109,13 @@ class Rule(RuleAgents):
         return [float("nan") if name == "nan" else float(name.split("-")[1]) for name in agent_ids]
 
 
+class RuleFallsBack(Rule):
+    """Has a number for `bad`, none that is one for `nan`, and fails for others."""
+
+    def fall_back(self, agent_id: str, event: Event, failure: Exception) -> Any:
+        return {"bad": 3.5, "nan": "no number"}[agent_id]
+
+
 def answer_number(request: ModelRequest, draw: Draw) -> dict[str, float]:
     return {"number": 12.5}
 

@@ -236,7 +236,7 @@ async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path
     assert statuses == ["ok"] * answered + ["budget"] * (30 - answered)
     spent = sum(row["prompt_tokens"] + row["completion_tokens"] for row in turns)
     assert 0 < spent <= 150
-    (total,) = stage.pipeline.spent.by_model_and_phase().values()
+    (total,) = stage.pipeline.models.spent.by_model_and_phase().values()
     assert total.prompt_tokens == stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
     assert total.microdollars == sum(row["microdollars"] for row in calls)
     assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
@@ -310,6 +310,23 @@ async def test_columns_take_one_turn_at_a_time_and_keep_what_comes_meanwhile(tmp
         ("n-1", 2, second + 1, "cancelled"),
         ("n-1", 3, second, "ok"),
     ]
+
+
+async def test_rule_agents_fall_back_one_by_one(tmp_path: Path) -> None:
+    ids = ["n-1", "bad", "nan", "n-2", "x-y"]
+    async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:RuleFallsBack", ids)) as stage:
+        stage.world.open_round()
+        await stage.wait_turns(5)
+    failed = {"status": "error"}
+    assert stage.world.reports() == {"n-1": 1.0, "n-2": 2.0, "bad": 3.5, "nan": failed, "x-y": failed}
+    rows = {row["agent"]: row for row in stage.read("turns")}
+    assert {agent: row["status"] for agent, row in rows.items()} == {
+        "n-1": "ok", "n-2": "ok", "bad": "fallback", "nan": "error", "x-y": "error"
+    }  # fmt: skip
+    assert "bad agent" in rows["bad"]["reason"] and "'no number' is no finite number" in rows["nan"]["reason"]
+    assert {(row["agent"], row["value_double"]) for row in stage.read("actions")} == {
+        ("n-1", 1.0), ("n-2", 2.0), ("bad", 3.5)
+    }  # fmt: skip
 
 
 async def test_thinking_time_passes_before_an_answer(tmp_path: Path) -> None:

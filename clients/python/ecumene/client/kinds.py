@@ -29,6 +29,8 @@ class OperationInfo:
     """Whether it has its whole environment to itself while it runs."""
     timeout_ms: int
     """0 = the server's default."""
+    reads_only: bool = False
+    """Whether it changes nothing, whatever its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ def _read_kind(message: environment_service_pb2.KindDescription) -> KindInfo:
                 result_schema=decode_json(operation.result_schema_json),
                 is_exclusive=operation.exclusive,
                 timeout_ms=operation.timeout_ms,
+                reads_only=operation.reads_only,
             )
             for operation in message.operations
         ),

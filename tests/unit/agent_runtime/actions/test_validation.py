@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from ecumene.client import World
 
-from agent_runtime.actions.validation import KnownPlaces, check_action, check_turn
+from agent_runtime.actions.places import KnownPlaces
+from agent_runtime.actions.validation import check_action, check_turn
 from agent_runtime.model.actions import TURN_ACTIONS_MAX, Action
 from agent_runtime.model.errors import ActionRefusedError
 from tests.unit.agent_runtime.fake_world import FakeWorld
@@ -64,10 +65,10 @@ def test_a_turn_has_a_bound_of_actions() -> None:
 async def test_an_environment_is_asked_for_once_and_an_absent_one_each_time() -> None:
     world = FakeWorld()
     places = KnownPlaces(cast(World, world))
-    await places.check("do", "/game")
-    await places.check("do", "/game")
+    await places.find("do", "/game")
+    await places.find("do", "/game")
     assert (world.describes, places.knows("/game")) == (1, True)
     for _ in range(2):
         with pytest.raises(ActionRefusedError, match="no environment /moon"):
-            await places.check("do", "/moon")
+            await places.find("do", "/moon")
     assert world.describes == 3

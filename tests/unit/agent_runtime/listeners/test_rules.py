@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
+import random
 
 import pytest
 from ecumene.client import EventType
+from ecumene.client.globs import compile_key_glob, compile_path_glob
 
-from agent_runtime.listeners.rules import EVERYONE, WakeRules, compile_path_glob, join_filters
+from agent_runtime.listeners.rules import EVERYONE, WakeRules, join_filters
 from agent_runtime.settings import WakeRule
+from tests.unit.ecumene.client.random_globs import draw_glob, draw_path, draw_segment
 
 BEHAVIOUR, SET = EventType.BEHAVIOUR, EventType.ENTRY_SET
 
@@ -33,19 +35,41 @@ def test_an_addressed_rule_wakes_the_agent_whose_id_is_the_key() -> None:
     assert rules.match(SET, "/news", "ann") == EVERYONE
 
 
-@pytest.mark.parametrize(
-    ("glob", "path", "matches"),
-    [
-        ("/a/*", "/a/b", True),
-        ("/a/*", "/a/b/c", False),
-        ("/a/**", "/a/b/c", True),
-        ("/a/?", "/a/b", True),
-        ("/a.b", "/axb", False),
-        ("/[x]", "/[x]", True),
-    ],
-)
-def test_path_globs_stay_within_a_segment_unless_doubled(glob: str, path: str, matches: bool) -> None:
-    assert bool(compile_path_glob(glob).fullmatch(path)) is matches
+@pytest.mark.parametrize("rule", [{"path": "game"}, {"path": "/a//b"}, {"path": "/a**"}, {"key": "a/b"}, {"key": "[a"}])
+def test_a_glob_that_is_none_is_refused_with_the_description(rule: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="glob"):
+        WakeRule(**rule)
+
+
+def test_the_index_finds_what_the_rules_say_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(300):
+        rules = [
+            WakeRule(
+                path=chance.choice(("", draw_path(chance), draw_glob(chance))),
+                types=chance.choice(((), ("entry_set",), ("entry_set", "behaviour"))),
+                key=chance.choice(("", "{agent}", draw_segment(chance), "a*")),
+            )
+            for _ in range(chance.randint(1, 6))
+        ]
+        woken = WakeRules(rules)
+        for kind, path, key in ((chance.choice((SET, BEHAVIOUR)), draw_path(chance), draw_segment(chance)),) * 2:
+            assert woken.match(kind, path, key) == find_one_by_one(rules, kind, path, key)
+
+
+def find_one_by_one(rules: list[WakeRule], kind: EventType, path: str, key: str) -> str | None:
+    """What a wake rule means, without any index."""
+    found = None
+    for rule in rules:
+        if rule.types and kind not in rule.event_types():
+            continue
+        if rule.path and not compile_path_glob(rule.path).fullmatch(path):
+            continue
+        if rule.key == "{agent}":
+            found = key or None
+        elif compile_key_glob(rule.key).fullmatch(key):
+            return EVERYONE
+    return found
 
 
 def test_a_joined_filter_lets_through_whatever_a_rule_wants() -> None:
@@ -57,7 +81,7 @@ def test_a_joined_filter_lets_through_whatever_a_rule_wants() -> None:
             if wake.match(kind, path, key) is None:
                 continue
             assert not joined.types or kind in joined.types
-            assert not joined.key_glob or fnmatch.fnmatchcase(key, joined.key_glob)
+            assert compile_key_glob(joined.key_glob).fullmatch(key)
             assert not joined.path_glob or compile_path_glob(joined.path_glob).fullmatch(path)
             assert path.startswith(joined.path_prefix)
 

@@ -144,7 +144,7 @@ async def test_cost_is_summed_by_phase_and_stands_in_the_records_by_agent(tmp_pa
     assert Counter((row["agent"], row["phase"]) for row in calls) == {
         (agent, phase): 1 for agent in "ab" for phase in ("plan", "act")
     }
-    sums = stage.pipeline.spent.by_model_and_phase()
+    sums = stage.pipeline.models.spent.by_model_and_phase()
     for phase in ("plan", "act"):
         mine = [row for row in calls if row["phase"] == phase]
         assert sums["scripted", phase].microdollars == sum(row["microdollars"] for row in mine) > 0

@@ -33,11 +33,12 @@ def test_a_value_fills_the_column_of_its_kind(value: Any, kind: str, filled: str
 def test_values_stand_in_the_order_of_the_table() -> None:
     names = [column.name for column in ACTIONS.columns if column.name.startswith("value_")]
     assert tuple(names) == VALUE_NAMES
-    assert ACTION_NAMES[-6:] == (*VALUE_NAMES, "commit_revision")
+    first = ACTION_NAMES.index("value_kind")
+    assert ACTION_NAMES[first : first + 6] == (*VALUE_NAMES, "commit_revision")
 
 
 def test_turn_rows_stand_in_the_order_of_the_table() -> None:
     assert TURN_NAMES == (
         "agent", "group", "turn", "round", "observation_revision", "sim_time_ns", "wall_time_ns", "status", "reason",
-        "attempts", "prompt_tokens", "completion_tokens", "latency_ms", "model", "mode", "flags",
+        "attempts", "prompt_tokens", "completion_tokens", "latency_ms", "model", "mode", "flags", "observed_at_ns",
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import check_identity, check_segment, check_world, join_path, split_path
+from env_server.model.names import check_identity, check_producer, check_segment, check_world, join_path, split_path
 
 LIMITS = Limits()
 
@@ -64,6 +64,19 @@ def test_identities_that_are_accepted(name: str) -> None:
 def test_identities_that_are_refused(name: str) -> None:
     with pytest.raises(InvalidRequest):
         check_identity(name, "producer")
+
+
+@pytest.mark.parametrize("name", ["a", "x" * 64, "a/2", "request", "ann/wf", f"{'x' * 64}/{'y' * 16}"])
+def test_producers_that_are_accepted(name: str) -> None:
+    check_producer(name, "producer")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/2", "a/", "a/b/c", "request/2", f"a/{'y' * 17}", f"{'x' * 65}/2", "a/\n", "a/ä"]
+)
+def test_producers_that_are_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check_producer(name, "producer")
 
 
 @pytest.mark.parametrize("name", ["", "Main", "a_b", "x" * 41, "a\n"])

@@ -95,6 +95,9 @@ _GROUP = Column("group", "category", "group of the population that the agent bel
 _TURN = Column("turn", "int64", "number of the turn among those of its agent, from 1")
 _ROUND = Column("round", "int32", "round of the experiment, from 1; null outside of rounds", nullable=True)
 _SIM_TIME = Column("sim_time_ns", "int64", "simulated time, ns; null without a clock", nullable=True)
+_OBSERVED_AT = Column(
+    "observed_at_ns", "int64", "commit of what woke the agent, ns since 1970 UTC; null = unknown", nullable=True
+)
 _REASON = Column("reason", "category", "why it is not ok, one line; null if ok", nullable=True)
 _VALUE = (
     Column("value_kind", "category", "null, bool, int, double, string, bytes or json; null = no value", nullable=True),
@@ -124,6 +127,7 @@ TURNS = Table(
         Column("model", "category", "the model asked; null of a rule agent", nullable=True),
         Column("mode", "category", "how the answer's shape was asked for; null of a rule agent", nullable=True),
         Column("flags", "category", "what was noticed in the answer, comma-separated; null = nothing", nullable=True),
+        _OBSERVED_AT,
     ),
 )
 
@@ -141,6 +145,9 @@ ACTIONS = Table(
         Column("key", "text", "the entry in it; empty = the environment"),
         *_VALUE,
         Column("commit_revision", "int64", "revision of its commit; null = it took no effect", nullable=True),
+        Column("observation_revision", "int64", "revision that the agent saw when it decided", nullable=True),
+        Column("sim_time_ns", "int64", "simulated time that it saw, ns; null without a clock", nullable=True),
+        _OBSERVED_AT,
     ),
 )
 

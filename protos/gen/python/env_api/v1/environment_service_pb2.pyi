@@ -35,8 +35,9 @@ class Caller(google.protobuf.message.Message):
     GROUP_FIELD_NUMBER: builtins.int
     CLIENT_ID_FIELD_NUMBER: builtins.int
     producer: builtins.str
-    """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]. Numbers of a producer
-    rise; the last one's outcome is kept and returned to a repetition.
+    """Optional. With producer_seq: one identity for idempotency, 1-64 bytes of [A-Za-z0-9._-]; one that has several lines of
+    numbers adds '/' and 1-16 more to its name for each. Numbers of a producer rise; the last one's outcome is kept and
+    returned to a repetition.
     """
     producer_seq: builtins.int
     request_id: builtins.str
@@ -580,6 +581,7 @@ class OperationDescription(google.protobuf.message.Message):
     RESULT_SCHEMA_JSON_FIELD_NUMBER: builtins.int
     EXCLUSIVE_FIELD_NUMBER: builtins.int
     TIMEOUT_MS_FIELD_NUMBER: builtins.int
+    READS_ONLY_FIELD_NUMBER: builtins.int
     name: builtins.str
     description: builtins.str
     args_schema_json: builtins.bytes
@@ -590,6 +592,8 @@ class OperationDescription(google.protobuf.message.Message):
     """True when the operation has its whole environment to itself while it runs."""
     timeout_ms: builtins.int
     """0 = the server's default."""
+    reads_only: builtins.bool
+    """True when it changes nothing, whatever its arguments: calling it only to look does no harm."""
     def __init__(
         self,
         *,
@@ -599,8 +603,9 @@ class OperationDescription(google.protobuf.message.Message):
         result_schema_json: builtins.bytes = ...,
         exclusive: builtins.bool = ...,
         timeout_ms: builtins.int = ...,
+        reads_only: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["args_schema_json", b"args_schema_json", "description", b"description", "exclusive", b"exclusive", "name", b"name", "result_schema_json", b"result_schema_json", "timeout_ms", b"timeout_ms"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["args_schema_json", b"args_schema_json", "description", b"description", "exclusive", b"exclusive", "name", b"name", "reads_only", b"reads_only", "result_schema_json", b"result_schema_json", "timeout_ms", b"timeout_ms"]) -> None: ...
 
 Global___OperationDescription: typing_extensions.TypeAlias = OperationDescription
 

@@ -89,8 +89,8 @@ class Desk(Behaviour):
         finally:
             await ctx.sleep(100)
 
-    @operation(writes=lambda path: [])
-    async def read_only(self, ctx: Context) -> Any:
+    @operation(reads_only=True)
+    async def look(self, ctx: Context) -> Any:
         return ctx.get("x")
 
 
@@ -377,7 +377,7 @@ def test_a_recursive_deletion_over_held_keys_is_refused_and_a_plain_one_waits(st
     node = stand.world._tree.nodes.find("/d")
     assert refused.error.metadata == {"path": "/d", "version": str(node.version), "revision": str(node.modified)}
     waits = stand.do(drop("/d", ""))
-    invoked = stand.do(invoke("/d", "read_only"), invoke("/d", "hold", key="z"))
+    invoked = stand.do(invoke("/d", "look"), invoke("/d", "hold", key="z"))
     written = stand.do(put("/d", "b", 1))
     stand.clock.advance(6)
     assert waits.written.changed

@@ -26,6 +26,9 @@ class Shop(Behaviour):
         """Takes some of an item."""
         return {item: count}
 
+    @operation(reads_only=True)
+    async def browse(self, ctx: Context) -> Any: ...
+
     @operation()
     async def close(self, ctx: Context) -> Any: ...
 
@@ -43,7 +46,9 @@ async def ask(kind: str) -> list[service_pb2.KindDescription]:
 async def test_a_kind_tells_its_operations_and_listeners() -> None:
     (shop,) = await ask("shop")
     assert (shop.kind, shop.description, shop.concurrency_max) == ("shop", "Sells things.", 3)
-    buy, close = shop.operations
+    browse, buy, close = shop.operations
+    assert [one.reads_only for one in (browse, buy, close)] == [True, False, False]
+    assert not browse.exclusive
     assert (buy.name, buy.description, buy.exclusive, buy.timeout_ms) == ("buy", "Takes some of an item.", False, 1500)
     schema = json.loads(buy.args_schema_json)
     assert schema["required"] == ["item"] and schema["additionalProperties"] is False
