@@ -16,7 +16,7 @@ import ecumene
 import psutil
 from ecumene.client import EventFilter, EventType, World
 
-from agent_runtime.commands import Command, Host
+from agent_runtime.commands import Command, Drop, Host, Inspect
 from agent_runtime.launching import begin_launch, plan_parts
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
@@ -149,6 +149,18 @@ class Fleet:
         asked = [self.workers[index].ask(host(part), wait_s + ANSWER_S) for part in parts]
         await asyncio.gather(*asked)
         self.owners.update(dict.fromkeys((part.name for part in parts), index))
+
+    async def drop(self, index: int, part: Part, drain_s: float = 0.0) -> None:
+        """Let a worker give a part back."""
+        await self.workers[index].ask(
+            lambda number: Drop(id=number, part=part.name, drain_s=drain_s), drain_s + ANSWER_S
+        )
+
+    async def inspect(self, index: int) -> dict[str, Any]:
+        """How the parts of a worker do, by name."""
+        told = await self.workers[index].ask(lambda number: Inspect(id=number), ANSWER_S)
+        parts: dict[str, Any] = told["parts"]
+        return parts
 
     def hosted(self, index: int) -> list[Part]:
         """What a worker has."""

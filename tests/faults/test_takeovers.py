@@ -73,7 +73,7 @@ async def test_whatever_is_killed_every_event_has_one_effect_an_agent(
 async def give_half(fleet: Fleet, giver: int, taker: int, chance: random.Random) -> None:
     """Move half of the parts in order, some with turns under way."""
     for part in fleet.hosted(giver)[::2]:
-        await fleet.workers[giver].ask("drop", part=part.name, drain_s=chance.choice([0.0, 1.0]))
+        await fleet.drop(giver, part, chance.choice([0.0, 1.0]))
         await fleet.host(taker, part)
 
 
@@ -103,10 +103,10 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_has_no_effect_any_more
             await asyncio.sleep(0.1)
         await ticker.check_once()
         assert sorted(fleet.lost) == sorted((0, part.name) for part in fleet.parts)
-        assert (await fleet.workers[0].ask("inspect"))["parts"] == {}
+        assert await fleet.inspect(0) == {}
         await check_terms(world, ticker, terms)
         # It is as good as new, and takes back what it had.
-        await fleet.workers[1].ask("drop", part=fleet.parts[0].name)
+        await fleet.drop(1, fleet.parts[0])
         await fleet.host(0, fleet.parts[0])
     finally:
         await terms.aclose()
@@ -142,19 +142,17 @@ async def test_a_part_that_is_held_is_not_taken(tmp_path: Path, server: ServerPr
         await fleet.begin(2)
         (part,) = fleet.parts
         await fleet.host(0, part)
-        with pytest.raises(Exception, match=r"worker 1 could not host: part rule\.0 is held by another worker"):
+        with pytest.raises(Exception, match=r"part rule\.0 is held by another worker"):
             await fleet.host(1, part, wait_s=0.3)
         with pytest.raises(Exception, match="this worker has it already"):
             await fleet.host(0, part)
         with pytest.raises(Exception, match="does not host it"):
-            await fleet.workers[1].ask("drop", part="rule.0")
-        with pytest.raises(Exception, match="no command"):
-            await fleet.workers[1].ask("dance")
+            await fleet.drop(1, part)
         waiting = asyncio.create_task(fleet.host(1, part, wait_s=20), name="wait for the part")
         await asyncio.sleep(0.2)
-        await fleet.workers[0].ask("drop", part="rule.0")
+        await fleet.drop(0, part)
         await waiting
-        inspected = (await fleet.workers[1].ask("inspect"))["parts"]["rule.0"]
+        inspected = (await fleet.inspect(1))["rule.0"]
         assert (inspected["agents"], inspected["running"]) == (2, 0)
     finally:
         await fleet.end()

@@ -39,7 +39,7 @@ async def test_what_an_agent_remembers_is_written_in_the_op_of_its_turn(tmp_path
     assert [(path, key) for path, key, _ in writes] == [("/game", "ann"), (REPORTS, "ann"), (AGENTS, "ann")]
     state = writes[-1][2]
     assert (state["turn"], state["revision"], state["status"]) == (1, revision, "ok")
-    assert state["memory"] == [str(revision)]
+    assert state["memory"]["window"] == [str(revision)]
     assert [action[:3] for action in state["actions"]] == [["say", "/game", "ann"], ["report", REPORTS, "ann"]]
 
 
@@ -51,7 +51,7 @@ async def test_a_late_turn_keeps_its_memory_and_has_no_other_effect(tmp_path: Pa
         await stage.wait_turns(1)
     assert world.reports() == {}
     state = world.entries[AGENTS, "ann"]
-    assert (state["status"], state["reason"], state["memory"]) == (
+    assert (state["status"], state["reason"], state["memory"]["window"]) == (
         "timeout",
         "late: the gate had closed",
         [str(revision)],
