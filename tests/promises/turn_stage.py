@@ -14,14 +14,35 @@ from agent_runtime.agents.agent import Agent
 from agent_runtime.llm.requests import ModelRequest, ToolCall
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import ActionRefusedError
+from agent_runtime.model.parts import Part
+from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.ownership.owner import Holding
 from agent_runtime.ownership.places import RunPlaces, make_places
 from agent_runtime.turns.turn import Turn
-from tests.unit.agent_runtime.stage import FakeOwner, Stage, make_launch, set_stage
+from tests.unit.agent_runtime.stage import FakeKeeping, FakeOwner, Stage, make_launch, set_stage
 
 HERE = "tests.promises.turn_stage"
 MARKET = "/market"
 BELL = {"wake": [{"path": "/bell", "types": ["entry_set"], "key": "round"}]}
 TRADING = {"path": MARKET, "bind": {"trader": "{agent}"}, "only": ["place", "account", "book"]}
+
+
+class RealOwner(FakeOwner):
+    """Owns every part of a real world, without a lease."""
+
+    def __init__(self, world: World) -> None:
+        stands: Any = world
+        super().__init__(stands)
+        self._parts = world.environment(RunPlaces("r").parts)
+        self._real = world
+
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+        """Own a part, where its cursor stands."""
+        self.held.add(part.name)
+        term = (await self._parts.set(part.name, 1)).revision
+        is_new = part.name not in self.cursors
+        cursor = self.cursors.setdefault(part.name, Cursor.at_start(part, from_revision - 1))
+        return Holding(part, term, self._real, cursor, FakeKeeping(self, part.name), is_new)
 
 
 @asynccontextmanager
@@ -37,7 +58,7 @@ async def set_real_stage(
     await make_places(world, RunPlaces("r"))
     launch = make_launch(folder, agent, ids, **{**BELL, "resumable": True, **group})
     stands: Any = world
-    async with set_stage(folder, launch, stands, FakeOwner(stands)) as stage:
+    async with set_stage(folder, launch, stands, RealOwner(world)) as stage:
         yield stage
 
 
@@ -47,7 +68,7 @@ async def take_again(folder: Path, world: World, from_revision: int) -> AsyncIte
     launch = make_launch(folder, f"{HERE}:Doer", ["ann"], **BELL)
     stands: Any = world
     again = launch.model_copy(update={"from_revision": from_revision})
-    async with set_stage(folder, again, stands, FakeOwner(stands)) as stage:
+    async with set_stage(folder, again, stands, RealOwner(world)) as stage:
         yield stage
 
 

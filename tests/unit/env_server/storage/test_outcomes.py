@@ -34,6 +34,7 @@ ERRORS = [
     errors.DeniedView("/a", "/b", "read"),
     errors.SnapshotDamaged("s-1", "the checksum does not match"),
     errors.WorldUnreadable("main"),
+    errors.FenceFallen("'part' of /parts is no longer yours", path="/parts", key="part"),
     errors.InternalError("4711"),
 ]
 

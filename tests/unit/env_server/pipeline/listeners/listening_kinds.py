@@ -17,7 +17,7 @@ class Diary(Behaviour):
 
     @listener(types=[EventType.ENTRY_SET], key="in.*", writes=lambda path, event: [Target(path, "log")])
     async def write_down(self, ctx: Context, event: Event) -> None:
-        place = ctx.path, id(ctx._view)  # the view is that of one life of the world
+        place = ctx.path, id(ctx.view)  # the view is that of one life of the world
         assert place not in Diary.running, "one at a time in an environment"
         Diary.running.add(place)
         try:
