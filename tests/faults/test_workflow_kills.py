@@ -111,6 +111,9 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
             for _ in range(rounds):
                 await asyncio.sleep(chance.uniform(0.1, 1.5))
                 name = chance.choice(["ann", "bob"])
+                async with asyncio.timeout(IN_TIME_S):
+                    while not flow.statistics().pending:
+                        await asyncio.sleep(0.001)
                 loads += flow.statistics().pending > 0
                 await asyncio.to_thread(hosts[name].kill)
                 hosts[name] = HostChild(address, name)

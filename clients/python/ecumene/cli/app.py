@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     replace_what_cannot_be_shown()
     try:
-        return dispatch(given)
+        code = dispatch(given)
+        sys.stdout.flush()  # here, where a reader that has gone is expected; not when the interpreter ends
+        return code
     except KeyboardInterrupt:
         return failures.report(failures.Interrupted())
     except BrokenPipeError:
