@@ -58,7 +58,9 @@ class Call(CallTimer):
     __slots__ = ("_calls", "_question", "_seat", "completion", "request")
 
     def __init__(self, calls: Calls, question: Question, seat: Seat, request: ModelRequest) -> None:
-        super().__init__(calls.timers)
+        # As CallTimer has it; this and `__exit__` are on the way of every call.
+        self._timers = calls.timers
+        self._is_over = False
         self._calls = calls
         self._question = question
         self._seat = seat
@@ -66,18 +68,24 @@ class Call(CallTimer):
         self.completion: Completion
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None and not self._is_over:
+            self._timers.stop(self)
+            self._leave(None)
+            return
         try:
             super().__exit__(kind, error, trace)
         except TimeoutError as over:
             error = over
-        calls = self._calls
+        if isinstance(error, TimeoutError):
+            late = ModelTimeoutError(self.request.model, self._calls.timeout_s)
+            self._leave(late)
+            raise late from None
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        weighing = self._calls.weighing
         if error is None:
-            load = calls.weighing.note_completion(self._question, self.completion)
-            calls.dispatch.leave(self._seat, load, None)
-            return
-        is_timeout = isinstance(error, TimeoutError)
-        if is_timeout:
-            error = ModelTimeoutError(self.request.model, calls.timeout_s)
-        calls.dispatch.leave(self._seat, calls.weighing.note_failure(self._question, error), error)
-        if is_timeout:
-            raise error from None
+            load = weighing.note_completion(self._question, self.completion)
+        else:
+            load = weighing.note_failure(self._question, error)
+        self._calls.dispatch.leave(self._seat, load, error)

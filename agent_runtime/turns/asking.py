@@ -134,13 +134,14 @@ class _Question:
         turn.completion_tokens += outcome.completion_tokens
         if isinstance(outcome, Answer):
             turn.mode = outcome.mode.value
-        self._model.tally.add(
-            self._model.settings.model,
+        model = self._model
+        model.tally.add(
+            model.settings.model,
             self._phase,
-            attempts=outcome.attempts,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            microdollars=outcome.microdollars,
+            outcome.attempts,
+            outcome.prompt_tokens,
+            outcome.completion_tokens,
+            outcome.microdollars,
         )
         if self._desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
             self._record(outcome)

@@ -22,6 +22,7 @@ from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
 
 RESPONSE_BYTES_MAX = 4 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
+JSON = "application/json"
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -66,10 +67,15 @@ class OpenAIProvider:
         session = self._session
         if session is None or self._closed:
             session = self._open_session()
-        body = write_request(request, mode, self._max_tokens_field)
+        body = aiohttp.BytesPayload(write_request(request, mode, self._max_tokens_field), content_type=JSON)
         try:
-            async with session.post(self._url, data=body, allow_redirects=False) as response:
+            response = await session.post(self._url, data=body, allow_redirects=False)
+            # Read to its end, it has given its connection back by itself.
+            try:
                 content = await self._read_body(request, response)
+            except BaseException:
+                response.close()
+                raise
         except aiohttp.ConnectionTimeoutError as error:
             cause = f"no connection within {CONNECT_TIMEOUT_S:g} s"
             raise ModelUnavailableError(request.model, self._endpoint, cause) from error
@@ -95,7 +101,7 @@ class OpenAIProvider:
         if self._closed:
             raise RuntimeError("the provider is closed")
         if self._session is None:
-            headers = {"Content-Type": "application/json", "Accept": "application/json"}
+            headers = {"Content-Type": JSON, "Accept": JSON}
             if self._api_key is not None:
                 headers |= self._api_key.header()
             self._session = aiohttp.ClientSession(
