@@ -98,11 +98,6 @@ class Ledger:
         self.prompt_tokens = 0
         self.completion_tokens = 0
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether rows are kept, or only counted."""
-        return self._recorder is not None
-
     async def close_turn(
         self,
         group: str,
@@ -151,7 +146,10 @@ class Ledger:
             await self.flush()
 
     def add_call(self, make: MakeRow) -> None:
-        """One model call of a turn that has not ended yet; `make` gives it as CALL_NAMES has it, a little later."""
+        """One model call of a turn that has not ended yet; `make` gives it as CALL_NAMES has it, a little later.
+
+        Where nothing is recorded it is not asked.
+        """
         if self._recorder is not None:
             self._calls.add_unmade(make)
 
@@ -247,11 +245,6 @@ class PartLedger:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._is_closed = False
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether rows are kept, or only counted."""
-        return self._ledger.is_recording and not self._is_closed
 
     def close(self) -> None:
         """Take nothing any more, silently."""
