@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -11,6 +12,7 @@ from pydantic_core import to_json
 from agent_runtime.llm import Answer, Message, ModelError, ModelRequest, ModelSetupError, Tool
 from agent_runtime.llm.answers import find_first_request
 from agent_runtime.llm.records import describe_request, hash_request
+from agent_runtime.llm.settings import ModelSettings
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import BudgetExceededError
 
@@ -113,9 +115,9 @@ class _Question:
             model=settings.model,
             messages=tuple(messages),
             answer_type=self._answer_type,
-            temperature=self._find_temperature(),
+            temperature=self._find_temperature() if turn.profile else settings.temperature,
             max_tokens=settings.max_tokens,
-            seed=self._find_seed(),
+            seed=self._find_seed() if turn.profile or settings.seed_answers else None,
             tools=self._tools,
             phase=self._phase,
             tokens_max=tokens_max,
@@ -133,17 +135,19 @@ class _Question:
         turn.prompt_tokens += outcome.prompt_tokens
         turn.completion_tokens += outcome.completion_tokens
         if isinstance(outcome, Answer):
-            turn.mode = outcome.mode.value
-        self._model.tally.add(
-            self._model.settings.model,
+            turn.mode = outcome.mode
+        model = self._model
+        model.tally.add(
+            model.settings.model,
             self._phase,
-            attempts=outcome.attempts,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            microdollars=outcome.microdollars,
+            outcome.attempts,
+            outcome.prompt_tokens,
+            outcome.completion_tokens,
+            outcome.microdollars,
         )
-        if self._desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
-            self._record(outcome)
+        desk = self._desk
+        if outcome.attempts or not isinstance(outcome, BudgetExceededError):
+            desk.ledger.add_call(partial(self._describe, outcome, desk.clock.now_s()))
 
     def _find_temperature(self) -> float | None:
         settings = self._model.settings
@@ -159,48 +163,45 @@ class _Question:
             own = self._desk.group.seed
         return Draw(own, turn.agent_id, turn.number, self._call, SEED_STREAM).randrange(2**31)
 
-    def _record(self, outcome: Answer | ModelError | BudgetExceededError) -> None:
-        desk, turn, settings = self._desk, self._turn, self._model.settings
+    def _describe(self, outcome: Answer | ModelError | BudgetExceededError, ended_s: float) -> tuple[Any, ...]:
+        """The row of this question, in the order of CALL_NAMES."""
+        turn, settings, sent = self._turn, self._model.settings, self._sent
         answer = outcome if isinstance(outcome, Answer) else None
-        row: dict[str, Any] = {
-            "agent": turn.agent_id,
-            "turn": turn.number,
-            "call": self._call,
-            "phase": self._phase or None,
-            "wall_time_ns": desk.clock.wall_ns(self._started_s),
-            "model": settings.model,
-            "mode": answer.mode.value if answer is not None else None,
-            "status": find_status(outcome),
-            "reason": None if answer is not None else str(outcome),
-            "finish_reason": answer.finish_reason if answer is not None else None,
-            "attempts": outcome.attempts,
-            "prompt_tokens": outcome.prompt_tokens,
-            "completion_tokens": outcome.completion_tokens,
-            "microdollars": outcome.microdollars,
-            "cached": int(answer is not None and answer.cached),
-            "latency_ms": (desk.clock.now_s() - self._started_s) * 1000,
-            "temperature": settings.temperature,
-        }
-        if self._sent is not None:
-            row |= self._describe_sent(self._sent)
+        request_hash = request_json = response_text = extract_text = tool_calls_json = None
+        if sent is not None and (body := _write_sent(sent, settings)):
+            request_hash = hash_request(body)
+            if settings.record_bodies:
+                request_json = body.decode()
         if settings.record_bodies and not isinstance(outcome, BudgetExceededError):
-            row["response_text"] = outcome.text
+            response_text = outcome.text
             if answer is not None:
-                row["extract_text"] = answer.extract
-                row["tool_calls_json"] = _write_tool_calls(answer)
-        desk.ledger.add_call(row)
-
-    def _describe_sent(self, sent: ModelRequest) -> dict[str, Any]:
-        settings = self._model.settings
-        body = describe_request(find_first_request(sent, is_two_call=settings.two_call))
-        described: dict[str, Any] = {
-            "temperature": sent.temperature,
-            "seed": sent.seed,
-            "request_hash": hash_request(body),
-        }
-        if settings.record_bodies:
-            described["request_json"] = body.decode()
-        return described
+                extract_text = answer.extract
+                tool_calls_json = _write_tool_calls(answer)
+        return (
+            turn.agent_id,
+            turn.number,
+            self._call,
+            self._phase or None,
+            self._desk.clock.wall_ns(self._started_s),
+            settings.model,
+            None if answer is None else answer.mode,
+            "ok" if answer is not None else find_status(outcome),
+            str(outcome) if answer is None else None,
+            None if answer is None else answer.finish_reason,
+            outcome.attempts,
+            outcome.prompt_tokens,
+            outcome.completion_tokens,
+            outcome.microdollars,
+            int(answer is not None and answer.cached),
+            (ended_s - self._started_s) * 1000,
+            settings.temperature if sent is None else sent.temperature,
+            None if sent is None else sent.seed,
+            request_hash,
+            request_json,
+            response_text,
+            extract_text,
+            tool_calls_json,
+        )
 
 
 def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:
@@ -208,6 +209,14 @@ def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:
     if isinstance(outcome, Answer):
         return "ok"
     return "budget" if isinstance(outcome, BudgetExceededError) else outcome.status
+
+
+def _write_sent(sent: ModelRequest, settings: ModelSettings) -> bytes:
+    """The request as it is recorded; empty where it is no text, as only made-up models take it."""
+    try:
+        return describe_request(find_first_request(sent, is_two_call=True) if settings.two_call else sent)
+    except ValueError:
+        return b""
 
 
 def _write_tool_calls(answer: Answer) -> str | None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+
+from agent_runtime.llm import ModelSetupError
+from agent_runtime.llm.providers.local_weights import find_weights
+from tests.model_endpoint import ModelEndpoint, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 FIELDS = {"name", "value", "unit", "limit", "goal", "peers", "samples"}
@@ -93,3 +99,39 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
     assert results["wall_s"]["value"] >= 1.0, "an agent thinks for a second"
     assert results["wall_s"]["limit"] >= 1.0
     assert {"server_cpu_s", "runtime_cpu_s"} <= results["wall_s"]["details"].keys()
+
+
+@pytest.mark.timeout(300)
+def test_llm_asks_the_same_through_the_gateway_and_bare() -> None:
+    results = {result["name"]: result for result in run_bench("llm", "--no-server")["results"]}
+    assert results.keys() == {"gateway_ratio", "gateway_calls"}
+    assert results["gateway_ratio"]["goal"] == {"at_least": 0.9}
+    assert results["gateway_calls"]["limit"]
+    assert results["gateway_calls"]["details"].keys() >= {"gateway_us_call", "bare_us_call", "endpoint_us_call"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_llm_counts_the_tokens_of_the_packaged_model(missing_toolchain: Callable[[str], NoReturn]) -> None:
+    try:
+        find_weights()
+    except ModelSetupError as error:
+        missing_toolchain(str(error))
+    results = {result["name"]: result for result in run_bench("llm")["results"]}
+    assert results["server_ratio"]["goal"] == {"at_least": 0.95}
+    assert results["server_tokens"]["limit"]
+
+
+@pytest.mark.timeout(300)
+def test_llm_measures_any_server_that_it_is_given() -> None:
+    async def serve() -> dict[str, Any]:
+        async with ModelEndpoint(Reply("Twenty boats.", prompt_tokens=9, completion_tokens=3)) as endpoint:
+            arguments = ("llm", "--endpoint", endpoint.base_url, "--model", "given", "--at-a-time", "3")
+            document = await asyncio.to_thread(run_bench, *arguments)
+            assert {body["model"] for body in endpoint.requests} == {"given"}
+            assert endpoint.in_flight_peak <= 3
+            assert endpoint.complaints == []
+        return document
+
+    results = {result["name"]: result for result in asyncio.run(serve())["results"]}
+    assert results.keys() == {"server_ratio", "server_tokens"}

@@ -71,11 +71,16 @@ class Endpoint:
             return None
         return max(wait_s, self.paused_until_s - now_s, 0.0)
 
-    def enter(self) -> None:
-        """A call goes to it."""
+    def try_enter(self, now_s: float) -> bool:
+        """Whether it takes a call now, which then goes to it."""
+        if self.breaker.is_untroubled and self.in_flight < self.room and now_s >= self.paused_until_s:
+            self.in_flight += 1  # as nearly always
+            return True
+        if self.wait_s(now_s) != 0.0:
+            return False
         self.in_flight += 1
-        if not self.breaker.is_closed:
-            self.breaker.enter()
+        self.breaker.enter()
+        return True
 
     def note_answer(self) -> None:
         """A call came back with a completion."""
@@ -87,7 +92,8 @@ class Endpoint:
             if self._growth >= 1:
                 self._growth = 0.0
                 self.room += 1
-        self.breaker.note_success()
+        if not self.breaker.is_untroubled:
+            self.breaker.note_success()
 
     def note_error(self, error: BaseException, now_s: float) -> None:
         """A call ended otherwise."""
