@@ -70,14 +70,18 @@ class BudgetSpentError(EcumeneError):
 
 
 def plan_quotas(spec: RunSpec, run: str, *, over_nodes: bool) -> Quotas:
-    """The quotas that a run needs in its world: for budgets, and over several nodes for limits of a minute too."""
+    """The quotas that a run needs in its world: for its budgets.
+
+    Over nodes all limits are kept there, also those that are not set: what nodes are launched with stays the same then,
+    whatever is set later.
+    """
     of_models = {}
     for name, model in spec.list_models().items():
         limits = _list_limits(model, RATE_LIMITS) | _list_limits(model, BUDGET_LIMITS)
-        if model.quota is None and (model.has_budget or (over_nodes and limits)):
+        if model.quota is None and (model.has_budget or over_nodes):
             of_models[name] = Quota(_name_quota(run, name), limits)
     of_run = _list_limits(spec.budget, BUDGET_LIMITS)
-    return Quotas(Quota(_name_quota(run, RUN), of_run) if of_run else None, of_models)
+    return Quotas(Quota(_name_quota(run, RUN), of_run) if of_run or over_nodes else None, of_models)
 
 
 def describe_budget(quotas: Quotas) -> dict[str, Any]:

@@ -33,11 +33,13 @@ class RunActiveError(EcumeneError):
 class RunLock:
     """Async context manager: the run of a directory is ours.
 
-    The services of the run inherit the lock by `descriptor`, so that it is free only when all of them are gone too.
+    The services of the run inherit the lock by `descriptor`, so that it is free only when all of them are gone too; with
+    `waits_for_writers` so are the workers of their runtimes.
     """
 
-    def __init__(self, directory: Path, *, left_over_s: float = LEFT_OVER_S) -> None:
+    def __init__(self, directory: Path, *, waits_for_writers: bool = True, left_over_s: float = LEFT_OVER_S) -> None:
         self._directory = directory
+        self._waits_for_writers = waits_for_writers
         self._left_over_s = left_over_s
         self._held = ExitStack()
         self.descriptor = -1
@@ -78,6 +80,8 @@ class RunLock:
 
     def _are_writers_gone(self) -> bool:
         """Whether no worker writes records any more; each holds its folder."""
+        if not self._waits_for_writers:
+            return True
         staging = self._directory / STAGING_NAME
         return all(map(_is_free, staging.iterdir() if staging.is_dir() else ()))
 

@@ -69,7 +69,9 @@ async def resume(directory: Path, *, observer: RunObserver, options: RunOptions 
         WorldChangedError: its world is not the one that it lived in.
     """
     options = options or RunOptions()
-    async with RunLock(_check_directory(directory)) as lock:
+    # Workers on nodes live on without a conductor; they are stopped by those who host them.
+    is_over_nodes = read_manifest(directory).over_nodes
+    async with RunLock(directory, waits_for_writers=not is_over_nodes) as lock:
         record = RunRecord.reopen(directory, options.now)
         spec = raise_budgets(record.read_spec(), options.budgets)
         record.go_on(spec, server=options.server or record.manifest.server)
@@ -124,9 +126,3 @@ async def _live(
     except (EcumeneError, OSError) as error:
         record.end(RunState.FAILED, " ".join(str(error).split()))
         raise
-
-
-def _check_directory(directory: Path) -> Path:
-    """The directory, if it holds a run. Raises ManifestError."""
-    read_manifest(directory)
-    return directory

@@ -205,7 +205,12 @@ def test_over_nodes_parts_follow_from_the_agents_and_limits_hold_over_all(tmp_pa
     groups = [{"name": "p", "agent": "prompted", "count": 4}, {"name": "r", "agent": "random", "count": 60_000}]
     spec = parse_spec({"name": "x", "population": {"groups": groups}, "model": {"requests_per_minute": 60}})
     quotas = plan_quotas(spec, "run-1", over_nodes=True)
-    assert [quota.limits for quota in quotas.list_all()] == [{"requests_per_minute": 60}]
+    assert [quota.limits for quota in quotas.list_all()] == [{}, {"requests_per_minute": 60}]
+    more = raise_budgets(spec, {"tokens_max": {"run": 10, "scripted": 5}})
+    assert [quota.limits for quota in plan_quotas(more, "run-1", over_nodes=True).list_all()] == [
+        {"tokens_max": 10},
+        {"requests_per_minute": 60, "tokens_max": 5},
+    ]
     population = build_population(spec.population, spec.seed)
     path = write_launch(
         spec, population, run="run-1", directory=tmp_path, workers=None, quotas=quotas, parts_of_nodes=True
