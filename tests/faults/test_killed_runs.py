@@ -30,8 +30,8 @@ from tests.services import ServerProcess
 RULE, PROMPTED, ROUNDS = 30, 8, 3
 EVENTS_MAX = 250
 """About as many as one life of the run makes, from its launch on."""
-STAGES = ("launching the agents", "38 agents play", "round 1:")
-MORE_STAGES = ("starting the server", *STAGES, "round 2:", "stopping", "writing the report")
+STAGES = ("starting the server", "launching the agents", "38 agents play", "round 1:", "round 2:", "stopping")
+LAST_STAGE = "writing the report"
 
 
 def write(folder: Path, **more: object) -> Path:
@@ -89,21 +89,21 @@ async def test_killed_with_its_server_after_any_event_a_run_comes_to_the_same(
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("alone", "stages"),
+    "kills",
     [
-        pytest.param(False, STAGES, id="with its services"),
-        pytest.param(False, MORE_STAGES, id="with its services, everywhere", marks=pytest.mark.long),
-        pytest.param(True, MORE_STAGES, id="the conductor alone", marks=pytest.mark.long),
+        pytest.param([(STAGES[1], False), (STAGES[2], True), (STAGES[3], False)], id="some"),
+        pytest.param([(stage, False) for stage in (*STAGES, LAST_STAGE)], id="all", marks=pytest.mark.long),
+        pytest.param([(stage, True) for stage in (*STAGES, LAST_STAGE)], id="conductor", marks=pytest.mark.long),
     ],
 )
 async def test_killed_in_any_stage_a_run_comes_to_the_same(
-    tmp_path: Path, plain: RunDigest, alone: bool, stages: tuple[str, ...]
+    tmp_path: Path, plain: RunDigest, kills: list[tuple[str, bool]]
 ) -> None:
     command = ["run", str(write(tmp_path))]
-    for stage in stages:
+    for stage, is_alone in kills:
         running = await RunProcess.start(*command)
         assert await running.wait_line(stage), running.errors
-        await running.kill(alone=alone)
+        await running.kill(alone=is_alone)
         command = ["resume", str(find_run(tmp_path))]
     running = await RunProcess.start(*command)
     assert await running.wait() == 0, running.errors

@@ -33,8 +33,8 @@ class RunActiveError(EcumeneError):
 class RunLock:
     """Async context manager: the run of a directory is ours.
 
-    The services of the run inherit the lock by `descriptor`, so that it is free only when all of them are gone too; with
-    `waits_for_writers` so are the workers of their runtimes.
+    The services of the run inherit the lock by `descriptor`, so that it is free only when all of them are gone too;
+    with `waits_for_writers`, so are the workers of their runtimes.
     """
 
     def __init__(self, directory: Path, *, waits_for_writers: bool = True, left_over_s: float = LEFT_OVER_S) -> None:

@@ -55,7 +55,7 @@ class EventRecorder:
         self._number = max(parts.values(), default=0)
         self._from_revision = read_last_revision(parts) + 1 if parts else from_revision
         self._reached = asyncio.Condition()
-        self._through_revision = 0
+        self._through_revision = self._from_revision - 1
         self._recording: asyncio.Task[None] | None = None
         # One thread: a write that is under way when the recording ends is finished before the last one.
         self._disk = ThreadPoolExecutor(max_workers=1)

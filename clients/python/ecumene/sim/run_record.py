@@ -15,7 +15,7 @@ from pathlib import Path
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunManifest, RunState, read_manifest, write_manifest
 from ecumene.sim.conductor import RoundResult
-from ecumene.sim.reporting import ReportError, report_guess_run
+from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
 from ecumene.sim.run_results import RunOutcome, count_rows
 from ecumene.sim.spec import RunSpec, parse_spec
 
@@ -84,7 +84,7 @@ class RunRecord:
         Raises ManifestError, OSError; RunDoneError if it has come to its end.
         """
         manifest = read_manifest(directory)
-        if manifest.state is RunState.DONE:
+        if manifest.state is RunState.DONE and _is_reported(directory):
             raise RunDoneError(directory)
         record = cls(manifest, directory, now)
         record.rounds += _read_rounds(directory / ROUNDS_NAME)
@@ -157,6 +157,15 @@ def list_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def _is_reported(directory: Path) -> bool:
+    """Whether the report of a run that is done was written to its end."""
+    try:
+        summary = json.loads((directory / SUMMARY_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(summary.get("state") == RunState.DONE)
 
 
 def _read_rounds(path: Path) -> list[RoundResult]:

@@ -14,7 +14,7 @@ from ecumene.sim.population import build_population
 from ecumene.sim.run_budgets import plan_quotas, raise_budgets
 from ecumene.sim.run_demo import make_demo_spec, make_llm_demo_spec
 from ecumene.sim.run_launch import choose_workers, write_launch
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.spec import RunSpec, load_spec
 
 from agent_runtime.launching import plan_parts
 from agent_runtime.llm.settings import ModelSettings
@@ -231,3 +231,19 @@ def test_a_launch_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_few_agents_get_one_worker() -> None:
     assert choose_workers(1) == choose_workers(20_000) == 1
+
+
+def test_the_example_of_models_can_be_launched(tmp_path: Path) -> None:
+    spec = load_spec(Path(__file__).resolve().parents[4] / "examples" / "guess_models.yaml")
+    launched = launch(spec, tmp_path)
+    assert {group.name: group.models() for group in launched.groups} == {
+        "mixed": {"quick", "careful"},
+        "cold": {"careful@0.2"},
+        "rule": frozenset(),
+    }
+    assert sum(len(part) for part in plan_parts(launched)) == 60
+    quotas = plan_quotas(spec, "run-1", over_nodes=False)
+    assert [dict(quota.limits) for quota in quotas.list_all()] == [
+        {"tokens_max": 1_000_000},
+        {"requests_per_minute": 3000, "microdollars_max": 500_000},
+    ]
