@@ -179,6 +179,27 @@ async def test_a_spent_budget_stops_a_run_before_a_turn_is_lost_and_a_larger_one
     check_whole(directory)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_a_replay_that_is_killed_comes_to_what_was_recorded(tmp_path: Path) -> None:
+    kept = {"directory": str(tmp_path / "told" / "runs"), "bodies": True}
+    recorded = await RunProcess.start("run", str(write(tmp_path / "told", recording=kept)))
+    assert await recorded.wait() == 0, recorded.errors
+    told = find_run(tmp_path / "told")
+    model = {"provider": "replay", "name": "scripted", "max_tokens": 64, "replay_from": str(told)}
+    command = ["run", str(write(tmp_path / "again", model=model))]
+    for stage in ("38 agents play", "round 1:"):
+        running = await RunProcess.start(*command)
+        assert await running.wait_line(stage), running.errors
+        await running.kill()
+        command = ["resume", str(find_run(tmp_path / "again"))]
+    last = await RunProcess.start(*command)
+    assert await last.wait() == 0, last.errors
+    directory = find_run(tmp_path / "again")
+    check_whole(directory)
+    assert await digest_own_world(directory) == await digest_own_world(told)
+
+
 def check_whole(directory: Path) -> None:
     """The summary tells each turn once, and all of them were taken."""
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
