@@ -136,9 +136,8 @@ class _Question:
         turn.completion_tokens += outcome.completion_tokens
         if isinstance(outcome, Answer):
             turn.mode = outcome.mode
-        model = self._model
-        model.tally.add(
-            model.settings.model,
+        self._model.tally.add(
+            self._model.name,
             self._phase,
             outcome.attempts,
             outcome.prompt_tokens,
