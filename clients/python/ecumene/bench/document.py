@@ -36,8 +36,8 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   or in one agent server on loopback. It keeps messages in memory, and looks through them for each new one, so that its
   rate falls with their number (here 2,000 for one listener, 200 for 1,000); ours are on disk before they are heard.
 * `agentscope_rpc_1k`, `_5k`: AgentScope 0.1.1, distributed agents in two and four agent servers on loopback, which have
-  a thread for each agent of theirs; the script calls all and reads what they return. `agentscope_threads_1k`, `_5k`: its
-  agents in one process, each called from a thread of its own. Nothing of theirs is durable or recorded; servers,
+  a thread for each agent of theirs; the script calls all and reads what they return. `agentscope_threads_1k`, `_5k`:
+  its agents in one process, each called from a thread of its own. Nothing of theirs is durable or recorded; servers,
   connections and agents exist before the clock starts.
 * `asyncio`: as many tasks as there are agents (a million at most) that sleep for a second and put a number into a dict.
 
