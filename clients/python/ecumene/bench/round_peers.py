@@ -34,7 +34,7 @@ class AgentScopeRound:
         return AgentScopeRound(self.name, self.mode, self.agents // 50, min(self.servers, 1))
 
 
-# So many servers were the best of 1, 2, 4, 8 and 16 on two cores, and fit into 8 GiB.
+# On two cores one server was slower with 1,000 agents than two, and four were no faster; each takes some 100 MiB.
 AGENTSCOPE_ROUNDS = (
     AgentScopeRound("agentscope_rpc_1k", "rpc", 1_000, 2),
     AgentScopeRound("agentscope_rpc_5k", "rpc", 5_000, 4),
@@ -42,7 +42,8 @@ AGENTSCOPE_ROUNDS = (
     AgentScopeRound("agentscope_threads_5k", "threads", 5_000, 0),
 )
 AGENTSCOPE_TIMES = 100
-AGENTSCOPE_GOALS: Mapping[str, float] = {one.name: AGENTSCOPE_TIMES for one in AGENTSCOPE_ROUNDS}
+AGENTSCOPE_GOALS: Mapping[str, float] = {one.name: AGENTSCOPE_TIMES for one in AGENTSCOPE_ROUNDS if one.mode == "rpc"}
+"""Of what it has for many agents; a thread for each is Python's, and ends at some thousands."""
 
 REPORTED = (
     Reported("wall_s", 40.0, "s", _PAPER, "1,000,000 agents, 1 s dummy model, 4 machines of 64 cores"),

@@ -28,7 +28,7 @@ THINK_S = 1.0
 SERVE = "serve"
 STACK_BYTES = 256 * 1024
 """Of a thread: thousands of them in one process."""
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 120
 RESULT_TIMEOUT_S = 2
 """For which a server holds a request for a result; long enough, and a wake-up that it loses costs no more."""
 RETRY_DELAY_S = 0.1
@@ -62,8 +62,9 @@ def play_distributed(agents: int, servers: int) -> dict[str, Any]:
     capacity = -(-agents // servers)
     # Its launcher forks servers too, but those have 32 threads whatever they are told.
     command = [sys.executable, __file__, SERVE]
-    started = [subprocess.Popen([*command, str(port), str(capacity)]) for port in ports]
-    wait_for(ports)
+    # Without our stdout: whoever reads it is to see its end with ours.
+    started = [subprocess.Popen([*command, str(port), str(capacity)], stdout=subprocess.DEVNULL) for port in ports]
+    wait_for(ports, started)
     names = [f"agent-{index}" for index in range(agents)]
     patience = RetryFixedTimes(max_retries=1000, delay=RETRY_DELAY_S)
     places = [
@@ -120,13 +121,15 @@ def take_free_ports(count: int) -> list[int]:
             one.close()
 
 
-def wait_for(ports: list[int]) -> None:
-    """Until all servers listen. Raises TimeoutError."""
+def wait_for(ports: list[int], servers: list[subprocess.Popen[bytes]]) -> None:
+    """Until all servers listen. Raises RuntimeError if one has ended, TimeoutError."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
     for port in ports:
         while True:
             with suppress(OSError), socket.create_connection(("localhost", port), timeout=1):
                 break
+            if any(server.poll() is not None for server in servers):
+                raise RuntimeError("an agent server has ended")
             if time.monotonic() > deadline_s:
                 raise TimeoutError(f"no agent server listens on {port}")
             time.sleep(0.05)
