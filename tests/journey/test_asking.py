@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from ecumene.client import connect
 from ecumene.client.records import digest_state
+from ecumene.client.runtime_model import AnswerStatus
+from ecumene.launch.asking import interview_agent
 
 from tests.journey.conftest import RunningServer
 from tests.journey.test_nodes import RUN, Nodes, call, make_game, play_round, read
@@ -41,12 +43,16 @@ def write_launch(folder: Path) -> Path:
     return path
 
 
-def interview(server: RunningServer, agent: str) -> str:
-    """Asks one agent; returns the hash of its state, which must be the same before and after."""
-    told = read(server, "interview", RUN, agent, "What did you see?")
-    assert told["status"] == ("rule" if agent.startswith("rule") else "ok")
-    assert told["state_hash_before"] == told["state_hash_after"] != ""
-    return str(told["state_hash_after"])
+async def interview(address: str) -> dict[str, str]:
+    """Asks some agents; returns the hash of the state of each, which must be the same before and after."""
+    hashes = {}
+    async with connect(address) as world:
+        for agent in INTERVIEWED:
+            told = await interview_agent(world, RUN, agent, "What did you see?")
+            assert told.status is (AnswerStatus.RULE if agent.startswith("rule") else AnswerStatus.OK)
+            assert told.state_hash_before == told.state_hash_after != ""
+            hashes[agent] = told.state_hash_after
+    return hashes
 
 
 async def digest(address: str) -> str:
@@ -62,14 +68,14 @@ def test_a_thousand_are_asked_each_has_a_row_and_nobody_is_changed(server: Runni
         nodes.start("a")
         asyncio.run(make_game(server.address))
         read(server, "nodes", "launch", str(write_launch(tmp_path)))
-        fresh = {agent: interview(server, agent) for agent in INTERVIEWED}
+        fresh = asyncio.run(interview(server.address))
         assert asyncio.run(play_round(server.address, KEEPERS + RULES)) == KEEPERS + RULES
         world_before = asyncio.run(digest(server.address))
-        before = {agent: interview(server, agent) for agent in INTERVIEWED}
+        before = asyncio.run(interview(server.address))
         assert [agent for agent in INTERVIEWED if before[agent] != fresh[agent]] == ["keeper-1", "keeper-450"]
 
-        told = call(server, "survey", RUN, *ASK, "--count", "1000", "--out", str(tmp_path / "table.csv"))
-        assert told.stdout == (
+        shown = call(server, "survey", RUN, *ASK, "--count", "1000", "--out", str(tmp_path / "table.csv"))
+        assert shown.stdout == (
             f"810 of 1,000 agents answered; 100 rule, 90 parse_error; table: {tmp_path / 'table.csv'}\n"
         )
         with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
@@ -80,7 +86,9 @@ def test_a_thousand_are_asked_each_has_a_row_and_nobody_is_changed(server: Runni
         assert table.column("agent").to_pylist() == [row["agent"] for row in rows]
         check_table([{k: "" if v is None else str(v) for k, v in row.items()} for row in table.to_pylist()])
 
-        assert {agent: interview(server, agent) for agent in INTERVIEWED} == before
+        told = read(server, "interview", RUN, INTERVIEWED[0], "What did you see?")
+        assert told["state_hash_before"] == told["state_hash_after"] == before[INTERVIEWED[0]]
+        assert asyncio.run(interview(server.address)) == before
         assert asyncio.run(digest(server.address)) == world_before
         assert nodes.stop("a") == 0
     finally:
@@ -104,5 +112,7 @@ def check_table(rows: list[dict[str, Any]]) -> None:
 def test_what_cannot_be_asked_or_written_is_said_in_a_line(server: RunningServer, tmp_path: Path) -> None:
     refused = call(server, "survey", RUN, *ASK, "--out", str(tmp_path / "table.txt"), code=2)
     assert refused.stderr.splitlines()[1:] == ["  let it end with .csv or .parquet"]
+    refused = call(server, "survey", RUN, *ASK, "--out", str(tmp_path / "nowhere" / "table.csv"), code=2)
+    assert refused.stderr == f"ecumene: there is no folder {tmp_path / 'nowhere'}\n"
     refused = call(server, "survey", RUN, "--ask", "status:text:How are you?", code=2)
     assert refused.stderr == "ecumene: no question can be called status: the table has such a column already\n"

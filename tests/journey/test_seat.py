@@ -135,12 +135,18 @@ def test_a_person_decides_is_refused_is_late_and_hangs_up(server: RunningServer,
 
 
 @pytest.mark.timeout(120)
-def test_a_seat_whose_node_or_run_ends_says_so(server: RunningServer, game: Nodes) -> None:
+def test_a_seat_whose_run_or_node_ends_says_so(server: RunningServer, game: Nodes, tmp_path: Path) -> None:
     person = Terminal(server, "--timeout", "60")
     person.wait_seated()
     assert "stopped monday" in call(server, "nodes", "stop", RUN).stdout
     assert person.process.wait(20) == 1
     assert person.leave() == (1, f"ecumene: {SEATED} has left its node: run {RUN} was stopped there, or moved")
+
+    read(server, "nodes", "launch", str(tmp_path / "launch.json"))
+    person = Terminal(server, "--timeout", "60")
+    person.wait_seated()
     assert game.stop("a") == 0
+    assert person.process.wait(20) == 1
+    assert person.leave() == (1, f"ecumene: the node has gone, and {SEATED} lives on elsewhere, without you")
     refused = call(server, "intervene", "seat", RUN, SEATED, "--actor", "ann", code=1)
     assert refused.stderr == "ecumene: no node of world main hosts a run 'monday'\n"

@@ -15,7 +15,7 @@ from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, Wor
 from ecumene.cli.failures import CliError, UsageError
 from ecumene.cli.intervene_arguments import ActorOption, AgentArgument, CommentOption, RunArgument, parse_value
 from ecumene.cli.tables import print_json, show_cell, to_document
-from ecumene.client.errors import ClosedError
+from ecumene.client.errors import ClosedError, UnavailableError
 from ecumene.client.runtime_errors import AgentNotFoundError, TurnOverError
 from ecumene.client.runtime_model import SeatAction, SeatOutcome, SeatTurn
 from ecumene.client.runtime_nodes import RuntimeNode
@@ -57,6 +57,10 @@ def seat(
                 if not person.has_sat:
                     raise
                 raise CliError(f"{agent} has left its node: run {run} was stopped there, or moved") from error
+            except UnavailableError as error:
+                if not person.has_sat:
+                    raise
+                raise CliError(f"the node has gone, and {agent} lives on elsewhere, without you") from error
 
     try:
         run_in_world(server, world, lambda opened: use_host(opened, run, sit, agent=agent))
@@ -143,13 +147,13 @@ class Person:
                 if not self._is_there:
                     await self._changed.wait_for(lambda: self._waiting is not None)
                 turn = self._waiting
-                if turn is None:
-                    self.say("no turn waits for you now")
-                    continue
                 try:
                     decision = read_decision(line)
                 except UsageError as error:
                     self.say(f"{error}; {HELP}")
+                    continue
+                if turn is None:
+                    self.say("no turn waits for you now")
                     continue
                 await taken.decide(turn.turn, **decision)
                 if not self._is_there:

@@ -43,9 +43,11 @@ def check_names(questions: Sequence[Question]) -> None:
 
 
 def check_path(path: Path) -> None:
-    """Raises UsageError unless the name of a file says how it is to be written."""
+    """Raises UsageError unless the name of a file says how it is to be written, and there is a place for it."""
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path} is no name of a table", hint=f"let it end with {' or '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}")
 
 
 def write_table(path: Path, rows: Sequence[SurveyRow], questions: Sequence[Question]) -> None:

@@ -143,7 +143,8 @@ class _Stage:
             runtime = await self._start_runtime(server, world.name, launch_path)
             if guests is not None and not guests.are_enough:
                 where = f"{GAME_PATH}/{PLAYERS} of world {world.name} at {server}"
-                self._observer.stage_began(f"waiting for {self._spec.game.guests:,} to join {where}")
+                count = f"{self._spec.game.guests:,} guest{'' if self._spec.game.guests == 1 else 's'}"
+                self._observer.stage_began(f"waiting for {count} to join {where}")
                 await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(self._record.run, self._record.directory, self._plan)
             await self._beside_services(self._play_rounds(conductor))
