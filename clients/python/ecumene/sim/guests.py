@@ -9,14 +9,16 @@ is open is waited for in it, too.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from ecumene.client.environment import Environment
 from ecumene.client.event_batch import Event
+from ecumene.client.leases import Lease
 from ecumene.client.model import Aggregate, AggregateFunction, EventType, Gate
-from ecumene.client.reasons import EnvironmentNotFoundError
+from ecumene.client.reasons import EntryExistsError, EnvironmentNotFoundError
 from ecumene.client.records import TurnStatus
 from ecumene.client.world import World
 
@@ -24,6 +26,7 @@ PLAYERS = "players"
 REPORTS = "reports"
 GATE = "round"
 LEASE_TTL_S = 20.0
+JOIN_RETRY_S, JOIN_GRACE_S = 0.5, 5.0
 MEMBER_EVENTS = (EventType.MEMBER_JOINED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
 # As the game itself declares them, beside a gate that waits for members.
 AGGREGATES = (
@@ -82,16 +85,19 @@ class Guests:
     async def open(self, stack: AsyncExitStack, game: Environment) -> None:
         """Let the agents join, and have the gate wait for all who have joined, until the stack is left.
 
-        What is left when this session's lease is lost cannot be counted on: the block is cancelled then, and the stack
-        raises LeaseExpiredError. Raises EcumeneError.
+        Without its lease nobody is waited for: when it is lost the block is cancelled, and the stack raises
+        LeaseExpiredError. Raises EcumeneError.
         """
         players, reports = game.child(PLAYERS), game.child(REPORTS)
         gate = Gate(GATE, all_live_members=True, members_path=players.path)
         await players.register(if_absent=True)
         if not (await reports.register(aggregates=AGGREGATES, gates=[gate], if_absent=True)).changed:
             await reports.change(set_gates=[gate])
+        # Those who stayed from an earlier run; whoever comes or goes from now on is told.
+        agents = set(self._agents)
+        self._present |= {entry.key async for entry in players.entries() if entry.key not in agents}
         lease = await stack.enter_async_context(self._world.lease(LEASE_TTL_S, holder=self._holder))
-        await lease.join(players.path, self._agents)
+        await self._join(lease, players.path)
 
     def take(self, event: Event) -> None:
         """Somebody came or went."""
@@ -118,6 +124,19 @@ class Guests:
             turn = self._turns[guest] = self._turns.get(guest, 0) + 1
             found[guest] = await self._read_turn(game.child(REPORTS), guest, turn, opened_ns, gate)
         return found
+
+    async def _join(self, lease: Lease, path: str) -> None:
+        """Let the agents join; those of an earlier run that was killed have to go first, with its lease."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LEASE_TTL_S + JOIN_GRACE_S
+        while True:
+            try:
+                await lease.join(path, self._agents)
+                return
+            except EntryExistsError:
+                if loop.time() > deadline:
+                    raise
+            await asyncio.sleep(JOIN_RETRY_S)
 
     async def _read_turn(self, reports: Environment, guest: str, turn: int, opened_ns: int, gate: Event) -> GuestTurn:
         revision = self._opened_revision

@@ -148,6 +148,19 @@ async def test_who_stayed_is_not_waited_for_by_a_run_without_guests(world: World
     assert (second.result().gate_cause, second.result().guests) == ("count", {})
 
 
+async def test_who_stayed_plays_in_the_next_run_too_even_if_the_last_one_was_killed(world: World) -> None:
+    async with another(world) as other, other.lease(10) as lease:
+        async with conduct(world):
+            await lease.join(PLAYERS, ["stays"])
+        async with another(world) as killed:
+            await (await killed.lease(2)).join(PLAYERS, AGENTS)
+        async with conduct(world, awaited=1, run="next") as conductor:
+            await asyncio.wait_for(conductor.wait_for_guests(), 10)
+            async with playing(conductor, other) as (round_, generation):
+                await report(other, generation, [*AGENTS, "stays"])
+    assert (round_.result().participants, list(round_.result().guests)) == (3, ["stays"])
+
+
 async def test_a_run_whose_own_lease_has_ended_goes_no_further(world: World) -> None:
     with pytest.raises(LeaseExpiredError):
         async with conduct(world) as conductor:
