@@ -135,7 +135,7 @@ class _Question:
         if isinstance(outcome, Answer):
             turn.mode = outcome.mode.value
         self._model.tally.add(
-            self._model.settings.model,
+            self._model.name,
             self._phase,
             attempts=outcome.attempts,
             prompt_tokens=outcome.prompt_tokens,

@@ -41,10 +41,13 @@ def test_ctrl_c_stops_everything_keeps_everything_and_is_code_130(tmp_path: Path
     _, errors = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert "Traceback" not in errors
-    assert errors.splitlines()[-1].startswith("ecumene: interrupted")
     assert len(services) >= 2
     assert find_survivors(services) == []
     (directory,) = tmp_path.iterdir()
+    assert errors.splitlines()[-2:] == [
+        f"ecumene: interrupted; what was recorded is in {directory}",
+        f"  go on with it: ecumene resume {directory}",
+    ]
     manifest = read_manifest(directory)
     assert manifest.state == RunState.INTERRUPTED
     assert manifest.counts["turns"] >= 50

@@ -3,7 +3,8 @@
     invoke open_round ──► round.opened wakes the agents ──► reports ──► gate.opened ──► invoke close_round
 
 Both operations carry the run's producer and a number that follows from the round, so that asking again, after a
-broken connection or a restart of the server, returns the first outcome and nothing happens twice.
+broken connection, a restart of the server or of the whole run, returns the first outcome and nothing happens twice.
+The deadline of a round is the conductor's own: while nobody conducts, no round ends without its reports.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, Protocol
 
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ConnectionFailedError, EcumeneError, ResourceExhaustedError, UnavailableError
-from ecumene.client.event_batch import Event
-from ecumene.client.model import EventFilter, EventType, Invoked, Json
+from ecumene.client.model import EventFilter, EventType, GateState, Invoked, Json
+from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 from ecumene.sim.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
@@ -28,6 +29,7 @@ GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
+COUNT, DEADLINE = "count", "deadline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class RoundResult:
     """Whose number is nearest; of several the smallest id."""
     winner_number: float | None
     gate_cause: str
-    """Why the gate opened, as the event says: count, deadline, ..."""
+    """Why the round ended: count, deadline, or what else opened its gate."""
     wall_s: float
-    """From the answer to the opening to the answer to the closing."""
+    """From the answer to the opening to the answer to the closing; of a round that was gone on with, since then."""
     revision: int
     """The closing's own."""
     guests: Mapping[str, GuestTurn] = field(default_factory=dict)
@@ -165,52 +167,68 @@ class Conductor:
     async def play_round(self, round_number: int) -> RoundResult:
         """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.
 
+        A round of the run that was opened before, by a conductor that is gone, is gone on with where it stands.
+
         Raises:
             EcumeneError: the world refused an operation, or could not be reached for too long.
         """
         # With guests all live members are waited for, and nobody knows how many those will be.
-        counted = self._plan.participants if self._guests is None else 0
-        opening = {"participants": counted, "deadline_ms": self._plan.deadline_ms}
-        opening_answer = await self._invoke("open_round", opening, seq=2 * round_number - 1)
-        opened = _document(opening_answer.result)
-        if self._guests is not None:
-            self._guests.begin_round(opening_answer.revision)
+        opening = {"participants": self._plan.participants if self._guests is None else 0, "deadline_ms": 0}
         started_at = asyncio.get_running_loop().time()
-        self._observer.round_opened(round_number)
-        gate = await self._wait_for_gate(round_number, str(opened.get("reports", REPORTS_PATH)), opened["generation"])
-        closing = await self._invoke("close_round", {"generation": opened["generation"]}, seq=2 * round_number)
+        generation, cause = 0, ""
+        try:
+            invoked = await self._invoke("open_round", opening, seq=2 * round_number - 1)
+        except SequencePassedError:
+            pass  # It was closed, too, and nobody noted it: asked again, its closing tells everything.
+        else:
+            opened = _document(invoked.result)
+            generation, path = opened["generation"], str(opened.get("reports", REPORTS_PATH))
+            if self._guests is not None:
+                self._guests.begin_round(invoked.revision)
+            started_at = asyncio.get_running_loop().time()
+            self._observer.round_opened(round_number)
+            cause = await self._wait_for_gate(round_number, path, generation, is_new=not invoked.duplicate)
+        closing = await self._invoke("close_round", {"generation": generation}, seq=2 * round_number)
         wall_s = asyncio.get_running_loop().time() - started_at
-        turns = {} if self._guests is None else await self._guests.read_turns(self._game, gate)
-        result = self._read_result(closing, _document(gate.value), opened["generation"], wall_s, turns)
+        turns = await self._guests.read_turns(self._game, closing) if self._guests is not None and generation else {}
+        result = self._read_result(closing, cause, wall_s, turns)
         self._observer.round_closed(result)
         return result
 
-    async def _wait_for_gate(self, round_number: int, path: str, generation: int) -> Event:
-        """The event GATE_OPENED of a generation; meanwhile the observer hears of the reports."""
+    async def _wait_for_gate(self, round_number: int, path: str, generation: int, *, is_new: bool) -> str:
+        """Why the gate of a generation opened, or "deadline"; meanwhile the observer hears of the reports."""
         reports = self._world.environment(path)
         name = f"count reports of round {round_number}"
         counting = asyncio.create_task(self._count_reports(round_number, reports, generation), name=name)
         try:
-            return await self._read_gate(path, generation)
+            async with asyncio.timeout(self._plan.deadline_ms / 1000 or None):
+                # The gate of an earlier life may have opened before this conductor began to watch.
+                gate = None if is_new else await _find_gate(reports, generation)
+                if gate is not None and gate.opened:
+                    return gate.cause.name.lower()
+                return str((await self._read_gate(path, generation)).get("cause", "")).lower()
+        except TimeoutError:
+            return DEADLINE
         finally:
             counting.cancel()
             await asyncio.gather(counting, return_exceptions=True)
 
-    async def _read_gate(self, path: str, generation: int) -> Event:
+    async def _read_gate(self, path: str, generation: int) -> Mapping[str, Any]:
+        """The document of the event GATE_OPENED of a generation."""
         assert self._gate is not None
         async for event in self._gate:
             if self._guests is not None and event.type in MEMBER_EVENTS:
                 self._guests.take(event)
-            elif event.path == path and _document(event.value).get("generation") == generation:
-                return event
+                continue
+            document = _document(event.value)
+            if event.path == path and document.get("generation") == generation:
+                return document
         raise asyncio.CancelledError  # the watch ends without an error only when this conductor is left
 
     async def _count_reports(self, round_number: int, reports: Environment, generation: int) -> None:
         while True:
-            gates = (await reports.aggregates()).gates.values()
-            for gate in gates:
-                if gate.generation == generation:
-                    self._observer.reports_counted(round_number, gate.reported)
+            if (gate := await _find_gate(reports, generation)) is not None:
+                self._observer.reports_counted(round_number, gate.reported)
             await asyncio.sleep(PROGRESS_INTERVAL_S)
 
     async def _invoke(self, operation: str, args: Mapping[str, Json], *, seq: int) -> Invoked:
@@ -224,31 +242,32 @@ class Conductor:
                 # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
                 await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
 
-    def _read_result(
-        self,
-        closing: Invoked,
-        gate: Mapping[str, Any],
-        generation: int,
-        wall_s: float,
-        guests: Mapping[str, GuestTurn],
-    ) -> RoundResult:
+    def _read_result(self, closing: Invoked, cause: str, wall_s: float, guests: Mapping[str, GuestTurn]) -> RoundResult:
         closed = _document(closing.result)
+        reported, failed, participants = closed["reported"], closed["failed"], self._plan.participants + len(guests)
         return RoundResult(
             round=closed["round"],
-            generation=generation,
-            participants=self._plan.participants + len(guests),
-            reported=closed["reported"],
-            failed=closed["failed"],
+            generation=closed["generation"],
+            participants=participants,
+            reported=reported,
+            failed=failed,
             mean=closed["mean"],
             target=closed["target"],
             winning_number=closed["winning_number"],
             winner=closed["winner"],
             winner_number=closed.get("winner_number"),
-            gate_cause=str(gate.get("cause", "")).lower(),
+            # What ended a round that an earlier conductor closed follows from its reports.
+            gate_cause=cause or (COUNT if reported + failed >= participants else DEADLINE),
             wall_s=wall_s,
             revision=closing.revision,
             guests=guests,
         )
+
+
+async def _find_gate(reports: Environment, generation: int) -> GateState | None:
+    """The gate as it is, if it is at a generation."""
+    gates = (await reports.aggregates()).gates.values()
+    return next((gate for gate in gates if gate.generation == generation), None)
 
 
 def _document(value: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ecumene.client.environment import Environment
 from ecumene.client.event_batch import Event
 from ecumene.client.leases import Lease
-from ecumene.client.model import Aggregate, AggregateFunction, EventType, Gate
+from ecumene.client.model import Aggregate, AggregateFunction, EventType, Gate, Invoked
 from ecumene.client.reasons import EntryExistsError, EnvironmentNotFoundError
 from ecumene.client.records import TurnStatus
 from ecumene.client.world import World
@@ -40,7 +40,7 @@ class GuestTurn:
     """A round of one guest.
 
     Attributes:
-        turn: number of the turn among those of the guest, from 1.
+        turn: the number of the round.
         number: what it reported; None if no number came in time.
         status, reason: as those of an agent's turn.
         opened_revision, opened_ns: the opening of the round, and its wall time.
@@ -69,7 +69,6 @@ class Guests:
         self._holder = holder
         self._present: set[str] = set()
         self._in_round: set[str] = set()
-        self._turns: dict[str, int] = {}
         self._opened_revision = 0
 
     @property
@@ -114,16 +113,16 @@ class Guests:
         self._opened_revision = revision
         self._in_round = set(self._present)
 
-    async def read_turns(self, game: Environment, gate: Event) -> Mapping[str, GuestTurn]:
-        """What became of each guest of the round, by the event of its gate's opening. Raises EcumeneError."""
-        revision = self._opened_revision
-        opened = (await game.read_past("round", from_revision=revision, to_revision=revision)).values
-        opened_ns = opened[0].wall_time_ns if opened else gate.wall_time_ns
-        found = {}
-        for guest in sorted(self._in_round):
-            turn = self._turns[guest] = self._turns.get(guest, 0) + 1
-            found[guest] = await self._read_turn(game.child(REPORTS), guest, turn, opened_ns, gate)
-        return found
+    async def read_turns(self, game: Environment, closing: Invoked) -> Mapping[str, GuestTurn]:
+        """What became of each guest of a round that is over, by what closed it. Raises EcumeneError."""
+        opened_ns = await _read_time(game, self._opened_revision)
+        closed_ns = await _read_time(game, closing.revision)
+        number = closing.result["round"] if isinstance(closing.result, dict) else 0
+        reports = game.child(REPORTS)
+        return {
+            guest: await self._read_turn(reports, guest, int(number), opened_ns, closing.revision, closed_ns)  # type: ignore[arg-type]
+            for guest in sorted(self._in_round)
+        }
 
     async def _join(self, lease: Lease, path: str) -> None:
         """Let the agents join; those of an earlier run that was killed have to go first, with its lease."""
@@ -138,14 +137,16 @@ class Guests:
                     raise
             await asyncio.sleep(JOIN_RETRY_S)
 
-    async def _read_turn(self, reports: Environment, guest: str, turn: int, opened_ns: int, gate: Event) -> GuestTurn:
+    async def _read_turn(
+        self, reports: Environment, guest: str, turn: int, opened_ns: int, closed_revision: int, closed_ns: int
+    ) -> GuestTurn:
         revision = self._opened_revision
-        past = (await reports.read_past(guest, from_revision=revision + 1, to_revision=gate.revision)).values
+        past = (await reports.read_past(guest, from_revision=revision + 1, to_revision=closed_revision)).values
         if not past:
             status, reason = TurnStatus.CANCELLED, "left without a report"
             if guest in self._present:
                 status, reason = TurnStatus.TIMEOUT, "no report before the round ended"
-            return GuestTurn(turn, None, status, reason, revision, opened_ns, gate.wall_time_ns)
+            return GuestTurn(turn, None, status, reason, revision, opened_ns, closed_ns)
         last = past[-1]  # who reports again takes back what was said before
         number, status, reason = None, TurnStatus.PARSE_ERROR, "reported no number"
         if isinstance(last.value, int | float) and not isinstance(last.value, bool):
@@ -162,3 +163,9 @@ async def close_to_guests(game: Environment) -> None:
         return
     if any(state.gate.all_live_members for state in gates):
         await reports.change(set_gates=[Gate(GATE)])
+
+
+async def _read_time(game: Environment, revision: int) -> int:
+    """Wall time of the revision in which a round was opened or closed."""
+    past = (await game.read_past("round", from_revision=revision, to_revision=revision)).values
+    return past[0].wall_time_ns if past else 0
