@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Protocol
 
 from ecumene.client.environment import Environment
@@ -20,6 +22,7 @@ from ecumene.client.model import EventFilter, EventType, GateState, Invoked, Jso
 from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
+from ecumene.sim.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
 
 GAME_KIND = "guess_game"
 GAME_PATH = "/game"
@@ -48,6 +51,7 @@ class RoundResult:
     round: int
     generation: int
     participants: int
+    """Agents of the run, and guests that were there."""
     reported: int
     """Numbers that came in time: what the mean is of."""
     failed: int
@@ -66,6 +70,8 @@ class RoundResult:
     """From the answer to the opening to the answer to the closing; of a round that was gone on with, since then."""
     revision: int
     """The closing's own."""
+    guests: Mapping[str, GuestTurn] = field(default_factory=dict)
+    """What became of those who are no agents of the run; they are among the participants."""
 
     @property
     def missing(self) -> int:
@@ -99,9 +105,16 @@ class RoundObserver(Protocol):
 class Conductor:
     """Async context manager around the rounds of one game; its watch on the gate lives as long."""
 
-    def __init__(self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver) -> None:
-        """`producer` identifies the run for ever: the same one must not conduct another game of this world."""
+    def __init__(
+        self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver, guests: Guests | None = None
+    ) -> None:
+        """`producer` identifies the run for ever: the same one must not conduct another game of this world.
+
+        `guests`: None = nobody but the agents of the plan plays.
+        """
         self._plan = plan
+        self._guests = guests
+        self._stack = AsyncExitStack()
         self._producer = producer
         self._observer = observer
         self._game = world.environment(GAME_PATH)
@@ -109,18 +122,29 @@ class Conductor:
         self._gate: Watch | None = None
 
     async def __aenter__(self) -> Conductor:
-        await self.register_game()
+        is_new = await self.register_game()
         # From before the first opening on, so that no gate can be missed.
-        gates = EventFilter(path_prefix=GAME_PATH, types=(EventType.GATE_OPENED,))
-        self._gate = self._world.watch(gates)
+        types = (EventType.GATE_OPENED,) if self._guests is None else (EventType.GATE_OPENED, *MEMBER_EVENTS)
+        wanted = EventFilter(path_prefix=GAME_PATH, types=types, exclude_own=self._guests is not None)
+        self._gate = self._world.watch(wanted)
+        self._stack.push_async_callback(self._gate.aclose)
+        try:
+            if self._guests is not None:
+                await self._guests.open(self._stack, self._game)
+            elif not is_new:
+                await close_to_guests(self._game)
+        except BaseException:
+            await self._stack.aclose()
+            raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._gate is not None:
-            await self._gate.aclose()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
 
-    async def register_game(self) -> None:
-        """Create the game's environment, unless the game of the plan is there already.
+    async def register_game(self) -> bool:
+        """Create the game's environment, unless the game of the plan is there already; whether it was created.
 
         Raises:
             KindNotFoundError: the server has no such behaviour.
@@ -128,10 +152,17 @@ class Conductor:
         """
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
-            return
+            return True
         found = await self._game.describe()
         if found.kind != GAME_KIND or found.config != config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
+        return False
+
+    async def wait_for_guests(self) -> None:
+        """Wait until as many guests are here as the first round waits for."""
+        assert self._gate is not None
+        while self._guests is not None and not self._guests.are_enough:
+            self._guests.take(await anext(self._gate))
 
     async def play_round(self, round_number: int) -> RoundResult:
         """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.
@@ -141,7 +172,8 @@ class Conductor:
         Raises:
             EcumeneError: the world refused an operation, or could not be reached for too long.
         """
-        opening = {"participants": self._plan.participants, "deadline_ms": 0}
+        # With guests all live members are waited for, and nobody knows how many those will be.
+        opening = {"participants": self._plan.participants if self._guests is None else 0, "deadline_ms": 0}
         started_at = asyncio.get_running_loop().time()
         generation, cause = 0, ""
         try:
@@ -151,12 +183,15 @@ class Conductor:
         else:
             opened = _document(invoked.result)
             generation, path = opened["generation"], str(opened.get("reports", REPORTS_PATH))
+            if self._guests is not None:
+                self._guests.begin_round(invoked.revision)
             started_at = asyncio.get_running_loop().time()
             self._observer.round_opened(round_number)
             cause = await self._wait_for_gate(round_number, path, generation, is_new=not invoked.duplicate)
         closing = await self._invoke("close_round", {"generation": generation}, seq=2 * round_number)
         wall_s = asyncio.get_running_loop().time() - started_at
-        result = self._read_result(closing, cause, wall_s)
+        turns = await self._guests.read_turns(self._game, closing) if self._guests is not None and generation else {}
+        result = self._read_result(closing, cause, wall_s, turns)
         self._observer.round_closed(result)
         return result
 
@@ -182,6 +217,9 @@ class Conductor:
         """The document of the event GATE_OPENED of a generation."""
         assert self._gate is not None
         async for event in self._gate:
+            if self._guests is not None and event.type in MEMBER_EVENTS:
+                self._guests.take(event)
+                continue
             document = _document(event.value)
             if event.path == path and document.get("generation") == generation:
                 return document
@@ -204,9 +242,9 @@ class Conductor:
                 # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
                 await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
 
-    def _read_result(self, closing: Invoked, cause: str, wall_s: float) -> RoundResult:
+    def _read_result(self, closing: Invoked, cause: str, wall_s: float, guests: Mapping[str, GuestTurn]) -> RoundResult:
         closed = _document(closing.result)
-        reported, failed, participants = closed["reported"], closed["failed"], self._plan.participants
+        reported, failed, participants = closed["reported"], closed["failed"], self._plan.participants + len(guests)
         return RoundResult(
             round=closed["round"],
             generation=closed["generation"],
@@ -222,6 +260,7 @@ class Conductor:
             gate_cause=cause or (COUNT if reported + failed >= participants else DEADLINE),
             wall_s=wall_s,
             revision=closing.revision,
+            guests=guests,
         )
 
 

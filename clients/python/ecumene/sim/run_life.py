@@ -110,6 +110,7 @@ async def _live(
                 services,
                 observer,
                 options,
+                agents=[] if spec.game.guests is None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,
                 is_resumed=is_resumed,

@@ -11,10 +11,12 @@ import platform
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.records import RunManifest, RunState, read_manifest, write_manifest
+from ecumene.client.records import RunManifest, RunState, TurnStatus, read_manifest, write_manifest
 from ecumene.sim.conductor import RoundResult
+from ecumene.sim.guests import GuestTurn
 from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
 from ecumene.sim.run_results import RunOutcome, count_rows
 from ecumene.sim.spec import RunSpec, parse_spec
@@ -178,4 +180,10 @@ def _read_rounds(path: Path) -> list[RoundResult]:
     if whole != text:
         with path.open("r+b") as file:
             file.truncate(len(whole))
-    return [RoundResult(**json.loads(line)) for line in whole.splitlines()]
+    return [_read_round(json.loads(line)) for line in whole.splitlines()]
+
+
+def _read_round(noted: dict[str, Any]) -> RoundResult:
+    guests = noted.get("guests") or {}
+    turns = {name: GuestTurn(**{**turn, "status": TurnStatus(turn["status"])}) for name, turn in guests.items()}
+    return RoundResult(**{**noted, "guests": turns})

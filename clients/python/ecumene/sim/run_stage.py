@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,8 @@ from ecumene.launch import ServiceProcess, Services
 from ecumene.launch.launch_files import read_launch
 from ecumene.launch.node_runs import launch_run, stop_run
 from ecumene.sim.conductor import GAME_PATH, Conductor, GamePlan
+from ecumene.sim.guest_records import GuestRecorder
+from ecumene.sim.guests import PLAYERS, Guests
 from ecumene.sim.run_budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.run_events import EventRecorder
 from ecumene.sim.run_launch import mark_resumed
@@ -53,17 +55,19 @@ class Stage:
         observer: RunObserver,
         options: RunOptions,
         *,
+        agents: Sequence[str],
         lock: int,
         quotas: Quotas,
         is_resumed: bool,
     ) -> None:
-        """`lock`: a descriptor that services are to hold as long as they live."""
+        """`agents`: all of the run, if guests may join. `lock`: a descriptor that services hold while they live."""
         self._spec = spec
         self._plan = plan
         self._record = record
         self._services = services
         self._observer = observer
         self._options = options
+        self._agents = agents
         self._lock = lock
         self._quotas = quotas
         self._is_resumed = is_resumed
@@ -83,13 +87,17 @@ class Stage:
             first = record.manifest.first_revision
             recorder = EventRecorder(world, record.directory, run=record.run, event_filter=wanted, from_revision=first)
             await stack.enter_async_context(recorder)
-            conductor = Conductor(world, plan, producer=record.run, observer=self._observer)
+            guests = self._invite(world)
+            conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
             agents = self._choose_agents(world, server, launch_path)
             await agents.clear()
             budgets = await stack.enter_async_context(BudgetWatch(world, record.run))
             self._observer.stage_began("launching the agents")
             await agents.start()
+            if guests is not None and not guests.are_enough and not record.rounds:
+                self._observer.stage_began(describe_wait(self._spec.game.guests or 0, world.name, server))
+                await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(record.run, record.directory, plan, len(record.rounds))
             try:
                 told = await self._beside_services(_until_spent(budgets, self._play_rounds(conductor)))
@@ -106,8 +114,16 @@ class Stage:
                 await recorder.wait_for(record.rounds[-1].revision)
 
     async def _play_rounds(self, conductor: Conductor) -> None:
+        recorder = GuestRecorder(self._record.directory, run=self._record.run)
         for number in range(len(self._record.rounds) + 1, self._plan.rounds + 1):
-            self._record.note_round(await conductor.play_round(number))
+            result = await conductor.play_round(number)
+            if result.guests:
+                await asyncio.to_thread(recorder.record, result)
+            self._record.note_round(result)
+
+    def _invite(self, world: World) -> Guests | None:
+        awaited = self._spec.game.guests
+        return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
 
     async def _start_server(self) -> str:
         self._observer.stage_began("starting the server")
@@ -168,6 +184,12 @@ class Stage:
             for task in (watching, working):
                 task.cancel()
             await asyncio.gather(watching, working, return_exceptions=True)
+
+
+def describe_wait(guests: int, world: str, server: str) -> str:
+    """For whom the first round waits, and where they are to come."""
+    count = "1 guest" if guests == 1 else f"{guests:,} guests"
+    return f"waiting for {count} to join {GAME_PATH}/{PLAYERS} of world {world} at {server}"
 
 
 class _OwnRuntime:

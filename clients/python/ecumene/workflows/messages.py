@@ -17,8 +17,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ecumene.workflows.calls import Outcome
-from ecumene.workflows.errors import Failure, ResultLostError
+from ecumene.workflows.calls import Call, Outcome
+from ecumene.workflows.errors import Failure, Origin, ResultLostError
 from ecumene.workflows.values import Tree, dump
 
 ROOT = "/runtime/workflows"
@@ -151,3 +151,11 @@ def read_outcome(text: str) -> Outcome:
         return Outcome(failure=Failure.from_plain(document["error"]))
     except (ValueError, KeyError, TypeError) as error:
         return Outcome(failure=Failure(ResultLostError.code, f"the entry holds no outcome: {error}"))
+
+
+def place_failure(failure: Failure, call: Call) -> Failure:
+    """A failure as a call has it: with the call as its origin, unless it has another one."""
+    if failure.origin.actor:
+        return failure.passed_through(str(call))
+    origin = Origin(call.target.actor, call.target.class_name, call.method, host_of(call.sent_to or call.target.host))
+    return Failure(failure.code, failure.text, failure.kind, origin, failure.causes, failure.through)
