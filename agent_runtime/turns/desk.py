@@ -11,6 +11,7 @@ from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
+from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.history import History
@@ -46,6 +47,7 @@ class Desk:
     states: AgentStates | None = None
     history: History | None = None
     presence: Presence = field(default_factory=Presence)
+    incidents: Incidents = field(default_factory=Incidents)
 
     def find_model(self, turn: Turn) -> Model | None:
         """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from ecumene.client import Value
 from ecumene.client.records import ACTIONS, CALLS, TURNS, TurnStatus
 
@@ -96,42 +97,52 @@ class Ledger:
         revision: int | None,
     ) -> None:
         """One turn of an agent of `group` that asked `model` and did `actions` in the commit of `revision`, if any."""
+        if self._recorder is not None:
+            self._hold(group, turn, model, end, actions, revision)
         self.statuses[end.status] += 1
         self.prompt_tokens += turn.prompt_tokens
         self.completion_tokens += turn.completion_tokens
         if revision is not None:
             self.actions_done += len(actions)
-        if self._recorder is None:
-            return
+        if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
+            await self.flush()
+
+    def _hold(
+        self,
+        group: str,
+        turn: Turn,
+        model: str | None,
+        end: TurnEnd,
+        actions: Sequence[Action],
+        revision: int | None,
+    ) -> None:
+        """The rows of a turn: all or, where one of them cannot be made, none."""
         notice, agent, number = turn.notice, turn.agent_id, turn.number
         observed_at_ns = notice.observed_at_ns
         observed = (notice.revision, notice.sim_time_ns, observed_at_ns)
-        for seq, action in enumerate(actions):
-            done = (action.name, action.path, action.key, *spread_value(action.value), revision)
-            self._actions.add((agent, group, number, seq, notice.round, *done, *observed))
-        self._turns.add(
-            (
-                agent,
-                group,
-                number,
-                notice.round,
-                notice.revision,
-                notice.sim_time_ns,
-                self._clock.wall_ns(turn.started_s),
-                end.status.value,
-                end.reason,
-                turn.attempts,
-                turn.prompt_tokens,
-                turn.completion_tokens,
-                (self._clock.now_s() - notice.received_s) * 1000,
-                model,
-                turn.mode,
-                ",".join(turn.flags) if turn.flags else None,
-                observed_at_ns,
-            )
+        row = (
+            agent,
+            group,
+            number,
+            notice.round,
+            notice.revision,
+            notice.sim_time_ns,
+            self._clock.wall_ns(turn.started_s),
+            end.status.value,
+            end.reason,
+            turn.attempts,
+            turn.prompt_tokens,
+            turn.completion_tokens,
+            (self._clock.now_s() - notice.received_s) * 1000,
+            model,
+            turn.mode,
+            ",".join(turn.flags) if turn.flags else None,
+            observed_at_ns,
         )
-        if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
-            await self.flush()
+        done = [(one.name, one.path, one.key, *spread_value(one.value), revision) for one in actions]
+        for seq, columns in enumerate(done):
+            self._actions.add((agent, group, number, seq, notice.round, *columns, *observed))
+        self._turns.add(row)
 
     def add_call(self, row: Mapping[str, Any]) -> None:
         """One model call of a turn that has not ended yet."""
@@ -177,7 +188,7 @@ class Ledger:
                 "path": notice.ask.path,
                 "key": agents,
                 "value_kind": "double",
-                "value_double": values,
+                "value_double": np.asarray(values, dtype=np.float64),
                 "commit_revision": revisions,
                 **observed,
             }

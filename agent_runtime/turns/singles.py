@@ -21,6 +21,7 @@ from agent_runtime.agents.cohort import Cohort, Rows, split_rows
 from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
+from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
 from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
@@ -157,13 +158,25 @@ class SingleTurns:
         return None if row is None else self._cohort.read_profile(row)
 
     async def _take(self, row: int, turn: Turn) -> bool:
-        """One turn, unless it was taken before; False if it has to be taken again by somebody else."""
+        """One turn, whatever happens; False if it has to be taken again by somebody else."""
+        try:
+            return await self._adopt_or_take(row, turn)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: what ends a turn outside agents' code ends no other
+            await self._edge.break_off(turn, error)
+            return True
+
+    async def _adopt_or_take(self, row: int, turn: Turn) -> bool:
+        """One turn, unless it was taken before."""
         desk = self._desk
         if desk.history is not None:
             if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
                 self._adopting += 1
-                await self._edge.adopt_turn(turn, done)
-                self._adopting -= 1
+                try:
+                    await self._edge.adopt_turn(turn, done)
+                finally:
+                    self._adopting -= 1
                 return True
             if desk.states is not None and row not in self._agents:
                 turn.is_committing = True  # neither a stop nor a time-out may cut this short

@@ -21,20 +21,25 @@ from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
+from agent_runtime.actions.validation import check_action
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.ownership.history import DoneTurn
+from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
+    AGENTS_ERRORS,
     MUTED,
     NOTHING_REPORTED,
     OK,
     STOPPED,
     UNANSWERED,
     describe_failure,
+    end_by_incident,
     make_no_answer,
+    name_exit,
 )
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.presence import SEATED, Decision
@@ -99,6 +104,23 @@ class TurnEdge:
         ]
         await self._record(turn, TurnEnd(status, ADOPTED), actions, revision)
 
+    async def break_off(self, turn: Turn, defect: Exception) -> None:
+        """End a turn as `error` that something outside agents' code has ended; its agent remembers nothing of it.
+
+        The gate that waits for it is told that no answer comes, if that can be told. Raises RecordingError.
+        """
+        end = end_by_incident(self._desk.incidents, f"turn {turn.number} of {turn.agent_id}", defect)
+        turn.is_committing = True
+        turn.actions.clear()
+        turn.memory, turn.flags = None, None
+        try:
+            await self._finish(turn, end)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: it is ended all the same
+            self._desk.incidents.note(f"the end of turn {turn.number} of {turn.agent_id}", error)
+            await self._desk.ledger.close_turn(self._desk.group.name, turn, None, end, (), None)
+
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
         await self._record(turn, end, (), None)
@@ -111,16 +133,18 @@ class TurnEdge:
                 # It went on although it was cancelled.
                 raise self._make_timeout()
             return end
-        except asyncio.CancelledError:
-            if not (turn.is_timed_out or turn.is_stopped):
-                raise
-            self._take_back_cancel()
+        except asyncio.CancelledError as cancel:
+            is_ours = self._take_back_cancel()
             if turn.is_stopped:
                 turn.actions.clear()
                 return STOPPED
-            return await self._recover(turn, self._make_timeout())
-        except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
-            return await self._recover(turn, error)
+            if turn.is_timed_out:
+                return await self._recover(turn, self._make_timeout())
+            if is_ours:
+                raise
+            return await self._recover(turn, name_exit(cancel))
+        except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+            return await self._recover(turn, name_exit(error))
 
     async def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> TurnEnd:
         presence = self._desk.presence
@@ -197,7 +221,7 @@ class TurnEdge:
                 turn.actions.clear()
                 return end
             await self._check(turn)
-        except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
+        except AGENTS_ERRORS as error:  # as above
             self._log(turn, error)
             turn.actions.clear()
             return TurnEnd(end.status, f"{end.reason}; its fallback failed: {describe_failure(error)}")
@@ -259,9 +283,10 @@ class TurnEdge:
         return TurnEnd(status, ADOPTED), ()
 
     async def _check(self, turn: Turn) -> None:
-        """Test the actions against the world. Raises ActionRefusedError, EcumeneError."""
+        """Test the actions, as agents' code left them, against the world. Raises ActionRefusedError, EcumeneError."""
         places = self._desk.places
         for action in turn.actions:
+            check_action(action)
             if not places.allows(action):
                 await places.check(action)
 
@@ -273,7 +298,7 @@ class TurnEdge:
         if turn.is_seated:
             self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
-    def _log(self, turn: Turn, error: Exception) -> None:
+    def _log(self, turn: Turn, error: BaseException) -> None:
         self._tracebacks += 1
         if self._tracebacks <= TRACEBACKS_MAX:
             logger.warning("turn %s of %s failed", turn.number, turn.agent_id, exc_info=error)
@@ -282,10 +307,14 @@ class TurnEdge:
         return TimeoutError(f"no decision within {self._desk.spec.turn_timeout_s:g} s")
 
     @staticmethod
-    def _take_back_cancel() -> None:
+    def _take_back_cancel() -> bool:
+        """Whether the turn was cancelled from outside, which it is no more."""
         task = asyncio.current_task()
-        if task is not None:
+        assert task is not None
+        is_cancelled = task.cancelling() > 0
+        while task.cancelling():
             task.uncancel()
+        return is_cancelled
 
 
 def find_status(failure: Exception) -> TurnStatus:

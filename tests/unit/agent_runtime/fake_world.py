@@ -28,6 +28,7 @@ from ecumene.client import (
     SequencePassedError,
     Transacted,
 )
+from ecumene.client.rows import encode_block
 from env_api.v1 import errors_pb2, events_pb2, operations_pb2, session_pb2
 
 REPORTS = "/game/reports"
@@ -178,7 +179,18 @@ class FakeFrames:
         causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
-        assert len(set(map(type, values))) == 1, "a block is of one kind"
+        # As the SDK does: what no frame can hold fails here.
+        encode_block(
+            1,
+            path,
+            keys,
+            values,
+            producers=producers,
+            seqs=seqs,
+            gate_generation=gate_generation,
+            causes=causes,
+            add=add,
+        )
         world = self._world
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
@@ -226,6 +238,7 @@ class FakeTransaction:
     append = increment = set
 
     def require(self, path: str, *, gate_generation: int) -> None:
+        operations_pb2.Precondition(gate_generation=gate_generation)  # as the SDK does
         self._required.append((path, gate_generation))
 
     async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
