@@ -42,6 +42,15 @@ def estimate_message_tokens(messages: Iterable[Message]) -> int:
     return tokens
 
 
+def read_count(told: object) -> int:
+    """A number of tokens as an endpoint tells it; 0, which is none, for whatever cannot be one.
+
+    Endpoints are not believed: limits and budgets count on it, and the records have 32 bits for it.
+    """
+    is_count = isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told <= TOKENS_MAX
+    return int(told) if is_count else 0  # type: ignore[call-overload]
+
+
 def estimate_prompt_tokens(request: ModelRequest) -> int:
     """Tokens that a request takes to send, by the rule: its messages and the descriptions of its tools."""
     tokens = estimate_message_tokens(request.messages)

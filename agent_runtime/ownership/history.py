@@ -6,15 +6,12 @@ of the others. A turn that stands there was taken: it is recorded as it was, no 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ecumene.client import EventBatch, EventFilter, EventType, Value, World
 
 from agent_runtime.ownership.agent_states import AgentState
-
-logger = logging.getLogger("ecumene.runtime")
 
 _WRITES = (EventType.ENTRY_SET, EventType.ENTRY_INCREMENTED, EventType.ENTRY_APPENDED)
 
@@ -85,11 +82,7 @@ class History:
         rows = zip(batch.producers, batch.producer_seqs, batch.causes, *columns, strict=True)
         for producer, seq, cause, path, key, kind, value, revision in rows:
             if path == self._agents_path and isinstance(value, dict):
-                try:
-                    state = AgentState.from_document(value, revision)
-                except Exception as error:  # noqa: BLE001 - the turn edge: anybody may have written there
-                    logger.warning("revision %s keeps no state of an agent, it is passed over: %r", revision, error)
-                    continue
+                state = AgentState.from_document(value, revision)
                 self._add(key, state.revision, (), state)
             elif cause.startswith(marks):
                 self._add(producer, seq, (Effect(path, key, kind, value, revision),), None)
