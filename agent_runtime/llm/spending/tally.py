@@ -35,7 +35,6 @@ class Tally:
         self,
         model: str,
         phase: str,
-        *,
         attempts: int,
         prompt_tokens: int,
         completion_tokens: int,
