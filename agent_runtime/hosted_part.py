@@ -40,6 +40,7 @@ from agent_runtime.turns.mailboxes import Mailboxes
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
+from agent_runtime.turns.threads import AgentThreads
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -90,6 +91,7 @@ class Shared:
     clock: Clock
     failure: asyncio.Future[None]
     presence: Presence = field(default_factory=Presence)
+    threads: AgentThreads = field(default_factory=AgentThreads)
 
 
 class HostedPart:
@@ -140,6 +142,7 @@ class HostedPart:
             history=self._history,
             presence=shared.presence,
             incidents=incidents,
+            threads=shared.threads,
         )
         self.agents = len(holding.part)
         self._turns = self._make_turns(agent_class)

@@ -19,6 +19,8 @@ MESSAGE_TOKENS = 4
 REQUEST_TOKENS = 8
 
 FACTOR_MIN, FACTOR_MAX = 0.25, 4.0
+TOKENS_MAX = 2**31 - 1
+"""Of one call, and no more than a record can tell."""
 _FALL = 0.05
 _SPARE = 1.02
 

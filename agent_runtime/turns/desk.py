@@ -19,6 +19,7 @@ from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model, ModelChoice
 from agent_runtime.turns.ledger import PartLedger
 from agent_runtime.turns.presence import Presence
+from agent_runtime.turns.threads import AgentThreads
 
 if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
@@ -48,6 +49,7 @@ class Desk:
     history: History | None = None
     presence: Presence = field(default_factory=Presence)
     incidents: Incidents = field(default_factory=Incidents)
+    threads: AgentThreads = field(default_factory=AgentThreads)
 
     def find_model(self, turn: Turn) -> Model | None:
         """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""

@@ -92,14 +92,17 @@ class SingleTurns:
                 await asyncio.sleep(0)
 
     async def sweep(self) -> None:
-        """End turns that think for longer than the group allows, until cancelled."""
+        """End turns that think for longer than the group allows, until cancelled.
+
+        Agents' code that takes no notice is cancelled again and again.
+        """
         while True:
             await asyncio.sleep(SWEEP_S)
             too_old_s = self._desk.clock.now_s() - self._desk.spec.turn_timeout_s
             for task, turn in self._running.values():
                 if turn.started_s > too_old_s:
                     break
-                if not (turn.is_committing or turn.is_timed_out or turn.is_seated):
+                if not (turn.is_committing or turn.is_seated):
                     turn.is_timed_out = True
                     task.cancel()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ecumene.client import Event, Json, Value
@@ -216,6 +216,7 @@ class Turn:
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking code beside the loop, so that no other agent waits for it; returns what it returns.
 
-        A turn that ends before it does not end it: it goes on, unheard.
+        A turn that ends before it does not end it: it goes on, unheard. At most 32 run at a time in a worker; those
+        whose turns have ended do not count.
         """
-        return await asyncio.to_thread(function, *args, **kwargs)
+        return await self._desk.threads.run(partial(function, *args, **kwargs))

@@ -210,6 +210,7 @@ class TurnEdge:
 
     async def _recover(self, turn: Turn, failure: Exception) -> TurnEnd:
         """Let the agent fall back, if it can; otherwise the failure stands."""
+        turn.is_committing = True  # the agent's code is over: neither a stop nor a time-out may cut this short
         end = TurnEnd(find_status(failure), describe_failure(failure))
         if end.status is TurnStatus.ERROR and not isinstance(failure, ActionRefusedError):
             self._log(turn, failure)

@@ -47,10 +47,8 @@ def contradicts(reasoning: str, reported: float) -> bool:
 
 
 def _find_last(text: str) -> re.Match[str] | None:
-    last = None
-    for last in _STATED.finditer(" ".join(text.split())[-TEXT_CHARS_MAX:]):
-        pass
-    return last
+    found = list(_STATED.finditer(" ".join(text.split())[-TEXT_CHARS_MAX:]))
+    return found[-1] if found else None
 
 
 def _last_digit(number: str) -> float:

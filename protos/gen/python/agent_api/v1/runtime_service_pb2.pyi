@@ -739,8 +739,8 @@ class InterviewResponse(google.protobuf.message.Message):
     reason: builtins.str
     """Why there is no answer, or that it is a rule that answers."""
     state_hash_before: builtins.str
-    """Hash of the agent's state before it was copied for this, and after the answer: equal, unless the agent had a turn
-    in the meantime.
+    """Hash of the agent's state as it was copied for this, and of the copy after the answer. The agent itself goes on:
+    it may have had a turn in the meantime.
     """
     state_hash_after: builtins.str
     def __init__(
