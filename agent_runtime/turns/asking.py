@@ -136,7 +136,7 @@ class _Question:
             turn.mode = outcome.mode.value
         model = self._model
         model.tally.add(
-            model.settings.model,
+            model.name,
             self._phase,
             outcome.attempts,
             outcome.prompt_tokens,

@@ -132,7 +132,7 @@ async def _ask_model(
 
     def close(outcome: Answer | ModelError | BudgetExceededError) -> None:
         model.tally.add(
-            settings.model,
+            model.name,
             PHASE,
             attempts=outcome.attempts,
             prompt_tokens=outcome.prompt_tokens,

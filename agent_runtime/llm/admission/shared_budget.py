@@ -20,8 +20,8 @@ class SharedBudget:
     """A budget that holds over all who share it, drawn in parts. See Limit, and Budget.
 
     A node keeps what it has drawn until it is spent or the gateway closes; a node that is killed takes at
-    most its part with it. So a call may be refused although another node still holds up to a hundredth of
-    the budget.
+    most its part with it. So a call may be refused (or with `holds` held back) although another node still holds up to
+    a hundredth of the budget.
     """
 
     def __init__(
@@ -31,6 +31,7 @@ class SharedBudget:
         *,
         tokens_max: int | None,
         microdollars_max: int | None,
+        holds: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._whose = whose
@@ -45,8 +46,15 @@ class SharedBudget:
         self._is_cut_off = False
         self._spent_tokens = self._spent_microdollars = 0
         self._refill: asyncio.Task[None] | None = None
+        self._holds = holds
         self._wakes: list[Callable[[], None]] = []
-        self.is_exhausted = False
+        self.refusal: BudgetExceededError | None = None
+        """Why a call was refused or held back, the first time."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a call was refused or held back."""
+        return self.refusal is not None
 
     @property
     def spent(self) -> Load:
@@ -66,11 +74,14 @@ class SharedBudget:
         if self._is_dry:
             if self._out:
                 return None
-            self.is_exhausted = True
             maximum = self._tokens_max if lacks_tokens else self._microdollars_max
             left = self._left_tokens if lacks_tokens else self._left_microdollars
             unit = "tokens" if lacks_tokens else "microdollars"
-            raise BudgetExceededError(self._whose, (maximum or 0) - left, maximum or 0, unit)
+            refusal = BudgetExceededError(self._whose, (maximum or 0) - left, maximum or 0, unit)
+            self.refusal = self.refusal or refusal
+            if self._holds:
+                return None
+            raise refusal
         self._wanted = load
         if self._refill is None:
             self._refill = asyncio.get_running_loop().create_task(self._draw_more(), name=f"budget of {self._whose}")

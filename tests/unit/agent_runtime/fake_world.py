@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ecumene.client import (
@@ -241,8 +241,12 @@ class FakeTransaction:
         operations_pb2.Precondition(gate_generation=gate_generation)  # as the SDK does
         self._required.append((path, gate_generation))
 
-    async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
+    async def commit(self, *, producer: str = "", seq: int = 0, actor: str = "", cause: str = "") -> Transacted:
         world = self._world
+        if not producer:  # books of the runtime: no turn, and under no gate
+            for path, key, value in self.writes:
+                world.store(path, key, value)
+            return Transacted(revision=world.revision)
         last, outcome = world.outcomes.get(producer, (0, (0, "")))
         if last == seq:
             return Transacted(revision=outcome[0], duplicate=True)
@@ -275,6 +279,11 @@ class FakeEnvironment:
         if self.path not in self._world.paths:
             raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
         return EnvironmentInfo(self.path, "basic", {}, {}, None, (), (), 1, 1, 1, 0, 0)
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        for path, key in sorted(self._world.entries):
+            if path == self.path:
+                yield await self.get(key)
 
     async def get(self, key: str) -> Entry:
         if (self.path, key) not in self._world.entries:

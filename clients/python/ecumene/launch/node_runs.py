@@ -29,7 +29,7 @@ from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.runtime_readings import read_record
 from ecumene.client.world import World
 from ecumene.launch.errors import PlacementError
-from ecumene.launch.placement import GroupNeeds, NodeRoom, plan_placement
+from ecumene.launch.placement import RARE_PROVIDERS, GroupNeeds, NodeRoom, plan_placement
 
 NODES_PATH = "/runtime/nodes"
 RUNS_PATH = "/runtime/runs"
@@ -166,18 +166,27 @@ def read_needs(document: Mapping[str, Any], agents: Mapping[str, GroupAgents]) -
         name = str(group.get("name", ""))
         if name not in agents:
             raise PlacementError(f"group {name}: no agents were given")
-        model = models.get(group.get("model") or "") or {}
         needs.append(
             GroupNeeds(
                 name=name,
                 rows=agents[name].rows,
                 is_single=group.get("process") == "agent",
                 labels=dict(group.get("node_labels") or {}),
-                provider=str(model.get("provider") or ""),
+                provider=find_provider(models, group.get("model")),
                 parts=group.get("parts"),
             )
         )
     return needs
+
+
+def find_provider(models: Mapping[str, Any], choice: Any) -> str:
+    """The provider that a group's node must have; of those of a mix one that not every node has. "" = it asks none."""
+    if isinstance(choice, Mapping):
+        named = [*(choice.get("weights") or {}), *(choice.get("assigned") or {}).values(), choice.get("otherwise")]
+    else:
+        named = [choice]
+    providers = {str((models.get(name) or {}).get("provider") or "") for name in named if name} - {""}
+    return min(providers, key=lambda provider: (provider not in RARE_PROVIDERS, provider), default="")
 
 
 def make_room(info: NodeInfo) -> NodeRoom:

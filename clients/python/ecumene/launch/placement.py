@@ -11,6 +11,8 @@ from ecumene.launch.errors import PlacementError
 AGENTS_PER_PART_MIN = 25_000
 """A worker is not worth its start for fewer, where agents may share one."""
 LOCAL_PROVIDER = "local"
+RARE_PROVIDERS = (LOCAL_PROVIDER, "vllm")
+"""Those that a node has only with packages of their own."""
 
 
 @dataclass(frozen=True, slots=True)

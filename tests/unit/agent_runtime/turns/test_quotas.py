@@ -94,3 +94,28 @@ async def test_a_limit_too_small_to_be_shared_out_asks_for_a_quota() -> None:
         await open_model("m", settings, seed=0, share=0.25)
     with pytest.raises(LaunchError, match="no world"):
         await open_model("m", settings.model_copy(update={"quota": "gpt"}), seed=0, share=0.25)
+
+
+async def test_a_quota_that_is_there_gives_its_own_limits_to_whoever_gives_none(world: World) -> None:
+    run = RunBudget(quota="run", when_spent="hold")
+    with pytest.raises(LaunchError, match="quota run: is not in the world"):
+        await open_budget(run, share=1.0, world=world, member="w")
+    await WorldQuota.open(world, "run", {"tokens_max": 1_000}, "conductor")
+    spent = 0
+    for tokens_max in (1_000, 2_000):
+        # Raised between two lives of a run: what was drawn before stays drawn.
+        await world.environment("/runtime/quotas/run").change(merge_config={"tokens_max": tokens_max})
+        budget = await open_budget(run, share=1.0, world=world, member="w")
+        assert isinstance(budget, SharedBudget)
+        gateway = Gateway(Answering(usage=(15, 20)), limits=[budget])
+        asks = [asyncio.create_task(gateway.ask(request(f"a{i}")), name=f"ask {i}") for i in range(60)]
+        async with asyncio.timeout(20):
+            while not budget.is_exhausted:  # noqa: ASYNC110 - what is waited for has no event of its own
+                await asyncio.sleep(0.001)
+        for ask in asks:
+            ask.cancel()
+        ends = await asyncio.gather(*asks, return_exceptions=True)
+        assert not any(isinstance(end, BudgetExceededError) for end in ends)
+        await gateway.aclose()
+        spent += budget.spent.tokens
+        assert tokens_max - 200 < spent <= tokens_max

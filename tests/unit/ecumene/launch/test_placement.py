@@ -7,6 +7,7 @@ import itertools
 import pytest
 from ecumene.client.runtime_model import NodeRecord
 from ecumene.launch import PlacementError
+from ecumene.launch.node_runs import GroupAgents, read_needs
 from ecumene.launch.placement import GroupNeeds, NodeRoom, Plan, plan_placement
 
 
@@ -64,3 +65,20 @@ def test_single_agents_take_processes() -> None:
 def test_a_group_that_asks_a_local_model_is_one_part() -> None:
     room = NodeRoom(NodeRecord("a", "a:1", models=("local",), workers=4), 10_000_000, 4)
     assert len(plan_placement([GroupNeeds("g", 500_000, provider="local")], [room]).parts) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "provider"),
+    [
+        (None, ""),
+        ("a", "openai"),
+        ({"weights": {"a": 1, "b": 1}}, "openai"),
+        ({"weights": {"a": 1, "c": 1}}, "local"),
+        ({"attribute": "age", "assigned": {"1": "a"}, "otherwise": "c"}, "local"),
+    ],
+)
+def test_a_node_needs_the_rarest_provider_of_a_mix(choice: object, provider: str) -> None:
+    models = {"a": {"provider": "openai"}, "b": {"provider": "scripted"}, "c": {"provider": "local"}}
+    group = {"name": "g", "model": choice}
+    (needs,) = read_needs({"groups": [group], "models": models}, {"g": GroupAgents(3)})
+    assert needs.provider == provider
