@@ -117,7 +117,8 @@ class ColumnTurns:
         boxes = self.mailboxes
         starting = sum(len(rows) for _, rows, _ in self._starts)
         running = int(boxes.busy.sum()) - starting
-        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
+        ended = self._desk.ledger.count_ended()
+        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()), ended)
 
     async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
         """What an agent is: it has no opinions. Raises NoAgentError."""

@@ -241,11 +241,16 @@ class PartLedger:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._is_closed = False
+        self.statuses: Counter[TurnStatus] = Counter()
 
     @property
     def is_recording(self) -> bool:
         """Whether rows are kept, or only counted."""
         return self._ledger.is_recording and not self._is_closed
+
+    def count_ended(self) -> dict[str, int]:
+        """Turns of the part that have ended here, by status."""
+        return {status.value: count for status, count in self.statuses.items()}
 
     def close(self) -> None:
         """Take nothing any more, silently."""
@@ -255,11 +260,15 @@ class PartLedger:
         """See Ledger."""
         if not self._is_closed:
             await self._ledger.close_turn(*arguments)
+            end: TurnEnd = arguments[3]
+            self.statuses[end.status] += 1
 
     async def close_many(self, *arguments: Any, **columns: Any) -> None:
         """See Ledger."""
         if not self._is_closed:
             await self._ledger.close_many(*arguments, **columns)
+            end: TurnEnd = arguments[5]
+            self.statuses[end.status] += len(arguments[2])
 
     def add_call(self, row: tuple[Any, ...]) -> None:
         """See Ledger."""

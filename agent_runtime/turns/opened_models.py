@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 
 from ecumene.client import World
 
@@ -15,6 +16,8 @@ from agent_runtime.model.parts import Part
 from agent_runtime.settings import GroupSpec, Launch
 from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 
+MEMBER_CHARS_MAX = 128
+
 
 class OpenedModels:
     """Models by name, one gateway each, and what all of them have cost."""
@@ -23,7 +26,7 @@ class OpenedModels:
         """`index` is the worker's."""
         self._launch = launch
         self._world = world
-        self._member = f"{launch.run}.{launch.node}.worker-{index:02d}"
+        self._member = name_member(f"{launch.run}.{launch.node}.worker-{index:02d}")
         self._models: dict[str, Model] = {}
         self._opening = asyncio.Lock()
         self._run_budget: Budget | SharedBudget | None = None
@@ -97,6 +100,14 @@ class OpenedModels:
             spent=_take_share((self.spent_before.get(name, Load()),), share),
             holds_when_spent=launch.budget.when_spent == "hold",
         )
+
+
+def name_member(name: str) -> str:
+    """A worker's name among those who share a quota, which takes no longer ones; another for each other worker."""
+    if len(name) <= MEMBER_CHARS_MAX:
+        return name
+    digest = blake2b(name.encode(), digest_size=16).hexdigest()
+    return f"{name[: MEMBER_CHARS_MAX - len(digest) - 1]}.{digest}"
 
 
 def count_rows(spec: GroupSpec) -> int:

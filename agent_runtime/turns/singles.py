@@ -117,7 +117,8 @@ class SingleTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         mailed = int(self.mailboxes.waiting.sum())
-        return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed)
+        ended = self._desk.ledger.count_ended()
+        return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed, ended)
 
     async def _live(self, row: int, turn: Turn) -> None:
         """The turns of one agent, one at a time, until nothing waits for it."""

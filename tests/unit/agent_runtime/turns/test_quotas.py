@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from ecumene.client import World, connect
 
-from agent_runtime.llm import Gateway, Message, ModelRequest
+from agent_runtime.llm import Gateway, Message, ModelRequest, ModelSetupError
 from agent_runtime.llm.admission import Load, QuotaUnavailableError, SharedBudget, SharedWindow, Want
 from agent_runtime.llm.settings import RunBudget
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
 from agent_runtime.turns.gateways import open_budget, open_model
+from agent_runtime.turns.opened_models import name_member
 from agent_runtime.turns.quotas import WorldQuota
 from env_server.behaviours.quota import Quota
 from env_server.testing.in_process import serve_in_process
@@ -119,3 +121,38 @@ async def test_a_quota_that_is_there_gives_its_own_limits_to_whoever_gives_none(
         await gateway.aclose()
         spent += budget.spent.tokens
         assert tokens_max - 200 < spent <= tokens_max
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 30}, {"tokens_max": 5_000}])
+async def test_a_quota_that_is_gone_or_is_no_quota_is_told_at_once_and_nobody_waits(
+    world: World, limits: dict[str, int]
+) -> None:
+    settings = ModelSettings(provider="scripted", quota="gpt", max_tokens=20, **limits)  # type: ignore[arg-type]
+    for instead in (None, "quota"):
+        model = await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
+        place = world.environment("/runtime/quotas/gpt")
+        await place.delete()
+        if instead is not None:
+            await place.register(kind="quota", config={"requests_per_minute": 1})
+            with pytest.raises(LaunchError):
+                await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
+            await place.delete()
+        async with asyncio.timeout(5):
+            for number in range(3):
+                with pytest.raises(ModelSetupError, match="quota"):
+                    await model.gateway.ask(request(f"a{number}"))
+        await model.gateway.aclose()
+
+
+async def test_a_budget_too_small_for_one_call_is_left_to_smaller_ones(world: World) -> None:
+    quota = await WorldQuota.open(world, "gpt", {"tokens_max": 200}, "w")
+    gateway = Gateway(Answering(), limits=[SharedBudget("m", quota, tokens_max=200, microdollars_max=None)])
+    with pytest.raises(BudgetExceededError):
+        await gateway.ask(replace(request("large"), max_tokens=1_000))
+    assert (await gateway.ask(request("small"))).text
+    await gateway.aclose()
+
+
+def test_a_members_name_is_never_too_long_for_a_quota() -> None:
+    names = {name_member(f"{'r' * length}.{'n' * 40}.worker-{number:02d}") for length in (8, 80) for number in range(3)}
+    assert len(names) == 6 and max(map(len, names)) == 128

@@ -544,7 +544,9 @@ class PartState(google.protobuf.message.Message):
     def part(self) -> Global___Part: ...
     @property
     def statistics(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
-        """Counts, as the worker tells them: agents, running, mailed, notices_waiting and the like."""
+        """Counts, as the worker tells them: agents, running, mailed, notices_waiting; turns that have ended since it hosts the
+        part, by status: ended_ok, ended_fallback, ended_timeout and so on, those that there were; and the like.
+        """
 
     def __init__(
         self,
