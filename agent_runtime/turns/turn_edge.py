@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
@@ -72,7 +73,7 @@ class TurnEdge:
         that it is cancelled, or that nothing can be recorded any more.
         """
         turn.agent = agent
-        end = await self._think(turn, lambda: self._decide(turn, make_agent, row))
+        end = await self._think(turn, self._decide, make_agent, row)
         while True:
             turn.is_committing = True
             try:
@@ -125,10 +126,10 @@ class TurnEdge:
         """Record a turn that never ran. The world is told nothing."""
         await self._record(turn, end, (), None)
 
-    async def _think(self, turn: Turn, decide: Callable[[], Awaitable[TurnEnd]]) -> TurnEnd:
+    async def _think(self, turn: Turn, decide: Callable[..., Awaitable[TurnEnd]], *arguments: Any) -> TurnEnd:
         """Run agents' code; returns how that ended, with the actions that stand in the turn."""
         try:
-            end = await decide()
+            end = await decide(turn, *arguments)
             if turn.is_timed_out:
                 # It went on although it was cancelled.
                 raise self._make_timeout()
@@ -146,16 +147,20 @@ class TurnEdge:
         except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
             return await self._recover(turn, name_exit(error))
 
-    async def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> TurnEnd:
+    def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
+        """What decides the turn: no coroutine of its own, as most of them wait in it for long."""
         presence = self._desk.presence
         if not presence.is_plain and turn.agent_id in presence.muted:
-            return MUTED
+            return self._pass_over(MUTED)
         if turn.agent is None:
             turn.agent = make_agent(turn.agent_id, row)
         turn.memory, turn.profile = turn.agent.memory, turn.agent.profile
         if not presence.is_plain and presence.is_seated(turn.agent_id):
-            return await self._ask_person(turn, turn.agent)
-        return await self._ask_agent(turn, turn.agent)
+            return self._ask_person(turn, turn.agent)
+        return self._ask_agent(turn, turn.agent)
+
+    async def _pass_over(self, end: TurnEnd) -> TurnEnd:
+        return end
 
     async def _ask_agent(self, turn: Turn, agent: Agent) -> TurnEnd:
         try:
@@ -204,7 +209,7 @@ class TurnEdge:
         for action in turn.actions:
             self._desk.places.forget(action.path)
         if end is OK:
-            return await self._think(turn, lambda: self._correct(turn, refusal))
+            return await self._think(turn, self._correct, refusal)
         turn.actions.clear()
         return TurnEnd(TurnStatus.ERROR, f"{end.reason}; its fallback failed: {describe_failure(refusal)}")
 

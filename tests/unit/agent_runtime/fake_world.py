@@ -126,6 +126,11 @@ class FakeWorld:
                 future.set_result(result)
         self.held.clear()
 
+    def forget_all(self) -> None:
+        """Keep nothing of what was done, for a test that measures memory."""
+        for kept in (self.entries, self.past, self.outcomes, self.transactions, self.frames.blocks):
+            kept.clear()
+
     def reports(self) -> dict[str, Any]:
         """Entries under the reports' path."""
         return {key: value for (path, key), value in self.entries.items() if path == REPORTS}

@@ -107,7 +107,7 @@ def test_a_row_that_was_never_woken_costs_at_most_twenty_bytes() -> None:
 
 
 def test_notices_that_meet_full_mailboxes_leave_nothing() -> None:
-    """A model that hangs, and an event that ticks: a mask of all rows a tick would be a megabyte of a million agents."""
+    """A model that hangs, and an event that ticks: a mask of all rows a tick is a megabyte of a million agents."""
     boxes = Mailboxes(3, 2)
     for revision in range(1, 100):
         boxes.admit_all(notice(revision))

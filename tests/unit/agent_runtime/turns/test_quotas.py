@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
-from ecumene.client import World, connect
+from ecumene.client import DeadlineExceededError, Environment, ErrorDetails, World, connect
 
 from agent_runtime.llm import Gateway, Message, ModelRequest, ModelSetupError
-from agent_runtime.llm.admission import Load, QuotaUnavailableError, SharedBudget, SharedWindow, Want
+from agent_runtime.llm.admission import Load, QuotaRefusedError, QuotaUnavailableError, SharedBudget, SharedWindow, Want
 from agent_runtime.llm.settings import RunBudget
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
@@ -81,12 +82,34 @@ async def test_budgets_of_a_launch_are_kept_by_the_world(world: World) -> None:
         assert kept == {"tokens": spent, "microdollars": 0}
 
 
-async def test_a_world_that_is_gone_is_unavailable(world: World) -> None:
+async def test_a_quota_that_is_gone_has_refused(world: World) -> None:
     quota = await WorldQuota.open(world, "gpt", {"requests_per_minute": 30}, "a")
     await world.environment("/runtime/quotas/gpt").unregister()
-    with pytest.raises(QuotaUnavailableError):
+    with pytest.raises(QuotaRefusedError):
         await quota.take(Want(1, 0, 0), {})
-    with pytest.raises(QuotaUnavailableError):
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (DeadlineExceededError(ErrorDetails(reason="DEADLINE_EXCEEDED")), QuotaUnavailableError),
+        (None, QuotaRefusedError),
+        ({}, QuotaRefusedError),
+        ({"requests": 1, "tokens": "many", "share": 1, "ttl_ms": "soon"}, QuotaRefusedError),
+        ([], QuotaRefusedError),
+    ],
+)
+async def test_what_no_quota_answers_is_a_refusal_and_no_answer_is_none(told: Any, kind: type[Exception]) -> None:
+    class Answering:
+        async def invoke(self, operation: str, **arguments: Any) -> Any:
+            if isinstance(told, Exception):
+                raise told
+            return told
+
+    quota = WorldQuota(cast(Environment, Answering()), "a", {})
+    with pytest.raises(kind):
+        await quota.take(Want(1, 0, 0), {})
+    with pytest.raises(kind):
         await quota.draw(1, 0, Load())
 
 
@@ -131,12 +154,12 @@ async def test_a_quota_that_is_gone_or_is_no_quota_is_told_at_once_and_nobody_wa
     for instead in (None, "quota"):
         model = await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
         place = world.environment("/runtime/quotas/gpt")
-        await place.delete()
+        await place.unregister()
         if instead is not None:
             await place.register(kind="quota", config={"requests_per_minute": 1})
             with pytest.raises(LaunchError):
                 await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
-            await place.delete()
+            await place.unregister()
         async with asyncio.timeout(5):
             for number in range(3):
                 with pytest.raises(ModelSetupError, match="quota"):

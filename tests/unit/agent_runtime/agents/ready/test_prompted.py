@@ -129,6 +129,6 @@ def test_nothing_that_a_model_writes_keeps_its_reader_for_long(begin: str, again
     contradicts(text, 5.0)
     find_wrong_products(text)
     Memory().remember(strip_thinking(text))
-    with pytest.raises(ValueError, match="JSON object|number"):
+    with pytest.raises(ValueError, match=r"JSON object|number"):
         read_object(text, NumberAnswer)
     assert time.thread_time() - start_s < 2.0
