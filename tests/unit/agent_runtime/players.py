@@ -195,3 +195,11 @@ class Deaf(Agent):
                 await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
                 Deaf.heard += 1
+
+
+class LockKeeper(NoteKeeper):
+    """Holds what cannot be copied."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.lock = threading.Lock()
