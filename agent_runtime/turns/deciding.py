@@ -61,10 +61,16 @@ def all_numbers(values: Sequence[Any]) -> bool:
         return all(map(math.isfinite, values))
     if kinds == {int}:
         return min(values) >= INT_MIN and max(values) <= INT_MAX
-    # Apart, as an int may be too long to be made a float.
-    return kinds == {float, int} and all(
-        all_numbers([value for value in values if type(value) is kind]) for kind in (float, int)
-    )
+    if kinds != {float, int}:
+        return False
+    try:
+        if not all(map(math.isfinite, values)):
+            return False
+    except OverflowError:  # an int too long to be made a float
+        return False
+    if min(values) >= INT_MIN and max(values) <= INT_MAX:
+        return True
+    return all(type(value) is float or INT_MIN <= value <= INT_MAX for value in values)
 
 
 def fail_all(keys: list[str], end: TurnEnd) -> tuple[list[Any], Failures]:
