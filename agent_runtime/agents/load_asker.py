@@ -23,7 +23,7 @@ from agent_runtime.agents.answer_types import make_answer_type
 from agent_runtime.llm import Message, ModelError, ModelTruncatedError
 
 if TYPE_CHECKING:
-    from ecumene.client import Event
+    from ecumene.client import Event, Json
 
     from agent_runtime.turns.turn import Turn
 
@@ -109,7 +109,7 @@ class LoadAsker(Agent):
         async with asyncio.TaskGroup() as asking:
             for place in range(min(load.at_a_time, load.questions)):
                 asking.create_task(self._ask_each(turn, numbers, sums), name=f"{self.id} asks {place}")
-        told = {
+        told: dict[str, Json] = {
             "number": load.number,
             "answered": sums.answered,
             "failed": sums.failed,

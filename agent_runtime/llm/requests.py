@@ -1,7 +1,7 @@
 """What goes to a model and what comes back.
 
-All of these are values, which nobody changes. Those that are made for each question are not frozen, since that sets every
-field by a call of its own: it was a tenth of what a question costs.
+All of these are values, which nobody changes. Those that are made for each question are not frozen, since that sets
+every field by a call of its own: it was a tenth of what a question costs.
 """
 
 from __future__ import annotations

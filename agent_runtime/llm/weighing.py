@@ -13,7 +13,7 @@ from agent_runtime.llm.answers import answer_schema
 from agent_runtime.llm.errors import ModelEndpointError, ModelError, ModelUnavailableError
 from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion, ModelRequest
-from agent_runtime.llm.spending import Price
+from agent_runtime.llm.spending import FREE, Price
 from agent_runtime.llm.tokens import TokenEstimator, estimate_prompt_tokens, estimate_text_tokens
 from agent_runtime.model.errors import BudgetExceededError
 
@@ -24,7 +24,7 @@ class Weighing:
     """Estimates and counts of one model. Without limits (`is_weighed` False) nothing is estimated in advance."""
 
     def __init__(self, price: Price, *, is_weighed: bool) -> None:
-        self._price = price
+        self._price = price if price.prompt or price.completion else FREE
         self._is_weighed = is_weighed
         self._estimator = TokenEstimator()
         self.calls = 0
@@ -68,12 +68,15 @@ class Weighing:
         prompt, answer = completion.prompt_tokens, completion.completion_tokens
         question.prompt_tokens += prompt
         question.completion_tokens += answer
-        microdollars = self._price.count_microdollars(prompt, answer)
-        question.microdollars += microdollars
         self.prompt_tokens += prompt
         self.completion_tokens += answer
-        self.microdollars += microdollars
-        self._estimator.learn(question.prompt_tokens_by_rule, prompt)
+        microdollars = 0
+        if self._price is not FREE:
+            microdollars = self._price.count_microdollars(prompt, answer)
+            question.microdollars += microdollars
+            self.microdollars += microdollars
+        if question.prompt_tokens_by_rule:
+            self._estimator.learn(question.prompt_tokens_by_rule, prompt)
         if not self._is_weighed:
             return NO_LOAD
         if prompt == 0 and answer == 0:

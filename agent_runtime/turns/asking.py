@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -11,6 +12,7 @@ from pydantic_core import to_json
 from agent_runtime.llm import Answer, Message, ModelError, ModelRequest, ModelSetupError, Tool
 from agent_runtime.llm.answers import find_first_request
 from agent_runtime.llm.records import describe_request, hash_request
+from agent_runtime.llm.settings import ModelSettings
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import BudgetExceededError
 
@@ -143,8 +145,9 @@ class _Question:
             outcome.completion_tokens,
             outcome.microdollars,
         )
-        if self._desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
-            self._record(outcome)
+        desk = self._desk
+        if desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
+            desk.ledger.add_call(partial(self._describe, outcome, desk.clock.now_s()))
 
     def _find_temperature(self) -> float | None:
         settings = self._model.settings
@@ -160,12 +163,12 @@ class _Question:
             own = self._desk.group.seed
         return Draw(own, turn.agent_id, turn.number, self._call, SEED_STREAM).randrange(2**31)
 
-    def _record(self, outcome: Answer | ModelError | BudgetExceededError) -> None:
-        desk, turn, settings, sent = self._desk, self._turn, self._model.settings, self._sent
+    def _describe(self, outcome: Answer | ModelError | BudgetExceededError, ended_s: float) -> tuple[Any, ...]:
+        """The row of this question, in the order of CALL_NAMES."""
+        turn, settings, sent = self._turn, self._model.settings, self._sent
         answer = outcome if isinstance(outcome, Answer) else None
         request_hash = request_json = response_text = extract_text = tool_calls_json = None
-        if sent is not None:
-            body = describe_request(find_first_request(sent, is_two_call=settings.two_call))
+        if sent is not None and (body := _write_sent(sent, settings)):
             request_hash = hash_request(body)
             if settings.record_bodies:
                 request_json = body.decode()
@@ -174,32 +177,30 @@ class _Question:
             if answer is not None:
                 extract_text = answer.extract
                 tool_calls_json = _write_tool_calls(answer)
-        desk.ledger.add_call(
-            (
-                turn.agent_id,
-                turn.number,
-                self._call,
-                self._phase or None,
-                desk.clock.wall_ns(self._started_s),
-                settings.model,
-                None if answer is None else answer.mode.value,
-                find_status(outcome),
-                str(outcome) if answer is None else None,
-                None if answer is None else answer.finish_reason,
-                outcome.attempts,
-                outcome.prompt_tokens,
-                outcome.completion_tokens,
-                outcome.microdollars,
-                int(answer is not None and answer.cached),
-                (desk.clock.now_s() - self._started_s) * 1000,
-                settings.temperature if sent is None else sent.temperature,
-                None if sent is None else sent.seed,
-                request_hash,
-                request_json,
-                response_text,
-                extract_text,
-                tool_calls_json,
-            )
+        return (
+            turn.agent_id,
+            turn.number,
+            self._call,
+            self._phase or None,
+            self._desk.clock.wall_ns(self._started_s),
+            settings.model,
+            None if answer is None else answer.mode.value,
+            find_status(outcome),
+            str(outcome) if answer is None else None,
+            None if answer is None else answer.finish_reason,
+            outcome.attempts,
+            outcome.prompt_tokens,
+            outcome.completion_tokens,
+            outcome.microdollars,
+            int(answer is not None and answer.cached),
+            (ended_s - self._started_s) * 1000,
+            settings.temperature if sent is None else sent.temperature,
+            None if sent is None else sent.seed,
+            request_hash,
+            request_json,
+            response_text,
+            extract_text,
+            tool_calls_json,
         )
 
 
@@ -208,6 +209,14 @@ def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:
     if isinstance(outcome, Answer):
         return "ok"
     return "budget" if isinstance(outcome, BudgetExceededError) else outcome.status
+
+
+def _write_sent(sent: ModelRequest, settings: ModelSettings) -> bytes:
+    """The request as it is recorded; empty where it is no text, as only made-up models take it."""
+    try:
+        return describe_request(find_first_request(sent, is_two_call=settings.two_call))
+    except ValueError:
+        return b""
 
 
 def _write_tool_calls(answer: Answer) -> str | None:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
 
 ROWS_HELD_MAX = 512
+UNMADE_MAX = 64
 DISK_ASKED_S = 0.05
 # As the tables state them; `run` is the recorder's to add. `close_turn` gives its rows in this order.
 TURN_NAMES, ACTION_NAMES, CALL_NAMES = (
     tuple(column.name for column in table.columns if column.name != "run") for table in (TURNS, ACTIONS, CALLS)
 )
+
+
+MakeRow = Callable[[], tuple[Any, ...]]
+"""Makes a row, in the order of its table's names. Raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class _Rows:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._rows: list[tuple[Any, ...]] = []
+        self._unmade: list[MakeRow] = []
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -52,8 +58,19 @@ class _Rows:
         """One row, in the order of the names."""
         self._rows.append(row)
 
+    def add_unmade(self, make: MakeRow) -> None:
+        """A row that is made soon, with others: some dozens in a run cost half of what they cost one by one."""
+        self._unmade.append(make)
+        if len(self._unmade) >= UNMADE_MAX:
+            self._make()
+
+    def _make(self) -> None:
+        unmade, self._unmade = self._unmade, []
+        self._rows += [make() for make in unmade]
+
     async def hand_on(self, buffer: TableBuffer) -> None:
         """Give what is held to the recorder, in columns. Cancelled, it is still held."""
+        self._make()
         rows, self._rows = self._rows, []
         if not rows:
             return
@@ -144,10 +161,10 @@ class Ledger:
             self._actions.add((agent, group, number, seq, notice.round, *columns, *observed))
         self._turns.add(row)
 
-    def add_call(self, row: tuple[Any, ...]) -> None:
-        """One model call of a turn that has not ended yet, in the order of CALL_NAMES."""
+    def add_call(self, make: MakeRow) -> None:
+        """One model call of a turn that has not ended yet; `make` gives it as CALL_NAMES has it, a little later."""
         if self._recorder is not None:
-            self._calls.add(row)
+            self._calls.add_unmade(make)
 
     async def close_many(
         self,
@@ -270,10 +287,10 @@ class PartLedger:
             end: TurnEnd = arguments[5]
             self.statuses[end.status] += len(arguments[2])
 
-    def add_call(self, row: tuple[Any, ...]) -> None:
+    def add_call(self, make: MakeRow) -> None:
         """See Ledger."""
         if not self._is_closed:
-            self._ledger.add_call(row)
+            self._ledger.add_call(make)
 
     async def wait_on_disk(self) -> None:
         """Until all that was recorded so far is on disk. Raises RecordingError."""

@@ -67,7 +67,7 @@ def read_object(text: str, answer_type: type[M]) -> M:
     if text.startswith("{") and "NaN" not in text and "Infinity" not in text:
         # What nearly all answers are, read in one step: the object and nothing else.
         try:
-            return answer_type.model_validate_json(text)
+            return answer_type.__pydantic_validator__.validate_json(text)  # `model_validate_json` at half its cost
         except ValidationError:
             pass
     visible = strip_thinking(text)

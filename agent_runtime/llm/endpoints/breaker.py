@@ -24,7 +24,7 @@ class Breaker:
     for twice as long as before, at most a minute. A probe that is cancelled says nothing, and the next is let pass.
     """
 
-    __slots__ = ("_failures", "_failures_max", "_is_probing", "_open_s", "_open_until_s", "opened")
+    __slots__ = ("_failures", "_failures_max", "_is_probing", "_open_s", "_open_until_s", "is_untroubled", "opened")
 
     def __init__(self, failures_max: int = FAILURES_MAX) -> None:
         self._failures_max = failures_max
@@ -34,6 +34,8 @@ class Breaker:
         self._is_probing = False
         self.opened = 0
         """How often it has opened."""
+        self.is_untroubled = True
+        """It is closed, and the last call that says something about the endpoint was a success."""
 
     def state(self, now_s: float) -> BreakerState:
         """How it stands."""
@@ -64,9 +66,11 @@ class Breaker:
         self._open_until_s = None
         self._open_s = 0.0
         self._is_probing = False
+        self.is_untroubled = True
 
     def note_failure(self, now_s: float, entered_s: float) -> None:
         """A call that came in at `entered_s` failed since the endpoint does not work."""
+        self.is_untroubled = False
         self._failures += 1
         if self._failures_max == 0 or self._failures < self._failures_max:
             return

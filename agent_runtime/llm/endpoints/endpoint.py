@@ -68,6 +68,8 @@ class Endpoint:
         """0.0 if it takes a call now, else the seconds until it may, None = when a call comes back."""
         if self.in_flight >= self.room:
             return None
+        if self.breaker.is_untroubled and now_s >= self.paused_until_s:
+            return 0.0
         wait_s = self.breaker.wait_s(now_s)
         if wait_s is None:
             return None
@@ -83,7 +85,7 @@ class Endpoint:
     def enter(self) -> None:
         """A call goes to it."""
         self.in_flight += 1
-        if not self.breaker.is_closed:
+        if not self.breaker.is_untroubled:
             self.breaker.enter()
 
     def note_answer(self) -> None:
@@ -96,7 +98,8 @@ class Endpoint:
             if self._growth >= 1:
                 self._growth = 0.0
                 self.room += 1
-        self.breaker.note_success()
+        if not self.breaker.is_untroubled:
+            self.breaker.note_success()
 
     def note_error(self, error: BaseException, now_s: float, entered_s: float) -> None:
         """A call that came in at `entered_s` ended otherwise."""

@@ -16,7 +16,7 @@ from ecumene.bench.llm_questions import QUESTION, RULES, SHAPE, Asked
 from ecumene.bench.processes import READY_TIMEOUT_S, BenchError, Child, list_tree, make_directory, run_child
 from ecumene.bench.targets import start_server
 from ecumene.bench.usage import UsageMeter
-from ecumene.client.model import EventFilter, EventType
+from ecumene.client.model import EventFilter, EventType, Json
 from ecumene.client.world import World, connect
 from ecumene.launch import Services
 
@@ -63,7 +63,12 @@ class GatewaySide:
     async def ask(self, first: int, questions: int) -> Mapping[str, Any]:
         """See Side."""
         self._loads += 1
-        load = {"number": self._loads, "first": first, "questions": questions, "at_a_time": self._at_a_time}
+        load: dict[str, Json] = {
+            "number": self._loads,
+            "first": first,
+            "questions": questions,
+            "at_a_time": self._at_a_time,
+        }
         watch = self._world.watch(EventFilter(path_prefix=PLACE, key_glob=ASKED, types=(EventType.ENTRY_SET,)))
         try:
             async with asyncio.timeout(WORK_TIMEOUT_S):
