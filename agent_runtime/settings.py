@@ -94,7 +94,8 @@ class GroupSpec(Frozen):
         seed: None = the launch's.
         thinking: time that rule agents take; model agents take what their model takes.
         mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
-        turns_in_flight_max: turns of the group that a worker runs at a time; the others wait as rows.
+        turns_in_flight_max: turns of the group that a worker runs at a time, in each part of it that it owns (one, if
+            `parts` is not given); the others wait as rows.
         parts: pieces that workers own, fixed for the run; None = as many as the launch has workers.
         resumable: keep what each agent remembers, and how its last turn ended, in the world, so that another worker
             goes on with it and asks no model again; None = yes for agents that are objects. Rule agents have nothing

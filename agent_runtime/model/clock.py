@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -25,3 +28,7 @@ class Clock:
     def wall_ns(self, at_s: float) -> int:
         """Wall time, ns since 1970 UTC, of an instant of this clock."""
         return int(at_s * 1e9) + self.wall_offset_ns
+
+    def wall_ns_of(self, instants_s: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """The same of many instants."""
+        return (instants_s * 1e9).astype(np.int64) + self.wall_offset_ns

@@ -1,8 +1,8 @@
 """Turns of rule agents, many at a time: the same stages as single turns, in columns.
 
-notice ─► mailboxes ─► thinking ─► decide_many ─► validation ─► one frame ─► outcomes ─► records
-              ▲                                                                │
-              └──────────────────── whoever has another notice ◄───────────────┘
+notice ─► mailboxes ─► room ─► thinking ─► decide_many ─► validation ─► one frame ─► outcomes ─► records
+              ▲          └ eight bytes a row that waits for it                                │
+              └──────────────────── whoever has another notice ◄──────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.sitting import Sitting
 from agent_runtime.turns.statistics import TurnsStatistics
-from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms
+from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms, join_alike
 
 # Rows that start in one step of the loop: an array operation costs little, a draw an agent some microseconds.
 START_ROWS = 65_536
 START_ROWS_DRAWN = 4_096
+# Turns that end make room for others in pieces of at least this share of all, so that frames stay full.
+REFILL_SHARE = 16
 
 
 class ColumnTurns:
-    """All turns of one group of RuleAgents in one worker."""
+    """All turns of the RuleAgents of one part. At most `turns_in_flight_max` run at a time."""
 
     def __init__(
         self,
@@ -60,6 +62,10 @@ class ColumnTurns:
         self._latency = desk.spec.thinking.distribution()
         self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
         self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
+        self._running = 0
+        """Rows between their start and their release."""
+        self._running_max = desk.spec.turns_in_flight_max
+        self._refill_rows = max(1, min(pack_rows, self._running_max // REFILL_SHARE))
         self._thinking = ThinkingRows()
         self._due: deque[Thinkers] = deque()
         """Those who have thought and wait to be answered; empty but while answers are held up."""
@@ -96,10 +102,10 @@ class ColumnTurns:
         """Start and answer turns until cancelled."""
         while True:
             await self._start_some()
-            self._due.extend(self._thinking.take_due(self._desk.clock.now_s()))
+            self._due.extend(join_alike(self._thinking.take_due(self._desk.clock.now_s())))
             while self._due:
                 await self._answer(self._take_pack())
-            if self._starts:
+            if self._may_start:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
@@ -114,11 +120,9 @@ class ColumnTurns:
 
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
-        boxes = self.mailboxes
-        starting = sum(len(rows) for _, rows, _ in self._starts)
-        running = int(boxes.busy.sum()) - starting
+        waiting = int(self.mailboxes.waiting.sum())
         ended = self._desk.ledger.count_ended()
-        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()), ended)
+        return TurnsStatistics(len(self._cohort), len(self._starts), self._running, waiting, ended)
 
     async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
         """What an agent is: it has no opinions. Raises NoAgentError."""
@@ -150,18 +154,27 @@ class ColumnTurns:
             self._starts.append((notice, rows, self.mailboxes.turns[rows]))
             self._wake.set()
 
-    async def _start_some(self) -> None:
-        """Let at most one step's rows begin to think, but those who took this turn before."""
+    @property
+    def _may_start(self) -> bool:
+        """Whether somebody waits to start, and there is room for a piece worth starting."""
         if not self._starts:
+            return False
+        return self._running_max - self._running >= min(self._refill_rows, len(self._starts[0][1]))
+
+    async def _start_some(self) -> None:
+        """Let at most one step's rows begin to think, as far as there is room, but those who took this turn before."""
+        if not self._may_start:
             return
         latency = self._latency
-        rows_max = START_ROWS if isinstance(latency, FixedLatency) else START_ROWS_DRAWN
+        step_rows = START_ROWS if isinstance(latency, FixedLatency) else START_ROWS_DRAWN
+        rows_max = min(step_rows, self._running_max - self._running)
         notice, rows, turns = self._starts.popleft()
         if len(rows) > rows_max:
             self._starts.appendleft((notice, rows[rows_max:], turns[rows_max:]))
             rows, turns = rows[:rows_max], turns[:rows_max]
         if len(self._starts) < self._desk.notices_waiting_max:
             self._room.set()
+        self._running += len(rows)
         if self._desk.history is not None:
             rows, turns = await self._adopt(self._desk.history, notice, rows, turns)
         delays_ms: Any
@@ -328,7 +341,7 @@ class ColumnTurns:
         self, notice: Notice, ask: Ask, rows: Rows, turns: Numbers, ids: list[str], known: Mapping[int, DoneTurn]
     ) -> None:
         now_s = self._desk.clock.now_s()
-        pack = Thinkers(notice, now_s, rows, turns, np.full(len(rows), now_s))
+        pack = Thinkers.begun(notice, now_s, rows, turns)
         alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
         for place, done in known.items():
             report = done.find_report(ask.path, ids[place])
@@ -343,7 +356,7 @@ class ColumnTurns:
         if len(rows):
             now_s = self._desk.clock.now_s()
             turns = self.mailboxes.turns[rows]
-            await self._close(Thinkers(notice, now_s, rows, turns, np.zeros(len(rows))), MAILBOX_FULL)
+            await self._close(Thinkers.begun(notice, now_s, rows, turns), MAILBOX_FULL)
 
     async def _close_and_release(self, pack: Thinkers, end: TurnEnd) -> None:
         await self._close(pack, end)
@@ -367,6 +380,9 @@ class ColumnTurns:
         )
 
     def _release(self, pack: Thinkers) -> None:
+        self._running -= len(pack)
         self.mailboxes.progress.end(pack.notice.revision, len(pack))
         for notice, chosen in self.mailboxes.release_many(pack.rows):
             self._queue(notice, chosen)
+        if self._may_start:
+            self._wake.set()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from ecumene.client import Value
 from ecumene.client.records import ACTIONS, CALLS, TURNS, TurnStatus
 
@@ -172,7 +173,7 @@ class Ledger:
         notice: Notice,
         agents: Any,
         turns: Any,
-        started_s: float,
+        started_s: npt.NDArray[np.float64],
         end: TurnEnd,
         *,
         action: str | None = None,
@@ -181,8 +182,8 @@ class Ledger:
     ) -> None:
         """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it.
 
-        `agents` is an Arrow array or list of ids, `turns` their numbers, `values` doubles, `revisions`
-        those of the commits (None: no effect).
+        `agents` is an Arrow array or list of ids, `turns` their numbers, `started_s` when each began, `values`
+        doubles, `revisions` those of the commits (None: no effect).
         """
         count = len(agents)
         self.statuses[end.status] += count
@@ -214,7 +215,7 @@ class Ledger:
             {
                 **shared,
                 **observed,
-                "wall_time_ns": self._clock.wall_ns(started_s),
+                "wall_time_ns": self._clock.wall_ns_of(started_s),
                 "status": end.status.value,
                 "reason": end.reason,
                 "attempts": 0,

@@ -19,23 +19,48 @@ from agent_runtime.turns.mailboxes import Numbers
 
 NEVER = float("inf")
 
+Seconds = npt.NDArray[np.float64]
+"""Instants of the worker's clock, one a row."""
+
 
 @dataclass(slots=True)
 class Thinkers:
-    """Turns that began together about one notice: their rows, their numbers, and when each is done."""
+    """Turns about one notice: their rows, their numbers, when each began and when it is done."""
 
     notice: Notice
-    started_s: float
     rows: Rows
     turns: Numbers
-    due_s: npt.NDArray[np.float64]
+    started_s: Seconds
+    due_s: Seconds
+
+    @classmethod
+    def begun(cls, notice: Notice, now_s: float, rows: Rows, turns: Numbers) -> Thinkers:
+        """Turns that begin and are done now."""
+        now = np.full(len(rows), now_s)
+        return cls(notice, rows, turns, now, now)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def select(self, places: slice | list[int]) -> Thinkers:
         """Some of them."""
-        return Thinkers(self.notice, self.started_s, self.rows[places], self.turns[places], self.due_s[places])
+        started_s, due_s = self.started_s[places], self.due_s[places]
+        return Thinkers(self.notice, self.rows[places], self.turns[places], started_s, due_s)
+
+
+def join_alike(some: Sequence[Thinkers]) -> list[Thinkers]:
+    """Those about one notice together: they fill frames, whenever they began."""
+    by_notice: dict[int, list[Thinkers]] = {}
+    for thinkers in some:
+        by_notice.setdefault(thinkers.notice.revision, []).append(thinkers)
+    return [_join(alike) for alike in by_notice.values()]
+
+
+def _join(alike: list[Thinkers]) -> Thinkers:
+    if len(alike) == 1:
+        return alike[0]
+    columns: Any = ([one.rows, one.turns, one.started_s, one.due_s] for one in alike)
+    return Thinkers(alike[0].notice, *map(np.concatenate, zip(*columns, strict=True)))
 
 
 class ThinkingRows:
@@ -56,7 +81,7 @@ class ThinkingRows:
         started_s: float,
         rows: Rows,
         turns: Numbers,
-        delays_ms: float | npt.NDArray[np.float64],
+        delays_ms: float | Seconds,
     ) -> None:
         """Let rows think, all equally long or each its own time."""
         if isinstance(delays_ms, float):
@@ -64,7 +89,7 @@ class ThinkingRows:
         else:
             order: Any = np.argsort(delays_ms, kind="stable")
             rows, turns, due_s = rows[order], turns[order], started_s + delays_ms[order] / 1000
-        self._push(Thinkers(notice, started_s, rows, turns, due_s))
+        self._push(Thinkers(notice, rows, turns, np.full(len(rows), started_s), due_s))
 
     def take_due(self, now_s: float) -> list[Thinkers]:
         """Whoever is done by now, and no longer thinks."""

@@ -85,17 +85,22 @@ def test_peers_are_measured_or_named_with_the_reason() -> None:
     assert ops["peers"].keys() | ops["absent_peers"].keys() == {"etcd", "redis_py", "redis_hiredis"}
     messages = {result["name"]: result for result in run_bench("message")["results"]}["messages_1_1"]
     assert messages["peers"].keys() | messages["absent_peers"].keys() == {"agentscope_local", "agentscope_rpc"}
-    assert all(figure > 0 for result in (ops, messages) for figure in result["peers"].values())
+    rates = {result["name"]: result for result in run_bench("round", "--agents", "300")["results"]}["agents_s"]
+    names = {"asyncio", *(f"agentscope_{mode}_{size}" for mode in ("rpc", "threads") for size in ("1k", "5k"))}
+    assert rates["peers"].keys() | rates["absent_peers"].keys() == names
+    assert all(figure > 0 for result in (ops, messages, rates) for figure in result["peers"].values())
 
 
 @pytest.mark.timeout(300)
 def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
-    results = {result["name"]: result for result in run_bench("round", "--agents", "300")["results"]}
-    assert results.keys() >= {"wall_s", "setup_s", "peak_rss_mib", "agents_ok"}
+    document = run_bench("round", "--agents", "300", "--no-peers")
+    results = {result["name"]: result for result in document["results"]}
+    assert results.keys() >= {"wall_s", "setup_s", "peak_rss_mib", "agents_ok", "agents_s"}
     assert results["agents_ok"]["value"] == 300
     assert results["wall_s"]["value"] >= 1.0, "an agent thinks for a second"
     assert results["wall_s"]["limit"] >= 1.0
     assert {"server_cpu_s", "runtime_cpu_s"} <= results["wall_s"]["details"].keys()
+    assert all(one["source"] and one["setting"] for one in document["reported"])
 
 
 @pytest.mark.timeout(300)

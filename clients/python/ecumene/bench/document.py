@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ecumene.bench.plots import draw_peers, draw_shares
-from ecumene.bench.results import Report, Result
+from ecumene.bench.results import Report, Reported, Result
 
 SHARES_PLOT = "benchmarks.svg"
 PEERS_PLOT = "benchmarks-peers.svg"
+REPORTED_MARK = "reported in the paper, other machines"
 INTRODUCTION = """\
 # Benchmarks
 
@@ -38,7 +39,15 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   most that Python can ask of a Redis.
 * `agentscope_local`, `agentscope_rpc`: AgentScope 0.1.1, one agent speaking into a hub, the others in the same process
   or in one agent server on loopback. It keeps messages in memory, and looks through them for each new one, so that its
-  rate falls with their number (here 2,000 for one listener, 200 for 1,000); ours are on the disk before they are heard.
+  rate falls with their number (here 2,000 for one listener, 200 for 1,000); ours are on disk before they are heard.
+* `agentscope_rpc_1k`, `_5k`: AgentScope 0.1.1, distributed agents in two and four agent servers on loopback, which have
+  a thread for each agent of theirs; the script calls all and reads what they return. `agentscope_threads_1k`, `_5k`:
+  its agents in one process, each called from a thread of its own. Nothing of theirs is durable or recorded; servers,
+  connections and agents exist before the clock starts.
+* `asyncio`: as many tasks as there are agents (a million at most) that sleep for a second and put a number into a dict.
+
+Rows marked as reported in the paper are its own figures on its own machines (Very Large-Scale Multi-Agent Simulation in
+AgentScope, arXiv 2407.17789v2). They are part of no goal.
 
 The ratios of 99th percentiles are of writes one after the other, beside an operation that holds another key for a
 second, and while the changes of 300,000 of 1,000,000 entries are being saved, over those of the same server when it
@@ -106,6 +115,7 @@ def render_report(report: Report) -> str:
         "| name | value | unit | limit | of limit | peers | goal | met | samples |",
         "|---|---:|---|---:|---:|---|---|---|---|",
         *(_render_row(result) for result in report.results),
+        *(_render_reported(one) for one in report.reported),
         "",
         "| name | details |",
         "|---|---|",
@@ -139,6 +149,12 @@ def _render_row(result: Result) -> str:
         met,
         ", ".join(map(show_figure, result.samples)),
     )
+    return f"| {' | '.join(cells)} |"
+
+
+def _render_reported(one: Reported) -> str:
+    """In the same table, and told apart from what was measured here."""
+    cells = (f"`{one.name}`, {REPORTED_MARK}", show_figure(one.value), one.unit, "", "", one.setting, "", "", "")
     return f"| {' | '.join(cells)} |"
 
 

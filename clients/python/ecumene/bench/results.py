@@ -129,13 +129,32 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """A figure that others have published of their system on their machines: it stands beside ours, and in no goal.
+
+    Attributes:
+        name: of our result that it stands beside.
+        value: as published.
+        source: where.
+        setting: what was run, and on what.
+    """
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    setting: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """All results of one benchmark."""
+    """All results of one benchmark, and what others reported of theirs."""
 
     bench: str
     machine: Mapping[str, Any]
     results: Sequence[Result]
     is_quick: bool = False
+    reported: Sequence[Reported] = ()
 
     def to_document(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -144,6 +163,7 @@ class Report:
             "quick": self.is_quick,
             "machine": dict(self.machine),
             "results": [result.to_document() for result in self.results],
+            "reported": [asdict(one) for one in self.reported],
         }
 
 

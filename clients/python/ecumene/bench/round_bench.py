@@ -3,8 +3,10 @@
     setup    server, world, population, launch of the runtime until all agents listen
     round    request to open ──► wake, think, decide, validate, record, report ──► gate opened, received
 
+At most a million think at a time; of more agents the others wait as rows, and follow as soon as somebody is done.
+
 Beside it the lean sleepers: as many tasks that sleep as long and report to the lean engine, without an event that wakes
-them, decisions, records or a gate.
+them, decisions, records or a gate. And other systems: see `round_peers`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 from ecumene.bench.machine import describe_machine
 from ecumene.bench.processes import READY_TIMEOUT_S, BenchError, list_tree, make_directory, run_child
 from ecumene.bench.results import Goal, Report, Result, take_median
+from ecumene.bench.round_peers import AGENTSCOPE_GOALS, REPORTED, RoundPeers
 from ecumene.bench.usage import UsageMeter
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World, connect
@@ -36,6 +39,8 @@ REPEATS = 3
 COST_AGENTS_MIN = 100_000
 """Below it, tenths of the population are too small for their cost to be seen."""
 THINK_S = 1.0
+WAITING_MAX = 1_000_000
+"""Agents that think at a time, in all workers together."""
 SEED = 1
 ROUND_TIMEOUT_S = 600.0
 START_TIMEOUT_S = 300.0
@@ -60,7 +65,9 @@ class RoundSample:
         return sum(self.cpu_s.values())
 
 
-async def bench_round(*, agents: int, with_limit: bool, with_cost: bool, is_quick: bool, note: Note) -> Report:
+async def bench_round(
+    *, agents: int, with_limit: bool, with_cost: bool, with_peers: bool, is_quick: bool, note: Note
+) -> Report:
     """Measure rounds of so many agents. `note` is told what is being done.
 
     Raises:
@@ -71,16 +78,19 @@ async def bench_round(*, agents: int, with_limit: bool, with_cost: bool, is_quic
     agents = min(agents, QUICK_AGENTS) if is_quick else agents
     samples: list[RoundSample] = []
     limits: list[RoundSample] = []
+    peers = RoundPeers(agents, is_quick=is_quick)
     for repeat in range(1 if is_quick else REPEATS):
         note(f"{agents:,} agents, sample {repeat + 1}")
         samples.append(await play_round(agents))
         if with_limit:
             note(f"{agents:,} lean sleepers, sample {repeat + 1}")
             limits.append(await play_lean_round(agents))
-    results = summarise(agents, samples, limits)
+        if with_peers:
+            await peers.measure(note)
+    results = [*summarise(agents, samples, limits), compare(agents, samples, peers)]
     if with_cost and agents >= COST_AGENTS_MIN:
         results.append(await measure_cost(agents, samples, note))
-    return Report("round", machine, results, is_quick)
+    return Report("round", machine, results, is_quick, REPORTED)
 
 
 async def play_round(agents: int) -> RoundSample:
@@ -129,10 +139,12 @@ def describe_launch(agents: int, directory: Path) -> Path:
     population = build_population(spec.population, SEED)
     path = write_launch(spec, population, run="bench", directory=directory, workers=None)
     document = json.loads(path.read_text(encoding="utf-8"))
+    share = min(1.0, WAITING_MAX / agents)
     for group in document["groups"]:
         group["thinking"] = {"kind": "fixed", "ms": THINK_S * 1000}
-        # All think at the same time, as all are woken at the same time.
-        group["turns_in_flight_max"] = agents
+        # Each worker has a part of each group.
+        part = population.counts[group["name"]] // document["workers"] + 1
+        group["turns_in_flight_max"] = max(1, int(share * part))
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
@@ -185,6 +197,23 @@ def summarise(agents: int, samples: Sequence[RoundSample], limits: Sequence[Roun
         Result("peak_rss_mib", peak, "MiB", peak_limit, MEMORY_GOALS.get(agents), {}, peaks),
         Result("agents_ok", ok, "agents", goal=Goal(at_least=agents), samples=oks),
     ]
+
+
+def compare(agents: int, samples: Sequence[RoundSample], peers: RoundPeers) -> Result:
+    """Agents a second, beside those of other systems."""
+    rates = [agents / sample.wall_s for sample in samples]
+    goal = Goal(peers_at_least=AGENTSCOPE_GOALS) if agents in MEMORY_GOALS else None
+    details = {f"{name}_rss_mib": mib for name, mib in peers.memory_mib.items()}
+    return Result(
+        "agents_s",
+        take_median(rates),
+        "agents/s",
+        goal=goal,
+        peers=peers.rates.medians(),
+        samples=rates,
+        details=details,
+        absent_peers=peers.rates.absent,
+    )
 
 
 def details_of(limits: Sequence[RoundSample]) -> Sequence[str]:

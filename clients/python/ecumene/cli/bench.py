@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ecumene.bench.document import show_figure, show_peers, write_page
+from ecumene.bench.document import REPORTED_MARK, show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
 from ecumene.bench.lifecycle_bench import bench_lifecycle
 from ecumene.bench.llm_bench import bench_llm
 from ecumene.bench.llm_questions import Asked
 from ecumene.bench.message_bench import bench_message
 from ecumene.bench.restart_bench import bench_restart
-from ecumene.bench.results import Report, Result
+from ecumene.bench.results import Report, Reported, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
 from ecumene.bench.watch_bench import bench_watch
 from ecumene.cli.connecting import JsonOption
@@ -62,11 +62,12 @@ def round_(
     agents: Annotated[int, typer.Option(help="How many agents report.", min=1)] = AGENTS,
     limit: Annotated[bool, typer.Option("--limit/--no-limit", help="Measure the lean sleepers too.")] = True,
     cost: Annotated[bool, typer.Option("--cost/--no-cost", help="Also smaller rounds, to see how cost grows.")] = True,
+    peers: PeersOption = True,
     as_json: JsonOption = False,
     quick: QuickOption = False,
 ) -> None:
     """One round of the demo's game: all agents wake, think for one second, and report into a gate."""
-    work = bench_round(agents=agents, with_limit=limit, with_cost=cost, is_quick=quick, note=_note)
+    work = bench_round(agents=agents, with_limit=limit, with_cost=cost, with_peers=peers, is_quick=quick, note=_note)
     _show(work, as_json=as_json)
 
 
@@ -111,7 +112,7 @@ def all_(
 ) -> None:
     """All benchmarks, shown and written as a page."""
     reports: list[Report] = []
-    rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True)
+    rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
     envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
     for measure in (envs, bench_watch, messages, bench_restart, bench_llm, lives, rounds):
@@ -135,7 +136,8 @@ def _show(work: Coroutine[Any, Any, Report], *, as_json: bool) -> Report:
     kept = ("python", "grpcio", "protobuf", "lmdb", "loop")
     print(f"{machine['cpu']}, {machine['cores']} cores, " + ", ".join(f"{name} {machine[name]}" for name in kept))
     columns = ("name", "value", "unit", "limit", "of limit", "peers", "goal", "met", "cpu µs/op (server, client)")
-    print_table(columns, [_make_row(result) for result in report.results], title=f"bench {report.bench}")
+    rows = [*map(_make_row, report.results), *map(_make_reported_row, report.reported)]
+    print_table(columns, rows, title=f"bench {report.bench}")
     return report
 
 
@@ -148,6 +150,11 @@ def _make_row(result: Result) -> list[object]:
     met = None if result.goal is None else "no: " + ", ".join(result.missed) if result.missed else "yes"
     value, peers = show_figure(result.value), show_peers(result)
     return [result.name, value, result.unit, limit, share, peers, goal, met, cpu]
+
+
+def _make_reported_row(one: Reported) -> list[object]:
+    value = show_figure(one.value)
+    return [one.name, value, one.unit, None, None, f"{REPORTED_MARK}: {one.setting}", None, None, None]
 
 
 def _note(line: str) -> None:

@@ -90,8 +90,7 @@ def write_agents(population: Population, place: int, path: Path) -> int:
     if not len(rows):
         return 0
     group = population.groups[place]
-    ids = pa.array(population.name_agents(), pa.string()).take(pa.array(rows))
-    columns: dict[str, pa.Array] = {"agent_id": ids}
+    columns: dict[str, pa.Array] = {"agent_id": population.name_rows(rows)}
     if group.persona:
         columns["persona"] = pa.array([group.persona] * len(rows), pa.string())
     table = pa.table(columns)

@@ -9,7 +9,7 @@ import numpy as np
 from agent_runtime.llm.latency import LATENCY_STREAM, LognormalLatency
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.thinking import NEVER, ThinkingRows, draw_delays_ms
+from agent_runtime.turns.thinking import NEVER, ThinkingRows, draw_delays_ms, join_alike
 
 NOTICE = Notice(1, (), 0.0, None, None)
 
@@ -42,6 +42,31 @@ def test_rows_that_think_equally_long_are_done_together_in_their_order() -> None
     (done,) = thinking.take_due(2.0)
     assert done.rows.tolist() == [0, 1, 2]
     assert thinking.next_due_s == NEVER
+
+
+def test_those_who_are_done_about_one_event_are_one_column_whenever_they_began(seed: int) -> None:
+    chance = random.Random(seed)
+    notices = [Notice(revision, (), 0.0, None, None) for revision in (1, 2)]
+    thinking = ThinkingRows()
+    began: dict[tuple[int, int], tuple[float, float]] = {}
+    for row in range(0, 600, 3):
+        rows, now_s = np.arange(row, row + 3, dtype=np.int32), row / 1000
+        notice = chance.choice(notices)
+        delays = np.array([chance.uniform(0, 900) for _ in rows])
+        thinking.add(notice, now_s, rows, rows + 1, delays)
+        for place, delay in zip(rows.tolist(), delays.tolist(), strict=True):
+            began[notice.revision, place] = now_s, now_s + delay / 1000
+    joined = join_alike(thinking.take_due(0.7))
+    assert sorted(thinkers.notice.revision for thinkers in joined) == [1, 2]
+    done = {
+        (thinkers.notice.revision, row): (started_s, due_s)
+        for thinkers in joined
+        for row, started_s, due_s in zip(
+            thinkers.rows.tolist(), thinkers.started_s.tolist(), thinkers.due_s.tolist(), strict=True
+        )
+    }
+    assert done == {name: times for name, times in began.items() if times[1] <= 0.7}
+    assert all((thinkers.turns == thinkers.rows + 1).all() for thinkers in joined)
 
 
 def test_a_rule_agent_thinks_as_long_as_a_scripted_model_of_its_seed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ecumene.bench.document import render_page, show_figure, write_page
-from ecumene.bench.results import Goal, Report, Result
+from ecumene.bench.results import Goal, Report, Reported, Result
 
 FAST = Result(
     "ops", 250_000.0, "ops/s", 500_000.0, Goal(at_least=200_000), {}, [240_000.0, 250_000.0], {"cpu_us": 2.25}
@@ -48,6 +48,19 @@ def test_peers_stand_in_the_row_and_those_that_are_absent_with_their_reason(tmp_
     )
     plot = (tmp_path / "benchmarks-peers.svg").read_text(encoding="utf-8")
     assert "redis" in plot and "etcd" not in plot
+
+
+def test_what_others_reported_stands_in_the_table_under_its_mark_and_in_no_goal() -> None:
+    theirs = Reported("wall_s", 40.0, "s", "a paper", "4 machines of 64 cores")
+    report = Report("round", {}, [SLOW], reported=[theirs])
+    page = render_page([report])
+    ours = page.index("| `wall_s` | 20 | s |  |  |  | ≤ 15 | **no** | 20 |")
+    told = page.index("| `wall_s`, reported in the paper, other machines | 40 | s |  |  | 4 machines of 64 cores |")
+    assert page[ours:told].count("\n") == 1
+    assert "0 of 1 were reached" in page
+    assert report.to_document()["reported"] == [
+        {"name": "wall_s", "value": 40.0, "unit": "s", "source": "a paper", "setting": "4 machines of 64 cores"}
+    ]
 
 
 def test_a_quick_run_says_so() -> None:

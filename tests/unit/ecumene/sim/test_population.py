@@ -112,3 +112,12 @@ def test_ids_grow_longer_only_beyond_six_digits() -> None:
     population = build_population(make_spec([1], 1_000_000), seed=0)
     assert population.name_agents(999_999) == ["agent-1000000"]
     assert population.name_agents(0, 1) == ["agent-0000001"]
+
+
+@pytest.mark.parametrize("size", [7, 999_999, 1_000_000])
+def test_ids_in_a_column_are_those_of_the_list(size: int) -> None:
+    population = build_population(make_spec([1], size), seed=0)
+    rows = np.array([0, 3, size - 2, size - 1, 5])
+    names = population.name_agents()
+    assert population.name_rows(rows).to_pylist() == [names[row] for row in rows]
+    assert population.name_rows(rows[:0]).to_pylist() == []

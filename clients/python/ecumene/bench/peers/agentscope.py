@@ -1,9 +1,10 @@
-"""AgentScope as a peer of messages: its hub in one process, and with listeners in an agent server."""
+"""AgentScope as a peer: of messages, its hub in one process and with listeners in an agent server; and of rounds."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ecumene.bench.peers.absence import PeerAbsentError
 from ecumene.bench.peers.venvs import make_python
@@ -11,7 +12,7 @@ from ecumene.bench.processes import run_script
 
 # tqdm: it is imported there and not asked for.
 REQUIREMENTS = ("agentscope[distribute]==0.1.1", "tqdm")
-PROGRAM = Path(__file__).parent / "programs" / "agentscope_load.py"
+PROGRAMS = Path(__file__).parent / "programs"
 TIMEOUT_S = 300.0
 
 
@@ -20,14 +21,30 @@ async def measure_agentscope(mode: str, listeners: int, messages: int) -> tuple[
 
     Raises PeerAbsentError, BenchError.
     """
+    result = await _run("agentscope_load.py", mode, listeners, messages)
+    return result["messages"] / result["wall_s"], result["p99_ms"]
+
+
+async def measure_agentscope_round(mode: str, agents: int, servers: int) -> tuple[float, float]:
+    """Agents a second of a round in which each thinks for a second and reports, and MiB of memory; `threads` or `rpc`.
+
+    Raises PeerAbsentError, BenchError.
+    """
+    result = await _run("agentscope_round.py", mode, agents, servers)
+    if result["reports"] != agents:
+        raise PeerAbsentError(f"of {agents} agents {result['reports']} reported")
+    return agents / result["wall_s"], result["rss_mib"]
+
+
+async def _run(program: str, *arguments: object) -> dict[str, Any]:
     python = await make_python("agentscope", REQUIREMENTS)
-    async with run_script(python, PROGRAM, [mode, str(listeners), str(messages)]) as program:
+    async with run_script(python, PROGRAMS / program, map(str, arguments)) as child:
         while True:
-            line = await program.read_line(TIMEOUT_S)
+            line = await child.read_line(TIMEOUT_S)
             try:
                 result = json.loads(line)
             except ValueError:  # it talks on stdout too
                 continue
             if not isinstance(result, dict) or "wall_s" not in result:
                 raise PeerAbsentError(f"agentscope said {line[:80]!r}")
-            return result["messages"] / result["wall_s"], result["p99_ms"]
+            return result
