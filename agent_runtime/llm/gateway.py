@@ -81,7 +81,8 @@ class Gateway:
         self._clock = clock
         self._modes = ModeMemory()
         self._weighing = Weighing(price, is_weighed=bool(limits))
-        self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
+        self._places_max = sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max
+        self._places = Slots(self._places_max)
         self._dispatch = Dispatch(model, self._pool, limits, clock)
         self._calls = Calls(self._dispatch, self._weighing, timeout_s=timeout_s, retry_total_s=retry_total_s)
         self._retries = Retries(
@@ -160,6 +161,21 @@ class Gateway:
     def estimate_prompt_tokens(self, request: ModelRequest) -> int:
         """Tokens that a request will take to send, as the endpoint is likely to count; see `tokens`."""
         return self._weighing.estimate_prompt_tokens(request)
+
+    @property
+    def endpoints(self) -> int:
+        """How many there are."""
+        return len(self._pool.endpoints)
+
+    def widen(self, in_flight_max: Sequence[int], queue_max: int) -> None:
+        """Let endpoints, in their order, take more calls at a time, and more questions wait; never fewer."""
+        for endpoint, most in zip(self._pool.endpoints, in_flight_max, strict=True):
+            endpoint.widen(most)
+        places = sum(endpoint.in_flight_max for endpoint in self._pool.endpoints) + queue_max
+        for _ in range(places - self._places_max):
+            self._places.release()
+        self._places_max = max(places, self._places_max)
+        self._dispatch.pump()
 
     def statistics(self) -> GatewayStatistics:
         """Returns a snapshot."""

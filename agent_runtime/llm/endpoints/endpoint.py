@@ -75,6 +75,12 @@ class Endpoint:
             return None
         return max(wait_s, self.paused_until_s - now_s, 0.0)
 
+    def widen(self, in_flight_max: int) -> None:
+        """Take more calls at a time than before; never fewer."""
+        more = max(0, in_flight_max - self.in_flight_max)
+        self.in_flight_max += more
+        self.room += more
+
     def find_dead_s(self, now_s: float) -> float | None:
         """Seconds until it takes calls again, if it takes none for a while whoever comes back; else None."""
         paused_s = self.paused_until_s - now_s
