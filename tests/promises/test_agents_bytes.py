@@ -18,7 +18,7 @@ from agent_runtime.turns.turn import Turn
 from tests.unit.agent_runtime.players import Patient
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage, wait_until
 
-HERE = "tests.unit.agent_runtime.turns.test_memory_of_agents"
+HERE = "tests.promises.test_agents_bytes"
 AGENTS = 2_000
 # The recorder's writer loads them when it first writes, and that would count as the agents'.
 LOADED = (numpy.ma, pyarrow.parquet)

@@ -20,7 +20,7 @@ from agent_runtime.turns.turn import Turn
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeEnvironment, FakeWorld
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, by_agent, make_launch, set_stage, wait_until
 
-HERE = "tests.unit.agent_runtime.turns.test_poison"
+HERE = "tests.faults.test_poisoned_turns"
 TOO_LONG = 10**5000
 
 
