@@ -69,8 +69,10 @@ class Call(CallTimer):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None and not self._is_over:
-            self._timers.stop(self)
-            self._leave(None)
+            calls = self._calls
+            calls.timers.stop(self)
+            load = calls.weighing.note_completion(self._question, self.completion)
+            calls.dispatch.leave(self._seat, load, None)
             return
         try:
             super().__exit__(kind, error, trace)

@@ -143,7 +143,9 @@ class Gateway:
                 if dialogue.take(completion):
                     if self._cache is not None:
                         await question.keep_in(self._cache)
-                    answer = self._finish(question)
+                    answer = question.make_answer(self._clock())
+                    self._answers += 1
+                    self._cached += answer.cached
                     if close is not None:
                         close(answer)
                     return answer
@@ -237,9 +239,3 @@ class Gateway:
         self._failures["budget" if isinstance(error, BudgetExceededError) else error.status] += 1
         if question is not None:
             question.charge(error, self._clock())
-
-    def _finish(self, question: Question) -> Answer:
-        answer = question.make_answer(self._clock())
-        self._answers += 1
-        self._cached += answer.cached
-        return answer

@@ -115,9 +115,9 @@ class _Question:
             model=settings.model,
             messages=tuple(messages),
             answer_type=self._answer_type,
-            temperature=self._find_temperature(),
+            temperature=self._find_temperature() if turn.profile else settings.temperature,
             max_tokens=settings.max_tokens,
-            seed=self._find_seed(),
+            seed=self._find_seed() if turn.profile or settings.seed_answers else None,
             tools=self._tools,
             phase=self._phase,
             tokens_max=tokens_max,
@@ -135,7 +135,7 @@ class _Question:
         turn.prompt_tokens += outcome.prompt_tokens
         turn.completion_tokens += outcome.completion_tokens
         if isinstance(outcome, Answer):
-            turn.mode = outcome.mode.value
+            turn.mode = outcome.mode
         model = self._model
         model.tally.add(
             model.name,
@@ -146,7 +146,7 @@ class _Question:
             outcome.microdollars,
         )
         desk = self._desk
-        if desk.ledger.is_recording and (outcome.attempts or not isinstance(outcome, BudgetExceededError)):
+        if outcome.attempts or not isinstance(outcome, BudgetExceededError):
             desk.ledger.add_call(partial(self._describe, outcome, desk.clock.now_s()))
 
     def _find_temperature(self) -> float | None:
@@ -184,8 +184,8 @@ class _Question:
             self._phase or None,
             self._desk.clock.wall_ns(self._started_s),
             settings.model,
-            None if answer is None else answer.mode.value,
-            find_status(outcome),
+            None if answer is None else answer.mode,
+            "ok" if answer is not None else find_status(outcome),
             str(outcome) if answer is None else None,
             None if answer is None else answer.finish_reason,
             outcome.attempts,
@@ -214,7 +214,7 @@ def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:
 def _write_sent(sent: ModelRequest, settings: ModelSettings) -> bytes:
     """The request as it is recorded; empty where it is no text, as only made-up models take it."""
     try:
-        return describe_request(find_first_request(sent, is_two_call=settings.two_call))
+        return describe_request(find_first_request(sent, is_two_call=True) if settings.two_call else sent)
     except ValueError:
         return b""
 

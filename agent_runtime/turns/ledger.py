@@ -100,11 +100,6 @@ class Ledger:
         self.prompt_tokens = 0
         self.completion_tokens = 0
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether rows are kept, or only counted."""
-        return self._recorder is not None
-
     async def close_turn(
         self,
         group: str,
@@ -163,7 +158,10 @@ class Ledger:
         self._turns.add(row)
 
     def add_call(self, make: MakeRow) -> None:
-        """One model call of a turn that has not ended yet; `make` gives it as CALL_NAMES has it, a little later."""
+        """One model call of a turn that has not ended yet; `make` gives it as CALL_NAMES has it, a little later.
+
+        Where nothing is recorded it is not asked.
+        """
         if self._recorder is not None:
             self._calls.add_unmade(make)
 
@@ -260,11 +258,6 @@ class PartLedger:
         self._ledger = ledger
         self._is_closed = False
         self.statuses: Counter[TurnStatus] = Counter()
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether rows are kept, or only counted."""
-        return self._ledger.is_recording and not self._is_closed
 
     def count_ended(self) -> dict[str, int]:
         """Turns of the part that have ended here, by status."""

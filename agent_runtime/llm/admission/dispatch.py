@@ -143,10 +143,9 @@ class Dispatch:
         for limit in self._limits:
             if limit.wait_s(load, now_s) != 0.0:
                 return None
-        endpoint = self._pool.choose(now_s)
+        endpoint = self._pool.enter(now_s)
         if endpoint is None:
             return None
-        endpoint.enter()
         seat = Seat(endpoint, load.tokens, load.microdollars, now_s)
         for limit in self._limits:
             limit.admit(seat)

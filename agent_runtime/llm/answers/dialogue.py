@@ -49,14 +49,13 @@ class Dialogue:
         self._asked = request
         self._modes = modes
         self._repairs_left = repairs_max
-        self._candidates: tuple[SchemaMode, ...] = ()
         self._place = 0
         self.value: BaseModel | None = None
         self.completion: Completion | None = None
         self.extract: str | None = None
-        self.request: ModelRequest
-        self.mode: SchemaMode
-        self._begin(find_first_request(request, is_two_call=True) if is_two_call else request)
+        self.request = find_first_request(request, is_two_call=True) if is_two_call else request
+        self._candidates = modes.candidates(self.request)
+        self.mode: SchemaMode = self._candidates[0]
 
     def take(self, completion: Completion) -> bool:
         """Takes in what came back; True when it is the answer, False when there is another `request` to send.

@@ -68,8 +68,6 @@ class Endpoint:
         """0.0 if it takes a call now, else the seconds until it may, None = when a call comes back."""
         if self.in_flight >= self.room:
             return None
-        if self.breaker.is_untroubled and now_s >= self.paused_until_s:
-            return 0.0
         wait_s = self.breaker.wait_s(now_s)
         if wait_s is None:
             return None
@@ -88,11 +86,16 @@ class Endpoint:
             return paused_s if paused_s > 0 else None
         return max(self.breaker.wait_s(now_s) or 0.0, paused_s)
 
-    def enter(self) -> None:
-        """A call goes to it."""
+    def try_enter(self, now_s: float) -> bool:
+        """Whether it takes a call now, which then goes to it."""
+        if self.breaker.is_untroubled and self.in_flight < self.room and now_s >= self.paused_until_s:
+            self.in_flight += 1  # as nearly always
+            return True
+        if self.wait_s(now_s) != 0.0:
+            return False
         self.in_flight += 1
-        if not self.breaker.is_untroubled:
-            self.breaker.enter()
+        self.breaker.enter()
+        return True
 
     def note_answer(self) -> None:
         """A call came back with a completion."""

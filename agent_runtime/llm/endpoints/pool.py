@@ -14,19 +14,20 @@ class Pool:
         if not endpoints:
             raise ValueError("a model needs an endpoint")
         self.endpoints = tuple(endpoints)
+        self._only = self.endpoints[0] if len(self.endpoints) == 1 else None
 
     @property
     def in_flight(self) -> int:
         """Calls that are out."""
         return sum(endpoint.in_flight for endpoint in self.endpoints)
 
-    def choose(self, now_s: float) -> Endpoint | None:
-        """An endpoint that takes a call now, None if there is none."""
-        if len(self.endpoints) == 1:
-            only = self.endpoints[0]
-            return only if only.wait_s(now_s) == 0.0 else None
+    def enter(self, now_s: float) -> Endpoint | None:
+        """An endpoint that takes a call now, to which the call then goes; None if there is none."""
+        if self._only is not None:
+            return self._only if self._only.try_enter(now_s) else None
         free = [endpoint for endpoint in self.endpoints if endpoint.wait_s(now_s) == 0.0]
-        return min(free, key=_rank, default=None)
+        chosen = min(free, key=_rank, default=None)
+        return chosen if chosen is not None and chosen.try_enter(now_s) else None
 
     def wait_s(self, now_s: float) -> float | None:
         """Seconds until an endpoint may take a call, None = when a call comes back."""

@@ -25,7 +25,14 @@ from agent_runtime.llm.requests import Message, ModelRequest
 def describe_request(request: ModelRequest) -> bytes:
     """A request as JSON, the same bytes for the same request."""
     # In pieces: most of a request is the same in the next one, and this is on the way of every recorded call.
-    messages = to_json([*map(_describe_message, request.messages)])
+    messages = to_json(
+        [
+            {"role": message.role, "content": message.content}
+            if not message.tool_calls and not message.tool_call_id
+            else _describe_message(message)
+            for message in request.messages
+        ]
+    )
     parts = [b'{"model":', to_json(request.model), b',"messages":', messages]
     # Where a question is bounded in all, what is left for the answer depends on estimates.
     if request.tokens_max is None:

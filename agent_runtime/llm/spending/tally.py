@@ -16,14 +16,6 @@ class Spent:
     completion_tokens: int = 0
     microdollars: int = 0
 
-    def add(self, attempts: int, prompt_tokens: int, completion_tokens: int, microdollars: int) -> None:
-        """One more question."""
-        self.questions += 1
-        self.attempts += attempts
-        self.prompt_tokens += prompt_tokens
-        self.completion_tokens += completion_tokens
-        self.microdollars += microdollars
-
 
 class Tally:
     """What one worker's questions cost, by model and phase; what each agent spent stands in the recorded calls."""
@@ -44,7 +36,11 @@ class Tally:
         spent = self._sums.get((model, phase))
         if spent is None:
             spent = self._sums[model, phase] = Spent()
-        spent.add(attempts, prompt_tokens, completion_tokens, microdollars)
+        spent.questions += 1
+        spent.attempts += attempts
+        spent.prompt_tokens += prompt_tokens
+        spent.completion_tokens += completion_tokens
+        spent.microdollars += microdollars
 
     def by_model_and_phase(self) -> Mapping[tuple[str, str], Spent]:
         """The sums, as they grow."""

@@ -40,7 +40,7 @@ class Size:
 
 
 INSTANT_SIZE, INSTANT_QUICK = Size(20_000, 64, 7), Size(200, 64, 1)
-SERVER_SIZE, SERVER_QUICK = Size(96, SLOTS, 5), Size(2, 2, 1, 8)
+SERVER_SIZE, SERVER_QUICK = Size(96, SLOTS, 5), Size(1, 1, 1, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,10 @@ class Pair:
     bare: Sample
 
 
-async def bench_llm(*, is_quick: bool, note: Note, asked: Asked | None = None, questions: int | None = None) -> Report:
-    """Measure the gateway against an instant endpoint and the packaged model; or, with `asked`, against that server.
+async def bench_llm(
+    *, is_quick: bool, note: Note, with_server: bool = True, asked: Asked | None = None, questions: int | None = None
+) -> Report:
+    """Measure the gateway against an instant endpoint and, `with_server`, the packaged model; or against `asked` alone.
 
     `note` is told what is being done, and what is left out since the packaged model is not installed.
 
@@ -67,15 +69,22 @@ async def bench_llm(*, is_quick: bool, note: Note, asked: Asked | None = None, q
     if asked is not None:
         return Report("llm", machine, await measure_server(asked, (), size, note), is_quick)
     results = await measure_instant(INSTANT_QUICK if is_quick else INSTANT_SIZE, note)
+    if with_server:
+        results += await measure_packaged(size, note)
+    return Report("llm", machine, results, is_quick)
+
+
+async def measure_packaged(size: Size, note: Note) -> list[Result]:
+    """Tokens a second from the packaged model's server; nothing where that is not installed."""
     try:
-        async with (
-            make_directory() as directory,
-            serve_packaged_model(directory, size.tokens_max, size.at_a_time) as (packaged, pid),
-        ):
-            results += await measure_server(packaged, [pid], size, note)
+        async with AsyncExitStack() as stack:
+            directory = await stack.enter_async_context(make_directory())
+            serving = serve_packaged_model(directory, size.tokens_max, size.at_a_time)
+            asked, pid = await stack.enter_async_context(serving)
+            return await measure_server(asked, [pid], size, note)
     except ModelAbsentError as error:
         note(f"server_ratio is left out: {error}")
-    return Report("llm", machine, results, is_quick)
+        return []
 
 
 async def measure_instant(size: Size, note: Note) -> list[Result]:

@@ -73,6 +73,9 @@ def round_(
 
 @bench.command("llm")
 def llm(
+    server: Annotated[
+        bool, typer.Option("--server/--no-server", help="Measure against the packaged model's server too.")
+    ] = True,
     endpoint: Annotated[
         str, typer.Option(help="Measure against this server of the OpenAI protocol alone.", metavar="URL")
     ] = "",
@@ -90,7 +93,8 @@ def llm(
         if not model:
             raise CliError("--endpoint needs --model: the name of what it serves")
         asked = Asked(endpoint.rstrip("/"), model, api_key_file, tokens_max=tokens_max, at_a_time=at_a_time)
-    _show(bench_llm(is_quick=quick, note=_note, asked=asked, questions=questions), as_json=as_json)
+    work = bench_llm(is_quick=quick, note=_note, with_server=server, asked=asked, questions=questions)
+    _show(work, as_json=as_json)
 
 
 @bench.command("lifecycle")

@@ -24,14 +24,12 @@ def test_calls_are_spread_by_weight_and_by_what_is_in_flight() -> None:
     light, heavy = Endpoint(Silent(), weight=1.0), Endpoint(Silent(), weight=3.0)
     pool = Pool([light, heavy])
     for _ in range(40):
-        endpoint = pool.choose(0.0)
-        assert endpoint is not None
-        endpoint.enter()
+        assert pool.enter(0.0) is not None
     assert (light.in_flight, heavy.in_flight) == (10, 30)
     for _ in range(10):
         heavy.note_answer()
-    endpoint = pool.choose(0.0)
-    assert endpoint is heavy
+    assert pool.enter(0.0) is heavy
+    assert (light.in_flight, heavy.in_flight) == (10, 21)
 
 
 @simulated
@@ -64,22 +62,22 @@ async def test_a_slow_endpoint_gets_fewer_calls_and_a_dead_one_none() -> None:
 @pytest.mark.parametrize("asked_s", [None, 7.0])
 def test_a_busy_endpoint_is_left_alone_then_gets_half_as_many_calls(asked_s: float | None) -> None:
     endpoint = Endpoint(Silent(), in_flight_max=8)
-    for _ in range(8):
-        endpoint.enter()
+    assert all(endpoint.try_enter(100.0) for _ in range(8))
+    assert not endpoint.try_enter(100.0)
     for _ in range(8):
         endpoint.note_error(busy(asked_s), 100.0, 99.0)
     assert endpoint.room == 4, "those that were on their way together count once"
     assert endpoint.wait_s(100.0) == (asked_s or 0.5)
     now_s = 100.0 + (asked_s or 0.5)
     assert endpoint.wait_s(now_s) == 0.0
-    for _ in range(4):
-        endpoint.enter()
+    assert not endpoint.try_enter(now_s - 0.01)
+    assert all(endpoint.try_enter(now_s) for _ in range(4))
     assert endpoint.wait_s(now_s) is None
     for _ in range(4):
         endpoint.note_answer()
     assert endpoint.room == 5
     for _ in range(100):
-        endpoint.enter()
+        assert endpoint.try_enter(now_s)
         endpoint.note_answer()
     assert endpoint.room == 8
 
@@ -87,7 +85,7 @@ def test_a_busy_endpoint_is_left_alone_then_gets_half_as_many_calls(asked_s: flo
 def test_a_busy_endpoint_that_says_no_time_is_left_alone_longer_each_time() -> None:
     endpoint, now_s, waits_s = Endpoint(Silent()), 0.0, []
     for _ in range(8):
-        endpoint.enter()
+        assert endpoint.try_enter(now_s)
         endpoint.note_error(busy(), now_s, now_s)
         wait_s = endpoint.wait_s(now_s)
         assert wait_s is not None
