@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_runtime.llm.admission import Dispatch, Seat
 from agent_runtime.llm.call_timers import CallTimer, CallTimers
-from agent_runtime.llm.errors import ModelTimeoutError
+from agent_runtime.llm.errors import ModelError, ModelTimeoutError
 from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion, ModelRequest
 from agent_runtime.llm.weighing import Weighing
@@ -78,7 +78,7 @@ class Call(CallTimer):
             super().__exit__(kind, error, trace)
         except TimeoutError as over:
             error = over
-        if isinstance(error, TimeoutError):
+        if isinstance(error, TimeoutError) and not isinstance(error, ModelError):
             late = ModelTimeoutError(self.request.model, self._calls.timeout_s)
             self._leave(late)
             raise late from None

@@ -13,7 +13,7 @@ from agent_runtime.llm.answers import Dialogue, ModeMemory
 from agent_runtime.llm.calls import Calls
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
-from agent_runtime.llm.errors import ModelError
+from agent_runtime.llm.errors import ModelCancelledError, ModelError
 from agent_runtime.llm.histories import check_history
 from agent_runtime.llm.provider import Provider
 from agent_runtime.llm.questions import CompletionCache, Question
@@ -24,6 +24,9 @@ from agent_runtime.llm.statistics import GatewayStatistics, read_endpoint
 from agent_runtime.llm.weighing import Weighing
 from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.slots import Slots
+
+Close = Callable[[Answer | ModelError | BudgetExceededError], None]
+"""Is told what came of a question."""
 
 
 class Gateway:
@@ -68,6 +71,7 @@ class Gateway:
             raise ValueError("timeout_s must be above 0 and retry_total_s at least 0")
         if not isinstance(endpoints, Sequence):
             endpoints = [Endpoint(endpoints, in_flight_max=in_flight_max, breaker_failures=breaker_failures)]
+        self._model = model
         self._pool = Pool(endpoints)
         self._retry_total_s = retry_total_s
         self._repairs_max = repairs_max
@@ -77,7 +81,8 @@ class Gateway:
         self._clock = clock
         self._modes = ModeMemory()
         self._weighing = Weighing(price, is_weighed=bool(limits))
-        self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
+        self._places_max = sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max
+        self._places = Slots(self._places_max)
         self._dispatch = Dispatch(model, self._pool, limits, clock)
         self._calls = Calls(self._dispatch, self._weighing, timeout_s=timeout_s, retry_total_s=retry_total_s)
         self._retries = Retries(
@@ -96,12 +101,13 @@ class Gateway:
     async def ask(
         self,
         request: ModelRequest | Callable[[], ModelRequest],
-        close: Callable[[Answer | ModelError | BudgetExceededError], None] | None = None,
+        close: Close | None = None,
     ) -> Answer:
         """Returns the model's answer, validated against the request's answer type.
 
         A callable is asked for the request only when the queue has room, so that a crowd of waiting
-        agents holds no prompts. `close` is told what came of it, unless it was cancelled.
+        agents holds no prompts. `close` is told what came of it; of one that is cancelled, a ModelCancelledError with
+        what it had cost.
 
         Raises:
             ModelError: one of its classes, each with the turn status it gives and what it had cost.
@@ -110,7 +116,7 @@ class Gateway:
         # One coroutine for all of waiting, and one attempt without another: each further coroutine would
         # cost every waiting agent half a kilobyte.
         if (waiter := self._places.enter()) is not None:
-            await self._wait_for_place(waiter)
+            await self._wait_for_place(waiter, close)
         question: Question | None = None
         try:
             if not isinstance(request, ModelRequest):
@@ -144,7 +150,7 @@ class Gateway:
                         close(answer)
                     return answer
         except asyncio.CancelledError:
-            self._failures["cancelled"] += 1
+            self._note_cancel(question, close)
             raise
         except (ModelError, BudgetExceededError) as error:
             self._note_failure(question, error)
@@ -157,6 +163,21 @@ class Gateway:
     def estimate_prompt_tokens(self, request: ModelRequest) -> int:
         """Tokens that a request will take to send, as the endpoint is likely to count; see `tokens`."""
         return self._weighing.estimate_prompt_tokens(request)
+
+    @property
+    def endpoints(self) -> int:
+        """How many there are."""
+        return len(self._pool.endpoints)
+
+    def widen(self, in_flight_max: Sequence[int], queue_max: int) -> None:
+        """Let endpoints, in their order, take more calls at a time, and more questions wait; never fewer."""
+        for endpoint, most in zip(self._pool.endpoints, in_flight_max, strict=True):
+            endpoint.widen(most)
+        places = sum(endpoint.in_flight_max for endpoint in self._pool.endpoints) + queue_max
+        for _ in range(places - self._places_max):
+            self._places.release()
+        self._places_max = max(places, self._places_max)
+        self._dispatch.pump()
 
     def statistics(self) -> GatewayStatistics:
         """Returns a snapshot."""
@@ -195,16 +216,24 @@ class Gateway:
     async def _find_cached(self, dialogue: Dialogue) -> Completion | None:
         return None if self._cache is None else await self._cache.find(dialogue.request, dialogue.mode)
 
-    async def _wait_for_place(self, waiter: asyncio.Future[None]) -> None:
+    async def _wait_for_place(self, waiter: asyncio.Future[None], close: Close | None) -> None:
         self._held_back += 1
         try:
             await waiter
         except asyncio.CancelledError:
             self._places.give_up(waiter)
-            self._failures["cancelled"] += 1
+            self._note_cancel(None, close)
             raise
         finally:
             self._held_back -= 1
+
+    def _note_cancel(self, question: Question | None, close: Close | None) -> None:
+        if close is None:
+            self._failures["cancelled"] += 1
+            return
+        cancelled = ModelCancelledError(self._model)
+        self._note_failure(question, cancelled)
+        close(cancelled)
 
     def _note_failure(self, question: Question | None, error: ModelError | BudgetExceededError) -> None:
         self._failures["budget" if isinstance(error, BudgetExceededError) else error.status] += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.registry import find_function
 from agent_runtime.llm import Gateway, ModelSetupError, Provider
-from agent_runtime.llm.admission import Budget, Limit, Load, RateWindow, SharedBudget, SharedWindow
+from agent_runtime.llm.admission import Budget, Load, RateWindow, SharedBudget, SharedWindow
 from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.scripted import ScriptedProvider
 from agent_runtime.llm.settings import EndpointSettings, ModelMix, ModelSettings, RunBudget
@@ -36,6 +36,21 @@ class Model:
     tally: Tally
     budgets: tuple[Budget | SharedBudget, ...] = ()
     """What its calls are paid from: the model's own, if there is one, and the run's."""
+    windows: tuple[RateWindow | SharedWindow, ...] = ()
+    """Limits of a minute."""
+
+    def widen(self, share: float) -> None:
+        """Take a larger part of the node's bounds than before, now that more of those who ask live here.
+
+        Budgets without quota stay as they were shared out.
+        """
+        settings = self.settings
+        own = [endpoint.in_flight_max for endpoint in settings.endpoints] or [None] * self.gateway.endpoints
+        self.gateway.widen([_bound_calls(settings, most, share) for most in own], round(settings.queue_max * share))
+        rates = {limit: getattr(settings, limit) for limit in RATE_LIMITS}
+        for window in self.windows:
+            if isinstance(window, RateWindow):
+                window.widen(**{limit: _take_part(self.name, limit, value, share) for limit, value in rates.items()})
 
     @property
     def is_exhausted(self) -> bool:
@@ -139,7 +154,7 @@ async def open_model(
         price=Price(settings.price.prompt, settings.price.completion),
         cache=cache,
     )
-    return Model(name, gateway, settings, Tally() if tally is None else tally, tuple(budgets))
+    return Model(name, gateway, settings, Tally() if tally is None else tally, tuple(budgets), tuple(windows))
 
 
 async def _open_limits(
@@ -150,10 +165,10 @@ async def _open_limits(
     member: str,
     spent: Load | None,
     holds: bool,
-) -> tuple[list[Limit], list[Budget | SharedBudget]]:
+) -> tuple[list[RateWindow | SharedWindow], list[Budget | SharedBudget]]:
     rates: dict[str, Any] = {limit: getattr(settings, limit) for limit in RATE_LIMITS}
     totals: dict[str, Any] = {limit: getattr(settings, limit) for limit in BUDGET_LIMITS}
-    windows: list[Limit] = []
+    windows: list[RateWindow | SharedWindow] = []
     budgets: list[Budget | SharedBudget] = []
     if settings.quota is not None:
         quota = await _open_quota(world, settings.quota, rates | totals, member)
@@ -202,16 +217,12 @@ async def _open_quota(world: World | None, name: str, limits: Mapping[str, int |
 
 
 async def _open_endpoints(name: str, settings: ModelSettings, seed: int, share: float) -> Sequence[Endpoint]:
-    in_flight_max = max(1, round(settings.in_flight_max * share))
-    if settings.provider == "local":
-        in_flight_max = min(in_flight_max, settings.slots)
-
     def make(provider: Provider, label: str = "", weight: float = 1.0, most: int | None = None) -> Endpoint:
         return Endpoint(
             provider,
             name=label or name,
             weight=weight,
-            in_flight_max=in_flight_max if most is None else max(1, round(most * share)),
+            in_flight_max=_bound_calls(settings, most, share),
             # What is made up must not depend on when others failed.
             breaker_failures=0 if settings.provider in ("scripted", "replay") else settings.breaker_failures,
         )
@@ -230,6 +241,12 @@ async def _open_endpoints(name: str, settings: ModelSettings, seed: int, share: 
         engines = await open_engines(settings.model, settings.vllm)
         return [make(engine, f"{name}.engine-{place}") for place, engine in enumerate(engines)]
     return [make(await _open_provider(name, settings, seed))]
+
+
+def _bound_calls(settings: ModelSettings, own: int | None, share: float) -> int:
+    """Calls at a time of one endpoint, which may have its `own` bound."""
+    most = max(1, round((settings.in_flight_max if own is None else own) * share))
+    return min(most, settings.slots) if settings.provider == "local" else most
 
 
 def _open_openai(settings: ModelSettings, endpoint: EndpointSettings) -> Provider:

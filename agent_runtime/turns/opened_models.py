@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 
 from ecumene.client import World
 
@@ -15,6 +16,8 @@ from agent_runtime.model.parts import Part
 from agent_runtime.settings import GroupSpec, Launch
 from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 
+MEMBER_CHARS_MAX = 128
+
 
 class OpenedModels:
     """Models by name, one gateway each, and what all of them have cost."""
@@ -23,8 +26,10 @@ class OpenedModels:
         """`index` is the worker's."""
         self._launch = launch
         self._world = world
-        self._member = f"{launch.run}.{launch.node}.worker-{index:02d}"
+        self._member = name_member(f"{launch.run}.{launch.node}.worker-{index:02d}")
         self._models: dict[str, Model] = {}
+        self._parts: dict[str, dict[str, int]] = {}
+        """Agents of each part that has come here, by the model that they ask."""
         self._opening = asyncio.Lock()
         self._run_budget: Budget | SharedBudget | None = None
         self._has_budget = False
@@ -34,17 +39,24 @@ class OpenedModels:
         """What models have cost, by model and phase."""
 
     async def open(self, parts: Sequence[Part]) -> None:
-        """Open what the agents of these parts ask and is not open yet: a model's bounds and the run's budget are shared
-        out by the agents that come first.
+        """Open what the agents of these parts ask and is not open yet.
+
+        A model's bounds are shared out by the agents that have come here so far; its budget and the run's, where they
+        are no quota, by those that come first.
 
         Raises LaunchError, ModelSetupError, EcumeneError.
         """
         asked_by = {spec.name: spec.models() for spec in self._launch.groups}
         async with self._opening:
             for name in self._launch.models:
-                agents = sum(len(part) for part in parts if name in asked_by.get(part.group, ()))
+                asking = [part for part in parts if name in asked_by.get(part.group, ())]
+                agents = sum(map(len, asking))
                 if agents and name not in self._models:
                     self._models[name] = await self._open(name, agents, sum(map(len, parts)))
+                known = self._parts.setdefault(name, {})
+                if any(part.name not in known for part in asking):
+                    known.update((part.name, len(part)) for part in asking)
+                    self._models[name].widen(_share(sum(known.values()), self._count_asking(name)))
 
     @property
     def is_budget_spent(self) -> bool:
@@ -70,6 +82,9 @@ class OpenedModels:
         for model in self._models.values():
             await model.gateway.aclose()
 
+    def _count_asking(self, name: str) -> int:
+        return sum(count_rows(spec) for spec in self._launch.groups if name in spec.models())
+
     async def _open(self, name: str, agents: int, agents_here: int) -> Model:
         launch = self._launch
         if not self._has_budget:
@@ -83,8 +98,7 @@ class OpenedModels:
                 spent=_take_share(self.spent_before.values(), share),
             )
             self._has_budget = True
-        asking = sum(count_rows(spec) for spec in launch.groups if name in spec.models())
-        share = _share(agents, asking)
+        share = _share(agents, self._count_asking(name))
         return await open_model(
             name,
             launch.models[name],
@@ -97,6 +111,14 @@ class OpenedModels:
             spent=_take_share((self.spent_before.get(name, Load()),), share),
             holds_when_spent=launch.budget.when_spent == "hold",
         )
+
+
+def name_member(name: str) -> str:
+    """A worker's name among those who share a quota, which takes no longer ones; another for each other worker."""
+    if len(name) <= MEMBER_CHARS_MAX:
+        return name
+    digest = blake2b(name.encode(), digest_size=16).hexdigest()
+    return f"{name[: MEMBER_CHARS_MAX - len(digest) - 1]}.{digest}"
 
 
 def count_rows(spec: GroupSpec) -> int:

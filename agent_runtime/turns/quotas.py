@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 from ecumene.client import EcumeneError, Environment, EnvironmentNotFoundError, Json, World
 
-from agent_runtime.llm.admission import Load, QuotaUnavailableError, Share, Want
+from agent_runtime.actions.settlement import is_answerable
+from agent_runtime.llm.admission import Load, QuotaRefusedError, QuotaUnavailableError, Share, Want
 from agent_runtime.llm.admission.quota_shares import Unused
 from agent_runtime.model.errors import LaunchError
 
@@ -63,9 +65,10 @@ class WorldQuota:
                 unused=_list_unused(unused),
             )
         )
-        if not told["requests"]:
-            return Share(0, 0, 0, 0.0, told["wait_ms"] / 1000)
-        return Share(told["share"], told["requests"], told["tokens"], told["ttl_ms"] / 1000)
+        with _reading():
+            if not told["requests"]:
+                return Share(0, 0, 0, 0.0, max(0.0, told["wait_ms"] / 1000))
+            return Share(told["share"], told["requests"], told["tokens"], told["ttl_ms"] / 1000)
 
     async def draw(self, tokens: int, microdollars: int, least: Load) -> Load:
         """See QuotaShares."""
@@ -78,7 +81,8 @@ class WorldQuota:
                 least_microdollars=least.microdollars,
             )
         )
-        return Load(told["tokens"], told["microdollars"])
+        with _reading():
+            return Load(int(told["tokens"]), int(told["microdollars"]))
 
     async def give_back(self, tokens: int, microdollars: int, unused: Unused) -> None:
         """See QuotaShares."""
@@ -90,7 +94,17 @@ class WorldQuota:
         try:
             return await call
         except EcumeneError as error:
-            raise QuotaUnavailableError(" ".join(str(error).split())) from error
+            kind = QuotaRefusedError if is_answerable(error) else QuotaUnavailableError
+            raise kind(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What stands in a quota's place may be something else by now."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise QuotaRefusedError(f"it answers what no quota does: {error!r}") from error
 
 
 def _list_unused(unused: Unused) -> list[Json]:

@@ -37,6 +37,13 @@ class RateWindow:
         self._seats: deque[Seat] = deque()
         self._tokens = 0
 
+    def widen(self, *, requests_per_minute: int | None, tokens_per_minute: int | None) -> None:
+        """Allow more than before; never less, and never what was not bounded a bound."""
+        if self._requests_max is not None:
+            self._requests_max = max(self._requests_max, requests_per_minute or 0)
+        if self._tokens_max is not None:
+            self._tokens_max = max(self._tokens_max, tokens_per_minute or 0)
+
     def attach(self, wake: Callable[[], None], count_waiting: Callable[[], int]) -> None:
         """See Limit; it always knows when a call may pass."""
 

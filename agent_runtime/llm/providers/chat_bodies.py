@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic_core import from_json, to_json
 
 from agent_runtime.llm.answers import answer_schema, shape_messages
 from agent_runtime.llm.requests import Completion, Message, ModelRequest, SchemaMode, Tool, ToolCall
+from agent_runtime.llm.tokens import read_count
 
 
 def write_request(request: ModelRequest, mode: SchemaMode, max_tokens_field: str) -> bytes:
@@ -43,22 +45,47 @@ def read_completion(content: bytes, model: str) -> Completion:
     Raises ValueError if it is no chat completion.
     """
     try:
-        reply: Any = from_json(content)
+        reply = _read_json(content)
         choice = reply["choices"][0]
         message = choice["message"]
         refusal = message.get("refusal")
         usage = reply.get("usage") or {}
         calls = message.get("tool_calls")
         return Completion(
-            text=str(refusal or message.get("content") or ""),
+            text=_read_text(refusal or message.get("content") or ""),
             finish_reason="content_filter" if refusal else str(choice.get("finish_reason") or "stop"),
-            prompt_tokens=int(usage.get("prompt_tokens") or 0),
-            completion_tokens=int(usage.get("completion_tokens") or 0),
+            prompt_tokens=read_count(usage.get("prompt_tokens")),
+            completion_tokens=read_count(usage.get("completion_tokens")),
             model=str(reply.get("model") or model),
             tool_calls=_read_tool_calls(calls) if calls else (),
         )
     except (TypeError, LookupError, AttributeError) as error:
         raise ValueError("no chat completion") from error
+
+
+def _read_json(content: bytes) -> Any:
+    """Raises ValueError."""
+    try:
+        return from_json(content)
+    except ValueError:
+        # Models write halves of signs, which most readers pass on and this one does not: no reason to ask again.
+        try:
+            return json.loads(_make_text(json.dumps(json.loads(content), ensure_ascii=False)))
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def _read_text(told: Any) -> str:
+    """A text, as it is or in parts; some endpoints give the object that others write into a text."""
+    if isinstance(told, str):
+        return told
+    if isinstance(told, list):
+        return "".join(_read_text(part.get("text") or "") if isinstance(part, dict) else str(part) for part in told)
+    return to_json(told).decode()
+
+
+def _make_text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def read_error(content: bytes) -> tuple[str, str]:
@@ -105,7 +132,7 @@ def _read_tool_calls(calls: Any) -> tuple[ToolCall, ...]:
         ToolCall(
             str(call.get("id") or f"call_{place}"),
             str(call["function"]["name"]),
-            str(call["function"].get("arguments") or "{}"),
+            _read_text(call["function"].get("arguments") or "{}"),
         )
         for place, call in enumerate(calls)
     )

@@ -28,6 +28,7 @@ from ecumene.client import (
     SequencePassedError,
     Transacted,
 )
+from ecumene.client.rows import encode_block
 from env_api.v1 import errors_pb2, events_pb2, operations_pb2, session_pb2
 
 REPORTS = "/game/reports"
@@ -125,6 +126,11 @@ class FakeWorld:
                 future.set_result(result)
         self.held.clear()
 
+    def forget_all(self) -> None:
+        """Keep nothing of what was done, for a test that measures memory."""
+        for kept in (self.entries, self.past, self.outcomes, self.transactions, self.frames.blocks):
+            kept.clear()
+
     def reports(self) -> dict[str, Any]:
         """Entries under the reports' path."""
         return {key: value for (path, key), value in self.entries.items() if path == REPORTS}
@@ -178,7 +184,18 @@ class FakeFrames:
         causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
-        assert len(set(map(type, values))) == 1, "a block is of one kind"
+        # As the SDK does: what no frame can hold fails here.
+        encode_block(
+            1,
+            path,
+            keys,
+            values,
+            producers=producers,
+            seqs=seqs,
+            gate_generation=gate_generation,
+            causes=causes,
+            add=add,
+        )
         world = self._world
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
@@ -226,6 +243,7 @@ class FakeTransaction:
     append = increment = set
 
     def require(self, path: str, *, gate_generation: int) -> None:
+        operations_pb2.Precondition(gate_generation=gate_generation)  # as the SDK does
         self._required.append((path, gate_generation))
 
     async def commit(self, *, producer: str = "", seq: int = 0, actor: str = "", cause: str = "") -> Transacted:

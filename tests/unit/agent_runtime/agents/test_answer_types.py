@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from agent_runtime.agents.answer_types import AnswerSchemaError, make_answer_type
-from agent_runtime.llm.answers import answer_schema
+from agent_runtime.llm import ModelRequest, SchemaMode
+from agent_runtime.llm.answers import ModeMemory, answer_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -67,3 +68,13 @@ def test_endpoints_are_told_names_bounds_and_descriptions() -> None:
     schema = answer_schema(make_answer_type({"type": "object", "properties": {"class": told}}))
     assert schema["properties"] == {"class": told}
     assert (schema["required"], schema["additionalProperties"]) == (["class"], False)
+
+
+def test_a_survey_of_everybody_makes_one_type_and_learns_once_how_to_ask_for_it() -> None:
+    types = {make_answer_type(json.loads(json.dumps(SCHEMA)), "SurveyAnswer") for _ in range(1_000)}
+    assert len(types) == 1
+    memory = ModeMemory()
+    for number in range(5_000):
+        kind = make_answer_type({"type": "object", "properties": {f"q{number}": {"type": "string"}}})
+        memory.remember(ModelRequest("a", 1, 0, "m", (), kind), SchemaMode.PROMPT)
+    assert len(memory.accepted()) <= 1_024 and len(memory._accepted) <= 1_024

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from ecumene.client import World
 
-from agent_runtime.llm import ModelSetupError
+from agent_runtime.llm import Message, ModelRequest, ModelSetupError
 from agent_runtime.llm.admission import Load
 from agent_runtime.llm.providers.local import MODEL_NAME
 from agent_runtime.llm.providers.local_weights import find_weights
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
+from agent_runtime.model.parts import Part
 from agent_runtime.settings import ModelSettings
 from agent_runtime.turns.gateways import open_model
+from agent_runtime.turns.opened_models import OpenedModels
 from tests.model_endpoint import ModelEndpoint, Reply, Status
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage
 
@@ -78,3 +82,28 @@ async def test_agents_ask_the_local_model(tmp_path: Path, missing_toolchain: Any
     (turn,) = stage.read("turns")
     assert turn["attempts"] >= 1
     assert "a" in stage.world.reports()
+
+
+async def test_a_worker_that_hosts_one_part_after_the_other_has_the_bounds_of_all_of_them(tmp_path: Path) -> None:
+    """As a daemon's worker does: the first part alone would leave it a quarter of what it may ask."""
+    model: dict[str, Any] = {"provider": "scripted", "in_flight_max": 40, "queue_max": 100, "timeout_s": 600.0}
+    model |= {"requests_per_minute": 4_000, "latency": {"kind": "fixed", "ms": 1e7}}
+    launch = make_launch(tmp_path, f"{PLAYERS}:Asker", [f"a{n}" for n in range(8)], models={"m": model})
+    parts = [Part(group="g", number=number, first=2 * number, end=2 * number + 2) for number in range(4)]
+    models = OpenedModels(launch, cast(World, None), 0)
+    bounds = []
+    for part in (*parts, parts[0]):
+        await models.open([part])
+        gateway = models.choose(launch.groups[0], 0).find("a0", {}).gateway  # type: ignore[union-attr]
+        asks = [asyncio.create_task(gateway.ask(ask(f"a{n}")), name="ask") for n in range(500)]
+        await asyncio.sleep(0)
+        bounds.append((gateway._pool.endpoints[0].in_flight_max, gateway.statistics().held_back))
+        for one in asks:
+            one.cancel()
+        await asyncio.gather(*asks, return_exceptions=True)
+    assert bounds == [(10, 465), (20, 430), (30, 395), (40, 360), (40, 360)]
+    await models.aclose()
+
+
+def ask(agent: str) -> ModelRequest:
+    return ModelRequest(agent, 1, 0, "scripted", (Message("user", "Pick a number."),), max_tokens=20)

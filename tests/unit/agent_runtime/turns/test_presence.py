@@ -153,6 +153,25 @@ async def test_an_interview_leaves_the_agent_as_it_was_and_writes_nothing(tmp_pa
             stage.pipeline.find_agent("nobody")
 
 
+async def test_an_interview_is_of_the_agent_as_it_was(tmp_path: Path) -> None:
+    """Not of what it may become meanwhile, and also where not all of it can be copied."""
+    model = {"provider": "scripted", "answers": f"{PLAYERS}:answer_anything", "latency": {"kind": "fixed", "ms": 200}}
+    launch = make_launch(tmp_path, f"{PLAYERS}:LockKeeper", ["d-1"], models={"m": model})
+    async with set_stage(tmp_path, launch) as stage:
+        open_round(stage)
+        await stage.wait_turns(1)
+        part, _ = stage.pipeline.find_agent("d-1")
+        asking = asyncio.create_task(part.interview("d-1", Question("Who are you?", None, 5.0)), name="interview")
+        await asyncio.sleep(0)
+        stage.world.open_round(2)
+        await stage.wait_turns(2)
+        assert not asking.done()
+        told = await asking
+        later = await part.interview("d-1", Question("And now?", None, 5.0))
+    assert (told["status"], told["hash_before"]) == ("ok", told["hash_after"])
+    assert later["hash_before"] != told["hash_before"]
+
+
 async def test_rule_agents_say_what_they_are(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "level-k", ["k-1"], parameters={"level": 2})
     async with set_stage(tmp_path, launch) as stage:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
-from ecumene.client import World, connect
+from ecumene.client import DeadlineExceededError, Environment, ErrorDetails, World, connect
 
-from agent_runtime.llm import Gateway, Message, ModelRequest
-from agent_runtime.llm.admission import Load, QuotaUnavailableError, SharedBudget, SharedWindow, Want
+from agent_runtime.llm import Gateway, Message, ModelRequest, ModelSetupError
+from agent_runtime.llm.admission import Load, QuotaRefusedError, QuotaUnavailableError, SharedBudget, SharedWindow, Want
 from agent_runtime.llm.settings import RunBudget
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
 from agent_runtime.turns.gateways import open_budget, open_model
+from agent_runtime.turns.opened_models import name_member
 from agent_runtime.turns.quotas import WorldQuota
 from env_server.behaviours.quota import Quota
 from env_server.testing.in_process import serve_in_process
@@ -79,12 +82,34 @@ async def test_budgets_of_a_launch_are_kept_by_the_world(world: World) -> None:
         assert kept == {"tokens": spent, "microdollars": 0}
 
 
-async def test_a_world_that_is_gone_is_unavailable(world: World) -> None:
+async def test_a_quota_that_is_gone_has_refused(world: World) -> None:
     quota = await WorldQuota.open(world, "gpt", {"requests_per_minute": 30}, "a")
     await world.environment("/runtime/quotas/gpt").unregister()
-    with pytest.raises(QuotaUnavailableError):
+    with pytest.raises(QuotaRefusedError):
         await quota.take(Want(1, 0, 0), {})
-    with pytest.raises(QuotaUnavailableError):
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (DeadlineExceededError(ErrorDetails(reason="DEADLINE_EXCEEDED")), QuotaUnavailableError),
+        (None, QuotaRefusedError),
+        ({}, QuotaRefusedError),
+        ({"requests": 1, "tokens": "many", "share": 1, "ttl_ms": "soon"}, QuotaRefusedError),
+        ([], QuotaRefusedError),
+    ],
+)
+async def test_what_no_quota_answers_is_a_refusal_and_no_answer_is_none(told: Any, kind: type[Exception]) -> None:
+    class Answering:
+        async def invoke(self, operation: str, **arguments: Any) -> Any:
+            if isinstance(told, Exception):
+                raise told
+            return told
+
+    quota = WorldQuota(cast(Environment, Answering()), "a", {})
+    with pytest.raises(kind):
+        await quota.take(Want(1, 0, 0), {})
+    with pytest.raises(kind):
         await quota.draw(1, 0, Load())
 
 
@@ -119,3 +144,38 @@ async def test_a_quota_that_is_there_gives_its_own_limits_to_whoever_gives_none(
         await gateway.aclose()
         spent += budget.spent.tokens
         assert tokens_max - 200 < spent <= tokens_max
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 30}, {"tokens_max": 5_000}])
+async def test_a_quota_that_is_gone_or_is_no_quota_is_told_at_once_and_nobody_waits(
+    world: World, limits: dict[str, int]
+) -> None:
+    settings = ModelSettings(provider="scripted", quota="gpt", max_tokens=20, **limits)  # type: ignore[arg-type]
+    for instead in (None, "quota"):
+        model = await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
+        place = world.environment("/runtime/quotas/gpt")
+        await place.unregister()
+        if instead is not None:
+            await place.register(kind="quota", config={"requests_per_minute": 1})
+            with pytest.raises(LaunchError):
+                await open_model("m", settings, seed=0, share=1.0, world=world, member="w")
+            await place.unregister()
+        async with asyncio.timeout(5):
+            for number in range(3):
+                with pytest.raises(ModelSetupError, match="quota"):
+                    await model.gateway.ask(request(f"a{number}"))
+        await model.gateway.aclose()
+
+
+async def test_a_budget_too_small_for_one_call_is_left_to_smaller_ones(world: World) -> None:
+    quota = await WorldQuota.open(world, "gpt", {"tokens_max": 200}, "w")
+    gateway = Gateway(Answering(), limits=[SharedBudget("m", quota, tokens_max=200, microdollars_max=None)])
+    with pytest.raises(BudgetExceededError):
+        await gateway.ask(replace(request("large"), max_tokens=1_000))
+    assert (await gateway.ask(request("small"))).text
+    await gateway.aclose()
+
+
+def test_a_members_name_is_never_too_long_for_a_quota() -> None:
+    names = {name_member(f"{'r' * length}.{'n' * 40}.worker-{number:02d}") for length in (8, 80) for number in range(3)}
+    assert len(names) == 6 and max(map(len, names)) == 128

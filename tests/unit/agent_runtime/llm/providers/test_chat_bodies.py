@@ -104,3 +104,46 @@ def test_a_tool_call_without_an_id_gets_one() -> None:
 def test_other_bodies_are_no_completions(content: bytes) -> None:
     with pytest.raises(ValueError):
         read_completion(content, "m")
+
+
+def complete(usage: Any = None, **message: Any) -> bytes:
+    return json.dumps({"choices": [{"message": message}], "usage": usage}).encode()
+
+
+@pytest.mark.parametrize(
+    "told", [-1_000_000, 3_000_000_000, 2**70, 1e999, -1e999, float("nan"), "12", True, [], {}, None, 10**400]
+)
+def test_counts_that_cannot_be_are_not_believed(told: Any) -> None:
+    read = read_completion(complete({"prompt_tokens": told, "completion_tokens": 7}, content="hi"), "m")
+    assert (read.text, read.prompt_tokens, read.completion_tokens) == ("hi", 0, 7)
+
+
+def test_counts_are_those_that_were_told() -> None:
+    read = read_completion(complete({"prompt_tokens": 12.0, "completion_tokens": 2**31 - 1}, content="hi"), "m")
+    assert (read.prompt_tokens, read.completion_tokens) == (12, 2**31 - 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"number": 3}, '{"number":3}'),
+        ([{"type": "text", "text": '{"number":'}, {"type": "text", "text": "3}"}, {"type": "image"}], '{"number":3}'),
+        (["a", "b"], "ab"),
+        ("half \ud800 a sign", "half ? a sign"),
+        (None, ""),
+    ],
+)
+def test_what_some_endpoints_give_in_place_of_a_text_is_read_as_one(content: Any, text: str) -> None:
+    assert read_completion(complete(content=content), "m").text == text
+
+
+def test_arguments_that_are_an_object_are_read_as_its_text() -> None:
+    calls = [{"id": "c", "function": {"name": "look", "arguments": {"far": True}}}]
+    (call,) = read_completion(complete(content=None, tool_calls=calls), "m").tool_calls
+    assert json.loads(call.arguments) == {"far": True}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b'{"choices": []}', b'{"choices": [{"message": 3}]}'])
+def test_what_is_no_completion_is_told(content: bytes) -> None:
+    with pytest.raises(ValueError):
+        read_completion(content, "m")
