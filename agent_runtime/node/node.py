@@ -7,7 +7,6 @@ import importlib.metadata
 import platform
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from ecumene.client import ClientSettings, EcumeneError, EnvironmentExistsError, World, connect
@@ -16,7 +15,7 @@ from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
-from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_run
+from agent_runtime.model.refusals import NodeError, Refusal, refuse_run
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.launches import (
     Ready,
@@ -29,8 +28,11 @@ from agent_runtime.node.launches import (
 )
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.membership import Membership
-from agent_runtime.node.populations import Arriving, fetch_chunks, remove_folder, write_files
+from agent_runtime.node.populations import Arriving, claim_folder, fetch_chunks, remove_folder, run_folder, write_files
 from agent_runtime.node.records import Description, Population, Records
+from agent_runtime.node.rights import confine
+from agent_runtime.node.run_locks import RunLocks
+from agent_runtime.node.run_names import check_run_name
 from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.node.slots import Condition, PartState
@@ -55,8 +57,9 @@ class Node:
         self.tasks = OwnedTasks()
         """Whatever fails here for good ends the node."""
         self.membership = Membership(world, settings, self.describe, log)
-        self._takeover = Takeover(world, self.records, settings, self, log)
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._takeover = Takeover(world, self.records, settings, self, log, clock)
+        self._locks = RunLocks()
+        self._has_scratch = False
         self._versions = find_versions()
 
     @property
@@ -88,9 +91,11 @@ class Node:
         }
 
     async def begin(self) -> None:
-        """Join, and look after parts from now on. Raises NameTakenError, EcumeneError."""
+        """Join, and look after parts from now on. Raises NameTakenError, EcumeneError, OSError (see `claim_folder`)."""
         await self.records.prepare()
         await self.membership.join()
+        await asyncio.to_thread(claim_folder, self.settings.scratch)
+        self._has_scratch = True
         self.tasks.start(self.membership.stay(), "membership")
         self.tasks.start(self._takeover.watch(), "watch parts")
         self.tasks.start(self._takeover.watch_nodes(), "watch nodes")
@@ -112,7 +117,8 @@ class Node:
             await self.membership.leave()
         except EcumeneError as error:
             self.log.write(f"did not leave in order: {error}")
-        await asyncio.to_thread(remove_folder, self.settings.scratch)
+        if self._has_scratch:
+            await asyncio.to_thread(remove_folder, self.settings.scratch)
 
     async def launch(
         self, description_json: bytes, parts: tuple[Part, ...], hosted: Iterable[str], arriving: Arriving
@@ -126,7 +132,7 @@ class Node:
         self._check_open()
         document = parse_description(description_json, self.settings.description_bytes_max)
         run = str(document["run"])
-        async with self._locks.setdefault(run, asyncio.Lock()):
+        async with self._locks.hold(run):
             description, ready = await self._describe_launch(run, document, parts, arriving)
             wanted = choose_parts(description, list(hosted))
             self._check_room(description, ready, wanted)
@@ -141,16 +147,18 @@ class Node:
         return states
 
     async def stop(self, run: str, drain_s: float) -> list[PartState]:
-        """End the parts of a run here, and those that nobody sees to, for good. Raises EcumeneError."""
-        description = await self.records.read(run)
-        hosting = self.runs.get(run)
-        if description is None and hosting is None:
-            raise refuse_run(run)
-        here = list(hosting.parts) if hosting is not None else []
-        await self.records.end(run, sorted({*here, *await self._list_unseen(run)}), self.settings.name, "stopped")
-        if hosting is None:
-            return []
-        return await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
+        """End the parts of a run here, and those that nobody sees to, for good. Raises NodeError, EcumeneError."""
+        check_run_name(run)
+        async with self._locks.hold(run):  # what is about to be hosted is here by then
+            description = await self.records.read(run)
+            hosting = self.runs.get(run)
+            if description is None and hosting is None:
+                raise refuse_run(run)
+            here = list(hosting.parts) if hosting is not None else []
+            await self.records.end(run, sorted({*here, *await self._list_unseen(run)}), self.settings.name, "stopped")
+            if hosting is None:
+                return []
+            return await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
 
     async def drain(self, drain_s: float) -> list[PartState]:
         """Take no more parts, and hand over those that are here. Raises EcumeneError."""
@@ -170,9 +178,8 @@ class Node:
             NodeError: RUN_ACTIVE.
             EcumeneError: the world refused, or cannot be reached.
         """
-        if not run or "/" in run:
-            raise refuse_field("run", "is no name of a run")
-        async with self._locks.setdefault(run, asyncio.Lock()):
+        check_run_name(run)
+        async with self._locks.hold(run):
             hosting = self.runs.get(run)
             if (hosting is not None and hosting.parts) or await self.records.list_owned(run):
                 placed = await self.records.list_placed(run)
@@ -182,8 +189,7 @@ class Node:
                 del self.runs[run]
                 await hosting.stop()
             existed = await self.records.delete(run)
-            await asyncio.to_thread(remove_folder, self.settings.scratch / run)
-        self._locks.pop(run, None)
+            await asyncio.to_thread(remove_folder, run_folder(self.settings.scratch, run))
         return existed
 
     def find_run(self, run: str) -> HostedRun:
@@ -196,18 +202,19 @@ class Node:
     def has(self, run: str, part: str) -> bool:
         """Whether a part is here, or is about to be."""
         hosting = self.runs.get(run)
-        lock = self._locks.get(run)
-        return (hosting is not None and part in hosting.parts) or (lock is not None and lock.locked())
+        return (hosting is not None and part in hosting.parts) or self._locks.is_held(run)
 
     def fits(self, description: Description, part: Part, beside: list[Part]) -> bool:
         """Whether there is room for a part beside others that are about to come, and what its group needs."""
         if self.is_draining or not self.membership.is_certain:
             return False
         try:
-            launch = fill_paths(description.document, {})
-        except NodeError:
+            launch = confine(fill_paths(description.document, {}), self.settings)
+        except (NodeError, LaunchError):
             return False
-        group = next(one for one in launch.groups if one.name == part.group)
+        group = next((one for one in launch.groups if one.name == part.group), None)
+        if group is None:
+            return False
         labels = self.settings.labels
         has_labels = all(labels.get(name) == value for name, value in group.node_labels.items())
         single = group.process == "agent"
@@ -217,7 +224,7 @@ class Node:
 
     async def take(self, description: Description, parts: list[Part]) -> None:
         """Host parts that are placed here, from what the world keeps. Raises NodeError, EcumeneError."""
-        async with self._locks.setdefault(description.run, asyncio.Lock()):
+        async with self._locks.hold(description.run):
             if (hosting := self.runs.get(description.run)) is None:
                 ready = await self._prepare(description, await fetch_chunks(self.records, description))
                 hosting = self._host_run(description, ready)
@@ -233,21 +240,23 @@ class Node:
         self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
     ) -> tuple[Description, Ready]:
         """The run as it was launched before, or as it is launched now."""
+        launch = fill_paths(document, {})
+        arriving.check_groups([g.name for g in launch.groups if not g.agents.is_absolute()])
         known = await self.records.read(run)
         if known is not None:
             fresh = Description(run, document, parts, {})
             if known.spec_hash != fresh.spec_hash or (parts and parts != known.parts):
                 raise refuse_other(run)
-            chunks = arriving.chunks or await fetch_chunks(self.records, known)
+            # What is hosted is what the world keeps: other nodes have it, and workers map the file.
+            chunks = await fetch_chunks(self.records, known)
+            if not arriving.is_of(chunks):
+                raise refuse_other(run)
             arriving.chunks = {}
             return known, await self._prepare(known, chunks)
-        launch = fill_paths(document, {})
         missing = [g.name for g in launch.groups if not g.agents.is_absolute() and g.name not in arriving.chunks]
         if missing:
             problem = "no agents were sent, none are kept in the world, and no file of them is named"
             raise refuse_launch(LaunchError(f"groups.{missing[0]}.agents", problem))
-        if stray := arriving.chunks.keys() - {g.name for g in launch.groups if not g.agents.is_absolute()}:
-            raise refuse_field("chunk.group", f"{min(stray)!r} is no group whose agents are to be sent")
         populations = {
             g.name: Population(path=str(g.agents)) if g.agents.is_absolute() else arriving.describe(g.name)
             for g in launch.groups
@@ -262,10 +271,13 @@ class Node:
     async def _prepare(self, description: Description, chunks: Mapping[str, list[bytes]]) -> Ready:
         """Write the files of a run, and check it. Raises NodeError."""
         try:
-            files = await asyncio.to_thread(write_files, self.settings.scratch / description.run, chunks)
+            # Before anything is written: what it may not have is refused as it is.
+            confine(fill_paths(description.document, {}), self.settings)
+            folder = run_folder(self.settings.scratch, description.run)
+            files = await asyncio.to_thread(write_files, folder, chunks)
+            launch = confine(fill_paths(description.document, files), self.settings)
         except LaunchError as error:
             raise refuse_launch(error) from None
-        launch = fill_paths(description.document, files)
         launch = launch.model_copy(update={"node": self.settings.name})
         return await asyncio.to_thread(open_launch, launch, description.parts)
 
@@ -349,7 +361,7 @@ def choose_parts(description: Description, hosted: list[str]) -> list[Part]:
 
 def refuse_other(run: str) -> NodeError:
     """A run that was launched otherwise."""
-    message = f"run {run!r} was launched with another description or other parts"
+    message = f"run {run!r} was launched with another description, other parts or other agents"
     return NodeError(Refusal.RUN_EXISTS, message, run=run)
 
 
@@ -368,8 +380,3 @@ def find_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             pass
     return found
-
-
-def choose_scratch(folder: Path, name: str) -> Path:
-    """The folder of a node's own files."""
-    return folder / f"ecumene-runtime-{name}"

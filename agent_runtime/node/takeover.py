@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, EventFilter, EventType, World
 
+from agent_runtime.model.clock import Clock
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError
 from agent_runtime.node.logs import NodeLog
@@ -44,13 +45,18 @@ class Taker(Protocol):
 class Takeover:
     """Looks for lost parts: when one is lost, when a node is gone, and every now and then."""
 
-    def __init__(self, world: World, records: Records, settings: NodeSettings, taker: Taker, log: NodeLog) -> None:
+    def __init__(
+        self, world: World, records: Records, settings: NodeSettings, taker: Taker, log: NodeLog, clock: Clock
+    ) -> None:
         self._world = world
         self._records = records
         self._settings = settings
         self._taker = taker
         self._log = log
+        self._clock = clock
         self._news = asyncio.Event()
+        self._refused_s: dict[tuple[str, str, int], float] = {}
+        """When the refusal of a placement was seen first; the last number is the placement's version."""
 
     async def watch(self) -> None:
         """See entries go, until cancelled."""
@@ -85,13 +91,23 @@ class Takeover:
     async def look(self) -> None:
         """Look at every run once."""
         nodes = await self._records.list_nodes()
-        for run in await self._records.list_runs():
-            placed = await self._records.list_placed(run)
-            if not any(self._is_lost(run, part, placement, nodes) for part, placement in placed.items()):
-                continue
-            description = await self._records.read(run)
-            if description is not None:
-                await self._take_lost(description, placed, nodes)
+        runs = await self._records.list_runs()
+        self._refused_s = {key: seen_s for key, seen_s in self._refused_s.items() if key[0] in runs}
+        for run in runs:
+            try:
+                await self._look_at(run, nodes)
+            except EcumeneError:
+                raise
+            except Exception as defect:  # noqa: BLE001 - the edge: one run, whatever it is, ends no node and stops no other
+                self._log.write(f"cannot look for its lost parts: {type(defect).__name__}: {defect}", run)
+
+    async def _look_at(self, run: str, nodes: Mapping[str, Any]) -> None:
+        placed = await self._records.list_placed(run)
+        if not any(self._is_lost(run, part, placement, nodes) for part, placement in placed.items()):
+            return
+        description = await self._records.read(run)
+        if description is not None:
+            await self._take_lost(description, placed, nodes)
 
     async def _take_lost(
         self, description: Description, placed: Mapping[str, Placement], nodes: Mapping[str, Any]
@@ -117,8 +133,11 @@ class Takeover:
         self._log.write(f"takes over {', '.join(names[:20])} ({len(names)} parts)", run)
         try:
             await self._taker.take(description, taken)
-        except NodeError as error:
-            self._log.write(f"cannot host them: {error}", run)
+        except EcumeneError:
+            raise  # they are placed here, and looked at again
+        except Exception as error:  # noqa: BLE001 - the edge: what this node cannot host, another one may
+            what = str(error) if isinstance(error, NodeError) else f"{type(error).__name__}: {error}"
+            self._log.write(f"cannot host them: {what}", run)
             await self._records.hand_over(run, names, self._settings.name, refused=True)
 
     def _is_lost(self, run: str, part: str, placement: Placement, nodes: Mapping[str, Any]) -> bool:
@@ -127,4 +146,15 @@ class Takeover:
         if placement.node == name:
             # From an earlier life of this node, or not hosted yet.
             return not self._taker.has(run, part)
-        return placement.node not in nodes and name not in placement.refused
+        return placement.node not in nodes and not self._refuses(run, part, placement)
+
+    def _refuses(self, run: str, part: str, placement: Placement) -> bool:
+        """Whether this node could not host a part a short while ago; what stood in the way may have passed since."""
+        if self._settings.name not in placement.refused:
+            return False
+        now_s = self._clock.now_s()
+        first_s = self._refused_s.setdefault((run, part, placement.version), now_s)
+        if now_s - first_s < self._settings.refusal_s:
+            return True
+        del self._refused_s[run, part, placement.version]
+        return False

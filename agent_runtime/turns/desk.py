@@ -47,6 +47,11 @@ class Desk:
     history: History | None = None
     presence: Presence = field(default_factory=Presence)
 
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether turns that are taken now may have been taken before, by somebody else."""
+        return self.history is not None and not self.history.is_over
+
     def find_model(self, turn: Turn) -> Model | None:
         """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""
         return self.models.find(turn.agent_id, turn.profile)

@@ -53,13 +53,18 @@ async def survey_agents(
     records = await list_nodes(world)
     left = dict.fromkeys(agents)
 
+    unreached: list[str] = []
+
     async def ask(record: NodeRecord) -> bool:
         """Whether the node hosts the run."""
         async with RuntimeNode(record.address) as node:
             try:
                 async for row in node.survey(run, questions, agents, timeout_s=timeout_s):
                     await rows.put(row)
-            except (RunNotFoundError, ConnectionFailedError):
+            except RunNotFoundError:
+                return False
+            except ConnectionFailedError:
+                unreached.append(record.name)
                 return False
             finally:
                 await rows.put(None)
@@ -77,8 +82,12 @@ async def survey_agents(
                 yield row
         if not any([await task for task in asking]):
             raise RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")
+        status, reason = AnswerStatus.ABSENT, "no such agent lives on any node"
+        if unreached:
+            # Whether it lives there is not known.
+            status, reason = AnswerStatus.ERROR, f"not on those that answered; {', '.join(unreached)} did not"
         for agent in left:
-            yield SurveyRow(agent, "", AnswerStatus.ABSENT, "no such agent lives on any node", {})
+            yield SurveyRow(agent, "", status, reason, {})
     finally:
         for task in asking:
             task.cancel()

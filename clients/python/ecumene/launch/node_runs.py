@@ -166,18 +166,28 @@ def read_needs(document: Mapping[str, Any], agents: Mapping[str, GroupAgents]) -
         name = str(group.get("name", ""))
         if name not in agents:
             raise PlacementError(f"group {name}: no agents were given")
-        model = models.get(group.get("model") or "") or {}
         needs.append(
             GroupNeeds(
                 name=name,
                 rows=agents[name].rows,
                 is_single=group.get("process") == "agent",
                 labels=dict(group.get("node_labels") or {}),
-                provider=str(model.get("provider") or ""),
+                providers=_list_providers(group.get("model"), models),
                 parts=group.get("parts"),
             )
         )
     return needs
+
+
+def _list_providers(choice: Any, models: Mapping[str, Any]) -> frozenset[str]:
+    """Kinds of the providers of a group's model, or of the models of its mix; what is none is the node's to refuse."""
+    names: set[Any] = {choice} if isinstance(choice, str) else set()
+    if isinstance(choice, Mapping):
+        named = (choice.get("weights"), choice.get("assigned"))
+        weights, assigned = (one if isinstance(one, Mapping) else {} for one in named)
+        names = {*weights, *(one for one in (*assigned.values(), choice.get("otherwise")) if isinstance(one, str))}
+    known = [models[name] for name in names if isinstance(models.get(name), Mapping)]
+    return frozenset(str(model["provider"]) for model in known if model.get("provider"))
 
 
 def make_room(info: NodeInfo) -> NodeRoom:

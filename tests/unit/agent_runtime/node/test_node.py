@@ -13,10 +13,12 @@ import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import connect
 
+from agent_runtime.node.populations import run_folder
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     Served,
     describe_run,
+    list_names,
     make_settings,
     name_agents,
     open_served,
@@ -59,7 +61,56 @@ async def test_a_launch_that_is_repeated_changes_nothing(tmp_path: Path, server:
         without_agents = await served.launch(describe_run(), {})
         terms = [[part.term for part in one.parts] for one in (first, again, without_agents)]
         assert terms[0] == terms[1] == terms[2]
+        assert len(served.node._locks) == 0
         assert await refuse(served, describe_run(seed=3), {"g": name_agents(10)}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
+
+
+async def test_no_name_of_a_run_leads_out_of_the_nodes_folder(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        await served.launch(describe_run(), {"g": name_agents(10)})
+        (tmp_path / "mine").mkdir()
+        for name in (".", "..", "../mine", "../../x", "", "r/..", "r\n"):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await served.stub.CleanUp(pb.CleanUpRequest(run=name))
+            assert (refused.value.code(), read_reason(refused.value)) == (CODE.INVALID_ARGUMENT, "INVALID_FIELD")
+        assert list_names(tmp_path) == ["a", "data", "mine"] and list_names(tmp_path / "a") == ["r"]
+        assert len(served.node._locks) == 0
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "/x", "", "x\n", "-x"])
+def test_what_is_no_name_of_a_run_has_no_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a run"):
+        run_folder(tmp_path, name)
+
+
+async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        await served.launch(describe_run(), {"g": name_agents(10)})
+        kept = (tmp_path / "a" / "r" / "g.arrow").read_bytes()
+        for group in ("../../x", str(tmp_path / "x"), "h"):
+            for run in ("r", "s"):
+                refused = await refuse(served, describe_run(run), {"g": name_agents(10), group: ["a"]})
+                assert refused == (CODE.INVALID_ARGUMENT, "INVALID_FIELD")
+        others = [f"other-{number}" for number in range(10)]
+        assert await refuse(served, describe_run(), {"g": others}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
+        assert (tmp_path / "a" / "r" / "g.arrow").read_bytes() == kept
+        assert list_names(tmp_path) == ["a", "data"] and list_names(tmp_path / "a") == ["r"]
+
+
+@pytest.mark.parametrize("what", ["link", "open folder"])
+async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, server: str, what: str) -> None:
+    settings = make_settings(server, tmp_path)
+    (tmp_path / "theirs").mkdir()
+    if what == "link":
+        settings.scratch.symlink_to(tmp_path / "theirs")
+    else:
+        settings.scratch.mkdir()
+        settings.scratch.chmod(0o777)
+    (tmp_path / "theirs" / "file").touch()
+    with pytest.raises(OSError, match="not ours alone"):
+        async with open_served(settings):
+            pass
+    assert (tmp_path / "theirs" / "file").exists() and settings.scratch.exists()
 
 
 async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp_path: Path, server: str) -> None:

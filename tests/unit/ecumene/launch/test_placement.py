@@ -43,7 +43,7 @@ def test_labels_and_providers_are_kept_to() -> None:
     rooms = [make_room("a"), make_room("b", gpu="yes")]
     assert count_agents(plan_placement([GroupNeeds("g", 9, labels={"gpu": "yes"})], rooms)) == {"b": 9}
     with pytest.raises(PlacementError, match="no node has gpu=no, the provider vllm"):
-        plan_placement([GroupNeeds("g", 9, labels={"gpu": "no"}, provider="vllm")], rooms)
+        plan_placement([GroupNeeds("g", 9, labels={"gpu": "no"}, providers=frozenset({"vllm"}))], rooms)
 
 
 def test_a_node_without_room_gets_nothing() -> None:
@@ -63,4 +63,4 @@ def test_single_agents_take_processes() -> None:
 
 def test_a_group_that_asks_a_local_model_is_one_part() -> None:
     room = NodeRoom(NodeRecord("a", "a:1", models=("local",), workers=4), 10_000_000, 4)
-    assert len(plan_placement([GroupNeeds("g", 500_000, provider="local")], [room]).parts) == 1
+    assert len(plan_placement([GroupNeeds("g", 500_000, providers=frozenset({"local"}))], [room]).parts) == 1
