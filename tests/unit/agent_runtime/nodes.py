@@ -106,8 +106,8 @@ def dump_agents(ids: Sequence[str], **attributes: Sequence[Any]) -> list[bytes]:
 
 
 def list_names(folder: Path) -> list[str]:
-    """What is in a folder."""
-    return sorted(path.name for path in folder.iterdir())
+    """What is in a folder, the server's own files left out."""
+    return sorted(path.name for path in folder.iterdir() if path.stem != "data")
 
 
 def name_agents(count: int) -> list[str]:

@@ -73,7 +73,7 @@ async def test_no_name_of_a_run_leads_out_of_the_nodes_folder(tmp_path: Path, se
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await served.stub.CleanUp(pb.CleanUpRequest(run=name))
             assert (refused.value.code(), read_reason(refused.value)) == (CODE.INVALID_ARGUMENT, "INVALID_FIELD")
-        assert list_names(tmp_path) == ["a", "data", "mine"] and list_names(tmp_path / "a") == ["r"]
+        assert list_names(tmp_path) == ["a", "mine"] and list_names(tmp_path / "a") == ["r"]
         assert len(served.node._locks) == 0
 
 
@@ -94,7 +94,7 @@ async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_pat
         others = [f"other-{number}" for number in range(10)]
         assert await refuse(served, describe_run(), {"g": others}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
         assert (tmp_path / "a" / "r" / "g.arrow").read_bytes() == kept
-        assert list_names(tmp_path) == ["a", "data"] and list_names(tmp_path / "a") == ["r"]
+        assert list_names(tmp_path) == ["a"] and list_names(tmp_path / "a") == ["r"]
 
 
 @pytest.mark.parametrize("what", ["link", "open folder"])

@@ -128,7 +128,7 @@ async def test_whatever_stands_among_the_runs_ends_no_node_and_keeps_it_from_no_
             await asyncio.sleep(3 * two.node.settings.look_every_s)
             assert not one.node.tasks.failure.done() and not two.node.tasks.failure.done()
             assert set(two.node.runs) == {"z"}
-    assert list_names(tmp_path) == ["data"]
+    assert list_names(tmp_path) == []
 
 
 async def lay_down(world: World, run: str, config: Any, placement: Any) -> None:
