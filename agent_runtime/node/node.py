@@ -87,7 +87,6 @@ class Node:
             "version": self._versions.get("ecumene", ""),
             "workers": self.settings.workers,
             "processes": self.settings.processes_max,
-            "draining": self.is_draining,
         }
 
     async def begin(self) -> None:

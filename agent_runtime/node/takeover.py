@@ -57,6 +57,8 @@ class Takeover:
         self._news = asyncio.Event()
         self._refused_s: dict[tuple[str, str, int], float] = {}
         """When the refusal of a placement was seen first; the last number is the placement's version."""
+        self._ended: dict[str, dict[str, int]] = {}
+        """Runs of which all lost parts have ended, with the versions of their placements."""
 
     async def watch(self) -> None:
         """See entries go, until cancelled."""
@@ -93,6 +95,7 @@ class Takeover:
         nodes = await self._records.list_nodes()
         runs = await self._records.list_runs()
         self._refused_s = {key: seen_s for key, seen_s in self._refused_s.items() if key[0] in runs}
+        self._ended = {run: versions for run, versions in self._ended.items() if run in runs}
         for run in runs:
             try:
                 await self._look_at(run, nodes)
@@ -103,17 +106,29 @@ class Takeover:
 
     async def _look_at(self, run: str, nodes: Mapping[str, Any]) -> None:
         placed = await self._records.list_placed(run)
-        if not any(self._is_lost(run, part, placement, nodes) for part, placement in placed.items()):
+        lost = [part for part, placement in placed.items() if self._is_lost(run, part, placement, nodes)]
+        if not lost:
+            return
+        versions = {part: placed[part].version for part in lost}
+        if self._ended.get(run) == versions:
+            return  # a launch that takes one of them up again places it anew
+        ended = await self._records.list_ended(run)
+        if ended.keys() >= versions.keys():
+            self._ended[run] = versions
             return
         description = await self._records.read(run)
         if description is not None:
-            await self._take_lost(description, placed, nodes)
+            await self._take_lost(description, placed, ended, nodes)
 
     async def _take_lost(
-        self, description: Description, placed: Mapping[str, Placement], nodes: Mapping[str, Any]
+        self,
+        description: Description,
+        placed: Mapping[str, Placement],
+        ended: Mapping[str, str],
+        nodes: Mapping[str, Any],
     ) -> None:
         run = description.run
-        owned, ended = await self._records.list_owned(run), await self._records.list_ended(run)
+        owned = await self._records.list_owned(run)
         taken: list[Part] = []
         for part in description.parts:
             placement = placed.get(part.name)

@@ -97,8 +97,10 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
     except asyncio.CancelledError:
         record.end(RunState.INTERRUPTED, "interrupted")
         raise
-    except (EcumeneError, OSError) as error:
-        record.end(RunState.FAILED, " ".join(str(error).split()))
+    except Exception as error:
+        # Whatever it was, the manifest says how the run ended.
+        told = isinstance(error, EcumeneError | OSError) and " ".join(str(error).split())
+        record.end(RunState.FAILED, told or f"{type(error).__name__}: {' '.join(str(error).split())}")
         raise
 
 

@@ -7,6 +7,7 @@ import itertools
 import pytest
 from ecumene.client.runtime_model import NodeRecord
 from ecumene.launch import PlacementError
+from ecumene.launch.node_runs import GroupAgents, read_needs
 from ecumene.launch.placement import GroupNeeds, NodeRoom, Plan, plan_placement
 
 
@@ -64,3 +65,24 @@ def test_single_agents_take_processes() -> None:
 def test_a_group_that_asks_a_local_model_is_one_part() -> None:
     room = NodeRoom(NodeRecord("a", "a:1", models=("local",), workers=4), 10_000_000, 4)
     assert len(plan_placement([GroupNeeds("g", 500_000, providers=frozenset({"local"}))], [room]).parts) == 1
+
+
+def test_a_group_with_a_mix_of_models_needs_the_providers_of_all_of_them() -> None:
+    models = {"a": {"provider": "openai"}, "b": {"provider": "vllm"}, "c": {"provider": "replay"}}
+    agents = {"g": GroupAgents(10)}
+    cases: list[tuple[object, set[str]]] = [
+        ({"weights": {"a": 1, "b": 2}}, {"openai", "vllm"}),
+        ({"attribute": "x", "assigned": {"high": "a"}, "otherwise": "c"}, {"openai", "replay"}),
+        ("c", {"replay"}),
+        (None, set()),
+        ({"weights": 5}, set()),
+        (["a"], set()),
+    ]
+    for choice, wanted in cases:
+        (needs,) = read_needs({"models": models, "groups": [{"name": "g", "model": choice}]}, agents)
+        assert needs.providers == wanted
+    mixed = GroupNeeds("g", 100_000, providers=frozenset({"openai", "vllm"}))
+    both = NodeRoom(NodeRecord("a", "a:1", models=("openai", "vllm"), workers=4), 1_000_000, 4)
+    assert len(plan_placement([mixed], [both]).parts) == 1  # a model that is loaded is loaded once a node
+    with pytest.raises(PlacementError, match="the provider openai, the provider vllm"):
+        plan_placement([mixed], [NodeRoom(NodeRecord("a", "a:1", models=("openai",), workers=4), 1_000_000, 4)])
