@@ -27,7 +27,7 @@ Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 def _refuse_credentials(address: str) -> str:
     """Settings are kept in the world and in records, for everybody to read."""
-    if "@" in re.split(r"[/?#]", address.partition("://")[2] or address)[0]:
+    if "@" in re.split(r"[/?#]", re.sub(r"^([\w+.-]*:)?[/\\]*", "", address))[0]:
         raise ValueError("holds credentials; give the key by api_key_env or api_key_file")
     return address
 
