@@ -132,6 +132,7 @@ class Node:
         document = parse_description(description_json, self.settings.description_bytes_max)
         run = str(document["run"])
         async with self._locks.hold(run):
+            self._check_open()
             description, ready = await self._describe_launch(run, document, parts, arriving)
             wanted = choose_parts(description, list(hosted))
             self._check_room(description, ready, wanted)
@@ -163,11 +164,14 @@ class Node:
         """Take no more parts, and hand over those that are here. Raises EcumeneError."""
         self.is_draining = True
         given: list[PartState] = []
-        for run in list(self.runs.values()):
-            names = list(run.parts)
-            # First, so that whoever sees a part go may take it at once.
-            await self.records.hand_over(run.run, names, self.settings.name, refused=False)
-            given += await run.drop(names, drain_s, Condition.HANDED_OVER, "the node was drained")
+        for name in sorted({*self.runs, *self._locks.names}):
+            async with self._locks.hold(name):  # what is about to be hosted is here by then
+                if (run := self.runs.get(name)) is None:
+                    continue
+                names = list(run.parts)
+                # First, so that whoever sees a part go may take it at once.
+                await self.records.hand_over(run.run, names, self.settings.name, refused=False)
+                given += await run.drop(names, drain_s, Condition.HANDED_OVER, "the node was drained")
         return given
 
     async def clean_up(self, run: str) -> bool:
@@ -224,6 +228,7 @@ class Node:
     async def take(self, description: Description, parts: list[Part]) -> None:
         """Host parts that are placed here, from what the world keeps. Raises NodeError, EcumeneError."""
         async with self._locks.hold(description.run):
+            self._check_open()
             if (hosting := self.runs.get(description.run)) is None:
                 ready = await self._prepare(description, await fetch_chunks(self.records, description))
                 hosting = self._host_run(description, ready)

@@ -17,6 +17,11 @@ class RunLocks:
     def __len__(self) -> int:
         return len(self._locks)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Runs to which something is being done."""
+        return frozenset(self._locks)
+
     @asynccontextmanager
     async def hold(self, run: str) -> AsyncIterator[None]:
         """Hold the lock of a run."""

@@ -14,6 +14,7 @@ from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import connect
 
 from agent_runtime.node.populations import run_folder
+from agent_runtime.node.records import Records
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     Served,
@@ -111,6 +112,35 @@ async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, serv
         async with open_served(settings):
             pass
     assert (tmp_path / "theirs" / "file").exists() and settings.scratch.exists()
+
+
+@pytest.mark.parametrize("call", ["Stop", "Drain"])
+async def test_what_is_about_to_be_hosted_when_a_node_is_told_to_end_it_is_ended(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        begun, may_go_on = asyncio.Event(), asyncio.Event()
+        place = Records.place
+
+        async def place_slowly(*what: Any) -> None:
+            begun.set()
+            await may_go_on.wait()
+            await place(*what)
+
+        monkeypatch.setattr(Records, "place", place_slowly)
+        launching = asyncio.create_task(served.launch(describe_run(), {"g": name_agents(4)}), name="launch")
+        await begun.wait()
+        request = pb.StopRequest(run="r") if call == "Stop" else pb.DrainRequest()
+        ending = asyncio.create_task(call_stub(served, call, request), name="end it")
+        await asyncio.sleep(0.2)  # time to overtake the launch, which it must not use
+        may_go_on.set()
+        assert len((await ending).parts) == 2
+        await asyncio.gather(launching, return_exceptions=True)
+        assert served.node.agents == 0 and not served.node.runs["r"].parts
+
+
+async def call_stub(served: Served, call: str, request: Any) -> Any:
+    return await getattr(served.stub, call)(request)
 
 
 async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp_path: Path, server: str) -> None:
