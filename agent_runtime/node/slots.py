@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -94,6 +94,7 @@ class WorkerSlot:
         self._is_ready = False
         self._is_stopping = False
         self._hosting = OwnedTasks()
+        self._losses: Counter[str] = Counter()
         self._changed = asyncio.Condition()
 
     @property
@@ -237,6 +238,7 @@ class WorkerSlot:
     async def _host(self, state: PartState) -> None:
         """Have the worker own a part; again while what stands in the way may pass, and when it is lost at once."""
         for tries in itertools.count(1):
+            losses = self._losses[state.part.name]
             try:
                 answer = await self._ask_host(state)
             except CommandError as error:
@@ -256,9 +258,11 @@ class WorkerSlot:
             term = state.term = int(answer.get("term") or 0)
             state.through = int(answer.get("through") or 0)
             await self._owner.part_hosted(state)
-            if state.term == term:
+            if state.term == term and self._losses[state.part.name] == losses:
                 await self._settle(state, Condition.LIVE, "")
                 return
+            state.term = 0
+            await asyncio.sleep(self._count_backoff_s(tries))
 
     async def _ask_host(self, state: PartState) -> dict[str, Any]:
         """The worker's answer. Raises CommandError, NodeError."""
@@ -318,6 +322,8 @@ class WorkerSlot:
         name = told.get("lost")
         if isinstance(name, str):
             state = self.parts.get(name)
+            # Counted, too: it may be heard before whoever waits for the answer to Host has come to read it.
+            self._losses[name] += 1
             if state is not None and state.term:
                 # The node is to host it until it is told otherwise; who was quicker keeps it, and Host then says so.
                 self._owner.log(f"lost {name}: {told.get('reason', '')}", self.index)

@@ -94,7 +94,6 @@ class Takeover:
         """Look at every run once."""
         nodes = await self._records.list_nodes()
         runs = await self._records.list_runs()
-        self._refused_s = {key: seen_s for key, seen_s in self._refused_s.items() if key[0] in runs}
         self._ended = {run: versions for run, versions in self._ended.items() if run in runs}
         for run in runs:
             try:
@@ -106,6 +105,7 @@ class Takeover:
 
     async def _look_at(self, run: str, nodes: Mapping[str, Any]) -> None:
         placed = await self._records.list_placed(run)
+        self._forget_refusals(run, placed)
         lost = [part for part, placement in placed.items() if self._is_lost(run, part, placement, nodes)]
         if not lost:
             return
@@ -163,13 +163,17 @@ class Takeover:
             return not self._taker.has(run, part)
         return placement.node not in nodes and not self._refuses(run, part, placement)
 
+    def _forget_refusals(self, run: str, placed: Mapping[str, Placement]) -> None:
+        """Of placements of the run that are others by now."""
+        for key in [key for key in self._refused_s if key[0] == run]:
+            placement = placed.get(key[1])
+            if placement is None or placement.version != key[2]:
+                del self._refused_s[key]
+
     def _refuses(self, run: str, part: str, placement: Placement) -> bool:
         """Whether this node could not host a part a short while ago; what stood in the way may have passed since."""
         if self._settings.name not in placement.refused:
             return False
         now_s = self._clock.now_s()
         first_s = self._refused_s.setdefault((run, part, placement.version), now_s)
-        if now_s - first_s < self._settings.refusal_s:
-            return True
-        del self._refused_s[run, part, placement.version]
-        return False
+        return now_s - first_s < self._settings.refusal_s
