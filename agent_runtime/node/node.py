@@ -141,7 +141,7 @@ class Node:
             except EnvironmentExistsError:
                 raise refuse_other(run) from None
             await self.records.place(run, [part.name for part in wanted], self.settings.name)
-            hosting = self._host_run(description, ready)
+            hosting = await self._host_run(description, ready)
             states = await hosting.host(wanted)
         self._raise_refused(states)
         return states
@@ -231,7 +231,7 @@ class Node:
             self._check_open()
             if (hosting := self.runs.get(description.run)) is None:
                 ready = await self._prepare(description, await fetch_chunks(self.records, description))
-                hosting = self._host_run(description, ready)
+                hosting = await self._host_run(description, ready)
             states = await hosting.host(parts)
         self._raise_refused(states)
 
@@ -285,10 +285,13 @@ class Node:
         launch = launch.model_copy(update={"node": self.settings.name})
         return await asyncio.to_thread(open_launch, launch, description.parts)
 
-    def _host_run(self, description: Description, ready: Ready) -> HostedRun:
+    async def _host_run(self, description: Description, ready: Ready) -> HostedRun:
         run = description.run
-        if run not in self.runs or not self.runs[run].parts:
+        before = self.runs.get(run)
+        if before is None or not before.parts:
             # What is known of an earlier life of the name may be of other agents: another node has cleaned up.
+            if before is not None:
+                await before.stop()  # its workers record under the same names
             self.runs[run] = HostedRun(
                 description,
                 ready.launch,

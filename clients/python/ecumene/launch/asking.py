@@ -30,9 +30,13 @@ async def sample_run(world: World, run: str, count: int, *, seed: int = 0, group
 
     Raises:
         RunNotFoundError: no node hosts the run.
+        ConnectionFailedError: a node cannot be reached, whose agents would be missing.
     """
     answers = await ask_each(
-        world, lambda node: node.sample_agents(run, count, seed=seed, groups=groups), absent=RunNotFoundError
+        world,
+        lambda node: node.sample_agents(run, count, seed=seed, groups=groups),
+        absent=RunNotFoundError,
+        needs_all=True,
     )
     if not any(answer is not None for answer in answers):
         raise RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")

@@ -145,17 +145,21 @@ async def use_host(
     Raises:
         AgentNotFoundError: it lives on none.
         RunNotFoundError: no node hosts the run.
+        ConnectionFailedError: not on those that answered, and one did not.
     """
     missed: EcumeneError = RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")
+    unreached: EcumeneError | None = None
     for record in await list_nodes(world):
         async with RuntimeNode(record.address) as node:
             try:
                 return await use(node)
             except AgentNotFoundError:
                 missed = AgentNotFoundError(f"no agent {agent!r} of run {run!r} lives on any node")
-            except (RunNotFoundError, ConnectionFailedError):
+            except RunNotFoundError:
                 continue
-    raise missed
+            except ConnectionFailedError as error:
+                unreached = error
+    raise unreached or missed
 
 
 def read_needs(document: Mapping[str, Any], agents: Mapping[str, GroupAgents]) -> list[GroupNeeds]:
@@ -225,16 +229,31 @@ async def _forget(world: World, run: str) -> None:
 
 
 async def ask_each(
-    world: World, ask: Callable[[RuntimeNode], Awaitable[Answer]], absent: type[EcumeneError] = ConnectionFailedError
+    world: World,
+    ask: Callable[[RuntimeNode], Awaitable[Answer]],
+    absent: type[EcumeneError] = ConnectionFailedError,
+    *,
+    needs_all: bool = False,
 ) -> list[Answer | None]:
-    """What each node answers; None for one that cannot be reached, or fails with `absent`."""
+    """What each node answers; None for one that cannot be reached, or fails with `absent`.
+
+    Raises ConnectionFailedError with `needs_all`: one cannot be reached.
+    """
 
     async def ask_one(node: RuntimeNode) -> Answer | None:
         try:
             return await ask(node)
-        except (ConnectionFailedError, absent):
+        except absent:
+            return None
+        except ConnectionFailedError:
+            if needs_all:
+                raise
             return None
 
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(RuntimeNode(one.address)) for one in await list_nodes(world)]
-        return list(await asyncio.gather(*map(ask_one, nodes)))
+        answers = await asyncio.gather(*map(ask_one, nodes), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
