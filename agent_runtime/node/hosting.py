@@ -98,7 +98,8 @@ class HostedRun:
     @property
     def processes(self) -> int:
         """Workers that host one agent each."""
-        return sum(index >= ONE_TO_ONE_FROM for index in self._slots.keys() | self._ending.keys())
+        here = {index for index, slot in self._slots.items() if slot.parts or slot.pid}
+        return sum(index >= ONE_TO_ONE_FROM for index in here | self._ending.keys())
 
     @property
     def slots(self) -> list[WorkerSlot]:
