@@ -41,7 +41,7 @@ test: $(VENV)/.installed-all ## the default tests, in two processes
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
 	PYTEST_FLAGS='$(PYTEST_FLAGS)' $(BIN)/python -m tests.long_runs $(PART)
 
-bench: $(VENV)/.installed-all ## measure beside the bare limits of this machine; writes docs/benchmarks.md
+bench: $(VENV)/.installed-all $(VENV)/.installed-llm ## measure beside the bare limits of this machine; writes docs/benchmarks.md
 	$(BIN)/ecumene bench all --out docs/benchmarks.md
 
 clean: ## remove environments, caches and build results; runs and data stay

@@ -23,6 +23,7 @@ from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
@@ -39,6 +40,7 @@ from agent_runtime.turns.mailboxes import Mailboxes
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
+from agent_runtime.turns.threads import AgentThreads
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -89,6 +91,7 @@ class Shared:
     clock: Clock
     failure: asyncio.Future[None]
     presence: Presence = field(default_factory=Presence)
+    threads: AgentThreads = field(default_factory=AgentThreads)
 
 
 class HostedPart:
@@ -119,6 +122,7 @@ class HostedPart:
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (holding.part.first, holding.part.end)))
+        incidents = Incidents()
         self._history = None
         if not holding.is_new:
             self._history = History(
@@ -142,12 +146,14 @@ class HostedPart:
             states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
             history=self._history,
             presence=shared.presence,
+            incidents=incidents,
+            threads=shared.threads,
         )
         self.agents = len(holding.part)
         self._turns = self._make_turns(agent_class, cohort)
         rules = WakeRules(spec.wake)
         self._watch = shared.world.watch_frames(rules.event_filter, from_revision=holding.cursor.through + 1)
-        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch)
+        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import logging
 import secrets
@@ -110,7 +109,7 @@ class CommandRoom:
 
     def _describe_parts(self) -> dict[str, dict[str, Any]]:
         return {
-            name: {"term": part.holding.term, "through": part.through, **dataclasses.asdict(part.statistics())}
+            name: {"term": part.holding.term, "through": part.through, **part.statistics().count()}
             for name, part in self._pipeline.parts.items()
         }
 

@@ -27,12 +27,14 @@ from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.owner import Holding
 from agent_runtime.ownership.places import RunPlaces
+from agent_runtime.ownership.spent_book import SpentBook
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.interviews import NoAgentError
 from agent_runtime.turns.ledger import Ledger
 from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.presence import Presence
+from agent_runtime.turns.spending import Spending
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
 
@@ -80,10 +82,12 @@ class Pipeline:
         self.stalls = StallWatch()
         """Whose code has held up all others."""
         self._recorder = recorder
-        places, agents_path = KnownPlaces(world), RunPlaces(config.launch.run).agents
-        self._shared = Shared(world, self.ledger, places, self._settings, agents_path, clock, failure)
+        places = RunPlaces(config.launch.run)
+        self._shared = Shared(world, self.ledger, KnownPlaces(world), self._settings, places.agents, clock, failure)
         self._specs = {spec.name: spec for spec in config.launch.groups}
         self.models = OpenedModels(config.launch, world, config.index)
+        book = SpentBook(world, places.spent)
+        self._spending = Spending(self.models, book, clock, self._settings.stop_timeout_s)
         self._parts: dict[str, HostedPart] = {}
         self._taking: set[str] = set()
         self._flusher: asyncio.Task[None] | None = None
@@ -120,6 +124,8 @@ class Pipeline:
         """
         self.stalls.start()
         parts = self._config.parts
+        if self._config.launch.models:
+            await self._spending.start()
         await self.models.open(parts)
         self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
         # Somebody who is gone may hold them until the end of the lease.
@@ -159,6 +165,7 @@ class Pipeline:
         hosted = self._parts.get(name)
         if hosted is None:
             raise LaunchError(f"parts.{name}", "this worker does not host it")
+        await self._spending.wait_calls(self._settings.stop_timeout_s / 2)
         await hosted.stop(drain_s)
         if self._parts.pop(name, None) is None:
             raise LaunchError(f"parts.{name}", "it was lost before it could be given back")
@@ -195,6 +202,7 @@ class Pipeline:
         Then every part is given back, with its cursor.
         """
         parts = list(self._parts.values())
+        await self._spending.wait_calls(self._settings.stop_timeout_s / 2)
         await asyncio.gather(*(part.stop() for part in parts))
         if self._flusher is not None:
             self._flusher.cancel()
@@ -208,6 +216,7 @@ class Pipeline:
             await self._give_back_all(parts)
             self._parts.clear()
             await self.models.aclose()
+            await self._spending.stop()
             await asyncio.to_thread(self.stalls.stop)
 
     async def _give_back_all(self, parts: list[HostedPart]) -> None:

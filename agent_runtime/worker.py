@@ -39,6 +39,8 @@ logger = logging.getLogger("ecumene.runtime")
 
 # What a stop may take beyond its own time limit before the process ends itself.
 EXIT_GRACE_S = 10.0
+COLLECT_EVERY_S = 60.0
+COLLECT_OBJECTS_MAX = 200_000
 EXIT_OK, EXIT_FAILED = 0, 1
 _EXPECTED = (AgentRuntimeError, EcumeneError, ModelError, RecordingError, OSError)
 
@@ -75,6 +77,10 @@ async def host(config: WorkerConfig, lines: JsonLines, stdin: StdinLines) -> int
         lines.write({"worker": config.index, "state": "failed", "reason": " ".join(str(error).split())})
         return EXIT_FAILED
     lines.write({"worker": config.index, "state": "ended", **ended})
+    if stubborn := [task.get_name() for task in asyncio.all_tasks() if task.cancelling()]:
+        # The loop would wait for them for ever; all that they could still do is done.
+        logger.error("%s tasks take no notice of their end: %s", len(stubborn), ", ".join(sorted(stubborn)[:10]))
+        os._exit(EXIT_OK)
     return EXIT_OK
 
 
@@ -91,7 +97,7 @@ async def live(config: WorkerConfig, lines: JsonLines, told: asyncio.Queue[str],
                 suspend_collector()
                 ready = {"worker": config.index, "state": "ready", "agents": pipeline.agents, "pid": os.getpid()}
                 lines.write({**ready, "revision": world.revision})
-                async with obey(pipeline, told, lines):
+                async with obey(pipeline, told, lines), collect_now_and_then():
                     await wait_until(stop, pipeline)
             ended = describe_end(pipeline)
     finally:
@@ -172,13 +178,42 @@ def open_recorder(config: WorkerConfig) -> Recorder | None:
 
 
 def suspend_collector() -> None:
-    """No cyclic collection while agents live: going over a million of them is most of what they would cost.
+    """No cyclic collection by the count of objects: going over a million agents is most of what they would cost.
 
-    Turns make no cycles of their own; what agents' code makes stays until the worker ends.
+    What is there now is never looked at again. Turns make no cycles of their own; what agents' code makes (errors with
+    their tracebacks, classes) is found by `collect_now_and_then`.
     """
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+@asynccontextmanager
+async def collect_now_and_then(every_s: float = COLLECT_EVERY_S) -> AsyncIterator[None]:
+    """While this is entered, free the cycles among what was made since the last time; see `collect_some`."""
+
+    async def collect() -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            collect_some()
+
+    collecting = asyncio.create_task(collect(), name="worker collector")
+    try:
+        yield
+    finally:
+        collecting.cancel()
+        await asyncio.gather(collecting, return_exceptions=True)
+
+
+def collect_some(objects_max: int = COLLECT_OBJECTS_MAX) -> None:
+    """Free the cycles among young objects, if those are few enough that nobody waits for long; else leave them be.
+
+    What is left, and what survives, is not looked at again: a worker that lives for weeks makes its cycles in between.
+    """
+    if gc.get_count()[0] <= objects_max:
+        gc.collect(0)
+    else:
+        gc.freeze()
 
 
 class StdinLines:

@@ -216,7 +216,22 @@ class Outbox:
             refused = Outcome(error=error)
             _resolve(block.futures, [refused] * len(block.futures))
             return
+        except Exception as error:  # noqa: BLE001 - the turn edge: what no frame can hold fails whoever wanted it
+            await self._carry_apart(block, error)
+            return
         _resolve(block.futures, [settled.outcome(index) for index in range(len(block.futures))])
+
+    async def _carry_apart(self, block: _Block, error: Exception) -> None:
+        """Some op of a block cannot be sent: each goes alone, so that only that one fails, as a defect of its turn."""
+        if len(block.futures) == 1:
+            if not block.futures[0].done():
+                block.futures[0].set_exception(error)
+            return
+        columns = (block.keys, block.values, block.producers, block.futures)
+        for key, value, producer, future in zip(*columns, strict=True):
+            alone = _Block(block.key)
+            alone.keys, alone.values, alone.producers, alone.futures = [key], [value], [producer], [future]
+            await self._carry(alone)
 
     async def _transact(
         self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
@@ -280,8 +295,10 @@ class Outbox:
         """What waits in a block must not be overtaken by what the same agent sends now."""
         earlier = self._waiting.get(producer)
         if earlier is not None:
+            place = earlier.producers.index(producer)
             self._dispatch(earlier)
-            await asyncio.gather(*earlier.futures)
+            # Its own op alone, and as an onlooker: whoever waits for it, or for another of the block, may be cancelled.
+            await asyncio.wait({earlier.futures[place]})
 
     async def _never(self) -> NoReturn:
         await asyncio.get_running_loop().create_future()

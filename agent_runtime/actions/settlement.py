@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,8 @@ from ecumene.client import (
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.model.actions import Outcome
+
+logger = logging.getLogger("ecumene.runtime")
 
 LATE = "late: the gate had closed"
 ADOPTED = "adopted: an earlier answer to this event stands"
@@ -108,16 +111,24 @@ def is_answerable(error: EcumeneError) -> bool:
 
 
 async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, Value]:
-    """Status and value that an earlier turn of the same event left: its report, or its failure's."""
+    """Status and value that an earlier turn of the same event left: its report, or its failure's.
+
+    Where the world cannot be asked, it counts as done, with a value that is not known: what was done stands.
+    """
     try:
         value = (await world.environment(path).get(key)).value
-    except (EntryNotFoundError, EnvironmentNotFoundError):
+    except EcumeneError as error:
+        if not isinstance(error, EntryNotFoundError | EnvironmentNotFoundError):
+            logger.warning("what %s reported before to %s is not known: %s", key, path, error)
         return TurnStatus.OK, None
     return read_report(value)[0], value
 
 
 def read_report(value: Value) -> tuple[TurnStatus, bool]:
-    """The status that a report tells, and whether it is an answer at all: one without only says how its turn ended."""
+    """The status that a report tells, and whether it is an answer at all: one without only says how its turn ended.
+
+    An agent itself cannot report such a document; see Turn.act.
+    """
     status = value.get("status") if isinstance(value, dict) and len(value) == 1 else None
     if isinstance(status, str) and status in set(TurnStatus):
         return TurnStatus(status), False

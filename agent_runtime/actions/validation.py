@@ -11,8 +11,11 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import get_args
 
-from agent_runtime.model.actions import TURN_ACTIONS_MAX, TURN_COMPANIONS_MAX, Action
+from ecumene.client import Value
+
+from agent_runtime.model.actions import TURN_ACTIONS_MAX, TURN_COMPANIONS_MAX, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 
 BOOKS = "/runtime"
@@ -22,13 +25,29 @@ PATH_BYTES_MAX = 400
 PATH_DEPTH_MAX = 16
 VALUE_BYTES_MAX = 1024 * 1024
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+CHANGES = frozenset(get_args(Change))
 
 
 def check_action(action: Action) -> None:
     """Raises ActionRefusedError if an action can never succeed as it is."""
-    problem = find_path_problem(action.path) or find_key_problem(action.key) or find_value_problem(action)
+    if problem := find_name_problem(action.name):
+        raise ActionRefusedError("?", problem)
+    problem = (
+        find_path_problem(action.path)
+        or find_key_problem(action.key)
+        or find_condition_problem(action)
+        or find_value_problem(action)
+    )
     if problem:
         raise ActionRefusedError(action.name, problem)
+
+
+def copy_value(value: Value) -> Value:
+    """A value that whoever gave it cannot change any more, so that what was tested is what is sent and recorded.
+
+    Of a value in which no problem was found.
+    """
+    return json.loads(json.dumps(value, ensure_ascii=False)) if isinstance(value, dict | list | tuple) else value
 
 
 def check_turn(actions: Sequence[Action]) -> None:
@@ -59,6 +78,23 @@ def find_path_problem(path: str) -> str:
     return next(filter(None, map(find_key_problem, segments)), "")
 
 
+def find_name_problem(name: object) -> str:
+    """What is wrong with the name of an action, which stands in the records alone; "" if nothing."""
+    if not isinstance(name, str) or not name:
+        return "the name of an action is a text"
+    if len(name) > NAME_BYTES_MAX:
+        return f"action {name[:40]!r}… has a name of more than {NAME_BYTES_MAX} characters"
+    return "" if name.isascii() or _is_text(name) else "the name of an action is no text"
+
+
+def find_condition_problem(action: Action) -> str:
+    """What is wrong with how an action is to change things; "" if nothing."""
+    generation = action.gate_generation
+    if type(generation) is not int or not 0 <= generation <= INT_MAX:
+        return "no gate has such a generation"
+    return "" if action.change in CHANGES else "there is no such kind of change"
+
+
 def find_key_problem(key: str) -> str:
     """What is wrong with the name of an entry or a segment of a path; "" if nothing."""
     if not key:
@@ -86,12 +122,12 @@ def find_value_problem(action: Action) -> str:
         return f"{what} is an object, not {type(value).__name__}"
     if action.change == "delete" and value is not None:
         return "what is deleted has no value"
-    if type(value) is float:
+    if isinstance(value, float):
         return "" if math.isfinite(value) else f"{value} is not finite"
     if action.change == "increment" and (isinstance(value, bool) or not isinstance(value, int | float)):
         return f"an increment is a number, not {type(value).__name__}"
     if isinstance(value, int):
-        return "" if INT_MIN <= value <= INT_MAX else f"{value} does not fit 64 bits"
+        return "" if INT_MIN <= value <= INT_MAX else "a number does not fit 64 bits"
     size = measure_value(value)
     if size is None:
         return f"{type(value).__name__} has no form in a world"
@@ -102,7 +138,7 @@ def measure_value(value: object) -> int | None:
     """Bytes of a value on the wire, rounded up; None if it is no value."""
     if value is None or isinstance(value, bool | int | float):
         return 10
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, bytes):
         return len(value)
     try:
         if isinstance(value, str):
@@ -112,3 +148,12 @@ def measure_value(value: object) -> int | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return None
+
+
+def _is_text(text: str) -> bool:
+    """Whether it holds no halves of signs, which models write and no file keeps."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -35,7 +35,12 @@ class GroupInfo:
 
 
 class Agent:
-    """One agent. Subclasses implement `on_event`; objects are made in the worker, one an agent woken."""
+    """One agent. Subclasses implement `on_event`; objects are made in the worker, one an agent woken.
+
+    Of an agent only its `memory` is kept: after a restart, or where another worker has taken its part over, it is a new
+    object with the same profile and memory. What else it had set on itself (`self.count += 1`) is gone then: it belongs
+    into `memory.keep_fact`, or into the world.
+    """
 
     def __init__(self, agent_id: str, profile: Mapping[str, Any], group: GroupInfo) -> None:
         """`profile` holds the attributes of the agent's row. Raise nothing but for a broken profile:

@@ -8,7 +8,9 @@ from ecumene.client import Event, EventBatch, FrameWatch
 
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
-from agent_runtime.model.notices import EVERYONE, Notice, read_ask
+from agent_runtime.model.incidents import Incidents
+from agent_runtime.model.notices import EVERYONE, Notice, find_ask
+from agent_runtime.recording import RecordingError
 
 Deliver = Callable[[Notice, str], Awaitable[None]]
 """Takes a notice, and the agent that it is for or EVERYONE. While it waits, the watch is not read on."""
@@ -17,11 +19,14 @@ Deliver = Callable[[Notice, str], Awaitable[None]]
 class GroupFeed:
     """Passes on what one group is woken by: in the order of revisions, once each."""
 
-    def __init__(self, rules: WakeRules, deliver: Deliver, clock: Clock, watch: FrameWatch) -> None:
+    def __init__(
+        self, rules: WakeRules, deliver: Deliver, clock: Clock, watch: FrameWatch, incidents: Incidents
+    ) -> None:
         self._rules = rules
         self._deliver = deliver
         self._clock = clock
         self._watch = watch
+        self._incidents = incidents
         self._reached = 0
         self._is_handing_over = False
         self.events_seen = 0
@@ -35,7 +40,10 @@ class GroupFeed:
         return self._reached
 
     async def run(self) -> None:
-        """Read the watch until it ends. Raises EcumeneError when it ends with an error."""
+        """Read the watch until it ends. What cannot be read wakes nobody; it would be there again after a restart.
+
+        Raises EcumeneError when the watch ends with an error, RecordingError.
+        """
         async for batch in self._watch:
             self._is_handing_over = True
             self.events_seen += len(batch)
@@ -53,7 +61,12 @@ class GroupFeed:
             if batch.revisions[row] != revision:
                 await self._hand_over(revision, woken, received_s)
                 revision, woken = batch.revisions[row], {}
-            woken.setdefault(whom, []).append((row, batch[row]))
+            try:
+                event = batch[row]
+            except Exception as error:  # noqa: BLE001 - the turn edge: anybody may write what is read here
+                self._incidents.note(f"the event of revision {revision} at {path} cannot be read", error)
+                continue
+            woken.setdefault(whom, []).append((row, event))
         await self._hand_over(revision, woken, received_s)
 
     async def _hand_over(self, revision: int, woken: dict[str, list[tuple[int, Event]]], received_s: float) -> None:
@@ -69,5 +82,10 @@ class GroupFeed:
         self.notices += 1
         events = [event for _, event in sorted(rows, key=lambda row: row[0])]
         sim_time_ns = events[0].sim_time_ns or None
-        ask = next(filter(None, map(read_ask, events)), None)
-        await self._deliver(Notice(revision, tuple(events), received_s, sim_time_ns, ask), whom)
+        ask, problem = find_ask(events)
+        try:
+            await self._deliver(Notice(revision, tuple(events), received_s, sim_time_ns, ask, problem), whom)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: a notice that nobody can take ends here
+            self._incidents.note(f"the notice of revision {revision} was not taken", error)

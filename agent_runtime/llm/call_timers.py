@@ -26,6 +26,10 @@ class CallTimers:
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        assert task is not None, "calls are made in tasks"
+        timer.task = task
+        timer.cancelling = task.cancelling()
         timer.started_s = loop.time()
         self._out[timer] = None
         if self._timer is None:
@@ -60,21 +64,19 @@ class CallTimers:
 class CallTimer:
     """The time of one call, for a `with` around it. Raises TimeoutError in place of the cancellation that it caused."""
 
-    __slots__ = ("_cancelling", "_is_over", "_task", "_timers", "started_s")
+    __slots__ = ("_is_over", "_timers", "cancelling", "started_s", "task")
 
     def __init__(self, timers: CallTimers) -> None:
-        task = asyncio.current_task()
-        assert task is not None, "calls are made in tasks"
         self._timers = timers
-        self._task: asyncio.Task[Any] = task
-        self._cancelling = task.cancelling()
         self._is_over = False
-        self.started_s = 0.0
+        self.task: asyncio.Task[Any]
+        self.cancelling: int
+        self.started_s: float
 
     def end(self) -> None:
         """The time is over."""
         self._is_over = True
-        self._task.cancel()
+        self.task.cancel()
 
     def __enter__(self) -> Self:
         self._timers.start(self)
@@ -82,5 +84,5 @@ class CallTimer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self._timers.stop(self)
-        if self._is_over and self._task.uncancel() <= self._cancelling and isinstance(error, asyncio.CancelledError):
+        if self._is_over and self.task.uncancel() <= self.cancelling and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error

@@ -6,7 +6,8 @@
     ├── ModelRefusedError        refused       the model or a filter declined
     ├── ModelTimeoutError        timeout       no answer in time                       (transient)
     ├── ModelUnavailableError    error         429, 5xx, connection lost, garbage body (transient)
-    ├── ModelBrokenError         error         every endpoint has failed again and again, and none is asked in time
+    ├── ModelBrokenError         error         every endpoint fails or is busy, and none is asked in time
+    ├── ModelCancelledError      cancelled     nobody waits for the answer any more; never raised, only recorded
     ├── ModelEndpointError       error         the endpoint will never accept this request
     ├── ModelRateError           error         asks for more at once than the model's limits allow in a minute
     ├── ModelHistoryError        error         the conversation is none that an endpoint accepts
@@ -127,12 +128,24 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelBrokenError(ModelError):
-    """Every endpoint of the model has failed again and again; the next one is asked only in `wait_s` seconds."""
+    """Every endpoint of the model has failed again and again or wants to be left alone; the next one is asked only in
+    `wait_s` seconds."""
 
     def __init__(self, model: str, endpoints: tuple[str, ...], wait_s: float) -> None:
         self.endpoints = endpoints
         self.wait_s = wait_s
-        super().__init__(model, f"{', '.join(endpoints)}: failed again and again, not asked for another {wait_s:.0f} s")
+        super().__init__(
+            model, f"{', '.join(endpoints)}: failed again and again or busy, not asked for another {wait_s:.0f} s"
+        )
+
+
+class ModelCancelledError(ModelError):
+    """The asker was cancelled: its turn was over or stopped. Tells what the question had cost; nobody is raised it."""
+
+    status = "cancelled"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model, "cancelled before it was answered")
 
 
 class ModelEndpointError(ModelError):

@@ -143,7 +143,8 @@ class ModelSettings(Frozen):
         tokens_max, microdollars_max: what may be spent in all; then turns end with status `budget`.
         price: in microdollars a million tokens.
         requests_per_minute, tokens_per_minute: what no 60 seconds may exceed.
-        quota: name of a quota in the world: then those two and the budget hold over all who name it.
+        quota: name of a quota in the world: then those two and the budget hold over all who name it. Without any of
+            them the quota has to be there, and its own limits hold.
         seed_answers: send a sampling seed of its own for each agent, turn and call. An agent whose profile has a number
             in the column `seed_column` always gets one, which follows from that number.
         record_bodies: keep messages and answers in the records of calls.
@@ -236,9 +237,13 @@ class RunBudget(Frozen):
 
     Attributes:
         quota: name of a quota in the world, by which it holds over all nodes; without one it counts per node, and
-            workers share it out.
+            workers share it out. Without limits here the quota has to be there, and its own hold.
+        when_spent: what becomes of questions that a budget, the run's or a model's, does not pay for: `end` their turns
+            with status `budget`, or `hold` them back until the run is stopped: the turn is then taken again when the
+            run is gone on with. Whoever conducts the run is told by the entry `spent/exhausted` of the run.
     """
 
     tokens_max: Count | None = None
     microdollars_max: Count | None = None
     quota: Name | None = None
+    when_spent: Literal["end", "hold"] = "end"

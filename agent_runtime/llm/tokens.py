@@ -19,6 +19,8 @@ MESSAGE_TOKENS = 4
 REQUEST_TOKENS = 8
 
 FACTOR_MIN, FACTOR_MAX = 0.25, 4.0
+TOKENS_MAX = 2**31 - 1
+"""Of one call, and no more than a record can tell."""
 _FALL = 0.05
 _SPARE = 1.02
 
@@ -40,6 +42,15 @@ def estimate_message_tokens(messages: Iterable[Message]) -> int:
         for call in message.tool_calls:
             tokens += MESSAGE_TOKENS + estimate_text_tokens(call.name) + estimate_text_tokens(call.arguments)
     return tokens
+
+
+def read_count(told: object) -> int:
+    """A number of tokens as an endpoint tells it; 0, which is none, for whatever cannot be one.
+
+    Endpoints are not believed: limits and budgets count on it, and the records have 32 bits for it.
+    """
+    is_count = isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told <= TOKENS_MAX
+    return int(told) if is_count else 0  # type: ignore[call-overload]
 
 
 def estimate_prompt_tokens(request: ModelRequest) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ecumene.client import Event
 
 EVERYONE = ""
 """In place of an agent's id: all agents of the group."""
+GENERATION_MAX = 2**63 - 1
+ROUND_MAX = 2**31 - 1
+"""What the world keeps of a gate, and the records of a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Notice:
     received_s: float
     sim_time_ns: int | None
     ask: Ask | None
+    ask_problem: str = ""
+    """Why an event that means to ask is not taken to; "" if none does."""
 
     @property
     def event(self) -> Event:
@@ -52,12 +58,37 @@ class Notice:
         return self.ask.round if self.ask is not None else None
 
 
+def find_ask(events: Iterable[Event]) -> tuple[Ask | None, str]:
+    """What the first of some events that asks for something asks for; else why one that means to does not."""
+    problem = ""
+    for event in events:
+        try:
+            ask = read_ask(event)
+        except ValueError as error:
+            problem = problem or str(error)
+            continue
+        if ask is not None:
+            return ask, ""
+    return None, problem
+
+
 def read_ask(event: Event) -> Ask | None:
-    """What an event asks for; None if it asks for nothing."""
+    """What an event asks for; None if it asks for nothing.
+
+    Raises ValueError if what it asks for can be neither done nor recorded: whoever may write events may write that.
+    """
     document = event.value
     if not isinstance(document, dict):
         return None
     path, generation, number = document.get("reports"), document.get("generation"), document.get("round")
     if not isinstance(path, str) or not isinstance(generation, int) or isinstance(generation, bool):
         return None
-    return Ask(path, generation, number if isinstance(number, int) else None)
+    if not isinstance(number, int) or isinstance(number, bool):
+        number = None
+    if not 0 <= generation <= GENERATION_MAX:
+        raise ValueError("no gate has the generation that the event names")
+    if number is not None and not -ROUND_MAX <= number <= ROUND_MAX:
+        raise ValueError("no round has the number that the event names")
+    if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
+        raise ValueError("the path for reports is no text")
+    return Ask(path, generation, number)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any
+
+logger = logging.getLogger("ecumene.runtime")
+
+CANCEL_WAIT_S = 5.0
+CANCEL_AGAIN_WAIT_S = 1.0
 
 
 class OwnedTasks:
@@ -42,11 +48,23 @@ class OwnedTasks:
         return True
 
     async def cancel_all(self) -> None:
-        """Cancel what is left and wait until all is gone."""
-        while self._tasks:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks)
+        """Cancel what is left and wait until all is gone.
+
+        What goes on all the same is told once more, and left after some seconds: code of agents may swallow any
+        cancellation, and must not hold up a part that is somebody else's.
+        """
+        for wait_s in (CANCEL_WAIT_S, CANCEL_AGAIN_WAIT_S):
+            deadline_s = self._loop.time() + wait_s
+            # Tasks that begin others as they end: those are told as well, each once.
+            told: set[asyncio.Task[None]] = set()
+            while self._tasks and (left_s := deadline_s - self._loop.time()) > 0:
+                for task in self._tasks - told:
+                    task.cancel()
+                told |= self._tasks
+                await asyncio.wait(self._tasks, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        if self._tasks:
+            names = sorted(task.get_name() for task in self._tasks)
+            logger.error("%s tasks take no notice of their end and are left: %s", len(names), ", ".join(names[:10]))
         if not self.failure.done() and not self._shares_failure:
             self.failure.cancel()
 

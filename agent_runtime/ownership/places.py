@@ -37,9 +37,14 @@ class RunPlaces:
         """What agents remember."""
         return f"{self.path}/agents"
 
+    @property
+    def spent(self) -> str:
+        """What its models have cost."""
+        return f"{self.path}/spent"
+
 
 async def make_places(world: World, places: RunPlaces) -> None:
     """Make what of a run's environments is not there. Raises EcumeneError."""
-    paths = (RUNTIME, RUNS, places.path, places.parts, places.cursors, places.agents)
+    paths = (RUNTIME, RUNS, places.path, places.parts, places.cursors, places.agents, places.spent)
     # Issued in one step, so they travel together and take effect in this order.
     await asyncio.gather(*(world.environment(path).register(if_absent=True) for path in paths))

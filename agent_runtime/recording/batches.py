@@ -71,18 +71,40 @@ def build_rows(table: Table, batches: Sequence[Batch]) -> pa.Table:
     """Join batches, in their order, into one Arrow table of the table's schema.
 
     Raises pyarrow.ArrowInvalid, ArrowTypeError or OverflowError, with the column in its notes, where
-    a value does not fit its column.
+    a value is of another kind than its column.
     """
     joined = {}
     for field in table.schema:
         try:
-            joined[field.name] = join_column(field.type, [(b.rows, b.columns.get(field.name)) for b in batches])
+            joined[field.name] = fit_column(field.type, [(b.rows, b.columns.get(field.name)) for b in batches])
         except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
             error.add_note(f"column {field.name} of {table.name}")
             raise
     rows = pa.table(joined, schema=table.schema)
     rows.validate()
     return rows.unify_dictionaries()
+
+
+def fit_column(kind: pa.DataType, pieces: Sequence[tuple[int, Any]]) -> pa.ChunkedArray:
+    """`join_column`, of values that may be too large for the column or no text that a file keeps.
+
+    What agents and their models say ends up here: one such value is cut to what fits, not the recording of thousands.
+    """
+    try:
+        return join_column(kind, pieces)
+    except (ValueError, OverflowError):
+        return join_column(kind, [(rows, _fit(values, kind)) for rows, values in pieces])
+
+
+def _fit(values: Any, kind: pa.DataType) -> Any:
+    if isinstance(values, list | tuple):
+        return [_fit(value, kind) for value in values]
+    if isinstance(values, str):
+        return values.encode("utf-8", "replace").decode()
+    if type(values) is int and pa.types.is_integer(kind):
+        most = 2 ** (kind.bit_width - 1) - 1
+        return max(-most, min(most, values))
+    return values
 
 
 def join_column(kind: pa.DataType, pieces: Sequence[tuple[int, Any]]) -> pa.ChunkedArray:

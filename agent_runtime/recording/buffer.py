@@ -93,7 +93,8 @@ class TableBuffer:
         then no turn is on disk without its actions.
 
         Raises BatchShapeError (nothing taken), RecordingFullError (nothing taken; use `put` to wait),
-        RecordingFailedError. A value that does not fit its column fails the recording when it is written.
+        RecordingFailedError. A number too large for its column becomes the largest, half a sign of a text `?`;
+        a value of another kind than its column fails the recording when it is written.
         """
         self._take(make_batch(self.table, columns, rows, self._run))
 

@@ -22,10 +22,11 @@ from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.llm.latency import FixedLatency
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import EVERYONE, Ask, Notice
-from agent_runtime.ownership.history import History
+from agent_runtime.ownership.history import DoneTurn, History
+from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, make_no_answer
+from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, end_by_incident, make_no_answer
 from agent_runtime.turns.interviews import NoAgentError, Question, interview_rule
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
@@ -116,7 +117,8 @@ class ColumnTurns:
         boxes = self.mailboxes
         starting = sum(len(rows) for _, rows, _ in self._starts)
         running = int(boxes.busy.sum()) - starting
-        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()))
+        ended = self._desk.ledger.count_ended()
+        return TurnsStatistics(len(self._cohort), len(self._starts), running, int(boxes.waiting.sum()), ended)
 
     async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
         """What an agent is: it has no opinions. Raises NoAgentError."""
@@ -181,11 +183,13 @@ class ColumnTurns:
         """Decide for agents that have thought, and send what they decided."""
         keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
         unsent = set(range(len(keys)))
+        apart: set[int] = set()
         try:
             values, failures = await decide(self._desk, self._agents, keys, pack.notice)
             by_end: dict[TurnEnd, list[int]] = {}
-            apart = self._part_with(pack, keys, values, failures) if not self._desk.presence.is_plain else set()
-            unsent -= apart
+            if not self._desk.presence.is_plain:
+                self._part_with(pack, keys, values, failures, apart)
+                unsent -= apart
             for place in range(len(keys)):
                 if place in apart:
                     continue
@@ -196,12 +200,24 @@ class ColumnTurns:
                 await self._send(pack.select(places), [keys[place] for place in places], told, end)
                 unsent.difference_update(places)
         except asyncio.CancelledError:
-            await self._close(pack.select(sorted(unsent)), STOPPED)
+            await self._close(pack.select(sorted(unsent - apart)), STOPPED)
             raise
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: what ends these turns ends no others
+            left = sorted(unsent - apart)
+            await self._break_off(pack.select(left), [keys[place] for place in left], error)
 
-    def _part_with(self, pack: Thinkers, keys: list[str], values: list[Any], failures: Failures) -> set[int]:
-        """Muted agents get their end; who is seated goes on apart. Returns the places of the latter."""
-        presence, apart = self._desk.presence, set()
+    async def _break_off(self, pack: Thinkers, keys: list[str], defect: Exception) -> None:
+        """End turns as `error` that something outside agents' code has ended, and tell the gate if that can be."""
+        end = end_by_incident(self._desk.incidents, f"turns of {len(keys)} agents of {self._desk.group.name}", defect)
+        await self._send(pack, keys, [make_no_answer(end)] * len(keys), end)
+
+    def _part_with(
+        self, pack: Thinkers, keys: list[str], values: list[Any], failures: Failures, apart: set[int]
+    ) -> None:
+        """Muted agents get their end; who is seated goes on apart, and its place into `apart`."""
+        presence = self._desk.presence
         for place, key in enumerate(keys):
             if key in presence.muted:
                 failures[place] = MUTED
@@ -211,7 +227,6 @@ class ColumnTurns:
                 self._sitting.add(task)
                 task.add_done_callback(self._sitting.discard)
                 apart.add(place)
-        return apart
 
     async def _sit(self, sitting: Sitting) -> None:
         """One turn of an agent in whose place a person sits."""
@@ -220,6 +235,9 @@ class ColumnTurns:
         except asyncio.CancelledError:
             await self._close(sitting.pack, STOPPED)
             raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: a person's decision ends no other turn
+            await self._break_off(sitting.pack, [sitting.key], error)
+            return
         told = value if end.status.acted else make_no_answer(end)
         await self._send(sitting.pack, [sitting.key], [told], end)
         sitting.tell_end(end)
@@ -235,6 +253,10 @@ class ColumnTurns:
             answer = await outbox.submit(ask.path, ask.generation, notice.revision, keys, values, notice.event.id)
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
+            return
+        except Exception as error:  # noqa: BLE001 - the turn edge: what no frame can hold ends the turns of one
+            where = f"a frame of {len(keys)} agents of {self._desk.group.name}"
+            await self._close_and_release(pack, end_by_incident(self._desk.incidents, where, error))
             return
         self._desk.tasks.start(self._settle(pack, keys, values, end, ask, answer), "column settle")
 
@@ -256,6 +278,10 @@ class ColumnTurns:
             raise
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
+            return
+        except Exception as error:  # noqa: BLE001 - the turn edge, as above
+            where = f"the answer of {len(keys)} agents of {self._desk.group.name}"
+            await self._close_and_release(pack, end_by_incident(self._desk.incidents, where, error))
             return
         if not settled.others:
             await self._close(pack, end, values, settled.revisions)
@@ -291,6 +317,16 @@ class ColumnTurns:
         if not known or ask is None:
             return rows, turns
         self._adopting += 1
+        try:
+            await self._adopt_known(notice, ask, rows, turns, ids, known)
+        finally:
+            self._adopting -= 1
+        left = [place for place in range(len(ids)) if place not in known]
+        return rows[left], turns[left]
+
+    async def _adopt_known(
+        self, notice: Notice, ask: Ask, rows: Rows, turns: Numbers, ids: list[str], known: Mapping[int, DoneTurn]
+    ) -> None:
         now_s = self._desk.clock.now_s()
         pack = Thinkers(notice, now_s, rows, turns, np.full(len(rows), now_s))
         alike: dict[tuple[TurnStatus, bool], list[tuple[int, Any, int]]] = {}
@@ -302,9 +338,6 @@ class ColumnTurns:
             places, values, revisions = (list(column) for column in zip(*reports, strict=True))
             await self._close(pack.select(places), TurnEnd(status, ADOPTED), values, np.array(revisions))
         self._release(pack.select(list(known)))
-        self._adopting -= 1
-        left = [place for place in range(len(ids)) if place not in known]
-        return rows[left], turns[left]
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):

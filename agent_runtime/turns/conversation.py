@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TOOL_ROUNDS_MAX = 4
 ANSWER_CHARS_MAX = 4_000
+CALLS_KEPT_MAX = 32
+"""Of one answer; a model that loops may make thousands, and each would stand in the next prompt."""
 _NOTHING_SAID = "(nothing)"
 
 
@@ -87,7 +89,8 @@ class Conversation:
             self.history.append(Message("assistant", said or _NOTHING_SAID))
             return answer
         # Endpoints name calls as they like, some of them twice; and what is replayed must be the same again.
-        calls = tuple(replace(call, id=self._name_call()) for call in answer.tool_calls)
+        asked = answer.tool_calls[:CALLS_KEPT_MAX]
+        calls = tuple(replace(call, id=self._name_call()) for call in asked)
         replies = await self._tools.reply(calls)
         self.history += [Message("assistant", said, tool_calls=calls), *replies]
         return answer

@@ -11,16 +11,18 @@ from ecumene.client import EcumeneError
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import judge_failure
+from agent_runtime.actions.validation import INT_MAX, INT_MIN
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import NOTHING_ASKED, describe_failure
+from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, describe_failure, name_exit
 from agent_runtime.turns.ledger import TurnEnd
 
 logger = logging.getLogger("ecumene.runtime")
 
+SHOWN_CHARS_MAX = 80
 Failures = dict[int, TurnEnd]
 """How turns without a number ended, by the agent's place."""
 
@@ -28,7 +30,8 @@ Failures = dict[int, TurnEnd]
 async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice) -> tuple[list[Any], Failures]:
     """A number for each agent, or the reason why it has none."""
     if notice.ask is None:
-        return fail_all(keys, NOTHING_ASKED)
+        problem = notice.ask_problem
+        return fail_all(keys, TurnEnd(TurnStatus.ERROR, problem) if problem else NOTHING_ASKED)
     try:
         await desk.places.find(REPORT, notice.ask.path)
     except ActionRefusedError as error:
@@ -37,8 +40,9 @@ async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice
         return fail_all(keys, TurnEnd(*judge_failure(error)))
     try:
         values = _ask_rule(agents, keys, notice)
-    except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
-        logger.warning("group %s: decide_many failed, asking each agent alone: %r", desk.group.name, error)
+    except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+        told = describe_failure(error)
+        logger.warning("group %s: decide_many failed, asking each agent alone: %s", desk.group.name, told)
         return _decide_each(agents, keys, notice)
     if all_numbers(values):
         return values, {}
@@ -51,8 +55,16 @@ async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice
 
 
 def all_numbers(values: Sequence[Any]) -> bool:
-    """Whether all values are finite numbers, of the kinds that a report of numbers may have."""
-    return set(map(type, values)) <= {float, int} and all(map(math.isfinite, values))
+    """Whether all values are finite floats or ints of 64 bits, as a report of numbers holds them."""
+    kinds = set(map(type, values))
+    if kinds <= {float}:
+        return all(map(math.isfinite, values))
+    if kinds == {int}:
+        return min(values) >= INT_MIN and max(values) <= INT_MAX
+    # Apart, as an int may be too long to be made a float.
+    return kinds == {float, int} and all(
+        all_numbers([value for value in values if type(value) is kind]) for kind in (float, int)
+    )
 
 
 def fail_all(keys: list[str], end: TurnEnd) -> tuple[list[Any], Failures]:
@@ -66,8 +78,8 @@ def _decide_each(agents: RuleAgents, keys: list[str], notice: Notice) -> tuple[l
     for place, key in enumerate(keys):
         try:
             values[place] = _ask_rule(agents, [key], notice)[0]
-        except Exception as error:  # noqa: BLE001 - the turn edge, as above
-            failures[place] = _fall_back(agents, keys, place, notice, values, error)
+        except AGENTS_ERRORS as error:  # as above
+            failures[place] = _fall_back(agents, keys, place, notice, values, name_exit(error))
             continue
         if not all_numbers(values[place : place + 1]):
             failures[place] = _fall_back(agents, keys, place, notice, values, _make_refusal(values[place]))
@@ -78,10 +90,10 @@ def _fall_back(
     agents: RuleAgents, keys: list[str], place: int, notice: Notice, values: list[Any], failure: Exception
 ) -> TurnEnd:
     """Put the agent's fallback in place of its number, if it has one; returns how its turn ends."""
-    reason = failure.problem if isinstance(failure, ActionRefusedError) else describe_failure(failure)
+    reason = str(failure.problem) if isinstance(failure, ActionRefusedError) else describe_failure(failure)
     try:
         number = agents.fall_back(keys[place], notice.event, failure)
-    except Exception as error:  # noqa: BLE001 - the turn edge, as above
+    except AGENTS_ERRORS as error:  # as above
         return TurnEnd(TurnStatus.ERROR, f"{reason}; its fallback failed: {describe_failure(error)}")
     if number is None:
         return TurnEnd(TurnStatus.ERROR, reason)
@@ -92,7 +104,17 @@ def _fall_back(
 
 
 def _make_refusal(value: object) -> ActionRefusedError:
-    return ActionRefusedError(REPORT, f"{value!r} is no finite number"[:120])
+    return ActionRefusedError(REPORT, f"{show_value(value)} is no finite number of 64 bits")
+
+
+def show_value(value: object) -> str:
+    """A value for a reason: short, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - the turn edge: agents' code made it, and an int may be too long to be told
+        return f"such a {type(value).__name__}"
+    shown = text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"
+    return shown.encode("utf-8", "replace").decode()
 
 
 def _ask_rule(agents: RuleAgents, keys: list[str], notice: Notice) -> list[Any]:

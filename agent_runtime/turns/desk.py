@@ -11,6 +11,7 @@ from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.model.clock import Clock
+from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.history import History
@@ -18,6 +19,7 @@ from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model, ModelChoice
 from agent_runtime.turns.ledger import PartLedger
 from agent_runtime.turns.presence import Presence
+from agent_runtime.turns.threads import AgentThreads
 
 if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
@@ -46,6 +48,8 @@ class Desk:
     states: AgentStates | None = None
     history: History | None = None
     presence: Presence = field(default_factory=Presence)
+    incidents: Incidents = field(default_factory=Incidents)
+    threads: AgentThreads = field(default_factory=AgentThreads)
 
     @property
     def is_taken_over(self) -> bool:

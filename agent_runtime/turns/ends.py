@@ -6,9 +6,12 @@ from typing import Any
 
 from ecumene.client.records import TurnStatus
 
+from agent_runtime.model.incidents import Incidents
 from agent_runtime.turns.ledger import TurnEnd
 
 REASON_CHARS_MAX = 200
+AGENTS_ERRORS = (Exception, SystemExit, KeyboardInterrupt, BaseExceptionGroup)
+"""What agents' code may raise; that it is cancelled is told apart."""
 
 OK = TurnEnd(TurnStatus.OK)
 MAILBOX_FULL = TurnEnd(TurnStatus.CANCELLED, "mailbox full")
@@ -21,8 +24,27 @@ NOTHING_REPORTED = TurnEnd(TurnStatus.OK, "no report")
 
 def describe_failure(error: BaseException) -> str:
     """A failure in one line of bounded length, for a record."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:REASON_CHARS_MAX]
+    try:
+        text = str(error)[: 4 * REASON_CHARS_MAX]
+    except Exception:  # noqa: BLE001 - the turn edge: an error of agents' code may not even tell itself
+        text = "it cannot be told"
+    line = f"{type(error).__name__}: {' '.join(text.split())}"[:REASON_CHARS_MAX]
+    # A model may write halves of signs, which no record could keep.
+    return line if line.isascii() else line.encode("utf-8", "replace").decode()
+
+
+def name_exit(error: BaseException) -> Exception:
+    """What stands for an exception of agents' code that would end more than a turn, had it its way."""
+    if isinstance(error, Exception):
+        return error
+    problem = RuntimeError(f"its code raised {describe_failure(error)}")
+    problem.__cause__ = error
+    return problem
+
+
+def end_by_incident(incidents: Incidents, where: str, defect: BaseException) -> TurnEnd:
+    """The end of turns in which not the agent failed, but what lies around it."""
+    return TurnEnd(TurnStatus.ERROR, f"incident {incidents.note(where, defect)}: {describe_failure(defect)}")
 
 
 def make_no_answer(end: TurnEnd) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.registry import find_function
 from agent_runtime.llm import Gateway, ModelSetupError, Provider
-from agent_runtime.llm.admission import Budget, Limit, Load, QuotaShares, RateWindow, SharedBudget, SharedWindow
+from agent_runtime.llm.admission import Budget, Limit, Load, RateWindow, SharedBudget, SharedWindow
 from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.scripted import ScriptedProvider
 from agent_runtime.llm.settings import EndpointSettings, ModelMix, ModelSettings, RunBudget
 from agent_runtime.llm.spending import Price, Tally
 from agent_runtime.model.draws import Draw
-from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.turns.quotas import WorldQuota
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PLAYER_ANSWERS = "agent_runtime.agents.scripted_answers:guess_number"
 MIX_STREAM = 33
+RATE_LIMITS = ("requests_per_minute", "tokens_per_minute")
+BUDGET_LIMITS = ("tokens_max", "microdollars_max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,12 @@ class Model:
     @property
     def is_exhausted(self) -> bool:
         """Whether a budget has refused a call."""
-        return any(budget.is_exhausted for budget in self.budgets)
+        return self.refusal is not None
+
+    @property
+    def refusal(self) -> BudgetExceededError | None:
+        """Why a budget has refused a call, or held it back."""
+        return next((budget.refusal for budget in self.budgets if budget.refusal is not None), None)
 
 
 class ModelChoice:
@@ -81,13 +88,14 @@ async def open_budget(
 
     Raises LaunchError, EcumeneError.
     """
+    limits: dict[str, Any] = {"tokens_max": budget.tokens_max, "microdollars_max": budget.microdollars_max}
+    holds = budget.when_spent == "hold"
+    if budget.quota is not None:
+        quota = await _open_quota(world, budget.quota, limits, member)
+        return SharedBudget("run", quota, holds=holds, **_choose_limits(quota, BUDGET_LIMITS))
     if budget.tokens_max is None and budget.microdollars_max is None:
         return None
-    limits: dict[str, Any] = {"tokens_max": budget.tokens_max, "microdollars_max": budget.microdollars_max}
-    if budget.quota is None:
-        return _open_local_budget("run", limits, share, spent)
-    quota = await _open_quota(world, budget.quota, limits, member)
-    return SharedBudget("run", quota, **limits)
+    return _open_local_budget("run", limits, share, spent, holds)
 
 
 async def open_model(
@@ -101,6 +109,7 @@ async def open_model(
     run_budget: Budget | SharedBudget | None = None,
     tally: Tally | None = None,
     spent: Load | None = None,
+    holds_when_spent: bool = False,
 ) -> Model:
     """A model of a launch; `share` in (0, 1] is this worker's part of the node's bounds and budget.
 
@@ -109,7 +118,7 @@ async def open_model(
 
     Raises LaunchError, ModelSetupError, EcumeneError.
     """
-    windows, budgets = await _open_limits(name, settings, share, world, member, spent)
+    windows, budgets = await _open_limits(name, settings, share, world, member, spent, holds_when_spent)
     if run_budget is not None:
         budgets.append(run_budget)
     cache = None
@@ -134,28 +143,36 @@ async def open_model(
 
 
 async def _open_limits(
-    name: str, settings: ModelSettings, share: float, world: World | None, member: str, spent: Load | None
+    name: str,
+    settings: ModelSettings,
+    share: float,
+    world: World | None,
+    member: str,
+    spent: Load | None,
+    holds: bool,
 ) -> tuple[list[Limit], list[Budget | SharedBudget]]:
-    rates: dict[str, Any] = {
-        "requests_per_minute": settings.requests_per_minute,
-        "tokens_per_minute": settings.tokens_per_minute,
-    }
-    totals: dict[str, Any] = {"tokens_max": settings.tokens_max, "microdollars_max": settings.microdollars_max}
+    rates: dict[str, Any] = {limit: getattr(settings, limit) for limit in RATE_LIMITS}
+    totals: dict[str, Any] = {limit: getattr(settings, limit) for limit in BUDGET_LIMITS}
     windows: list[Limit] = []
     budgets: list[Budget | SharedBudget] = []
     if settings.quota is not None:
         quota = await _open_quota(world, settings.quota, rates | totals, member)
+        rates, totals = _choose_limits(quota, RATE_LIMITS), _choose_limits(quota, BUDGET_LIMITS)
         if any(limit is not None for limit in rates.values()):
             windows.append(SharedWindow(settings.model, quota, **rates))
         if any(limit is not None for limit in totals.values()):
-            budgets.append(SharedBudget(settings.model, quota, **totals))
+            budgets.append(SharedBudget(settings.model, quota, holds=holds, **totals))
         return windows, budgets
     if any(limit is not None for limit in rates.values()):
         parts = {limit: _take_part(name, limit, value, share) for limit, value in rates.items()}
         windows.append(RateWindow(settings.model, **parts))
     if any(limit is not None for limit in totals.values()):
-        budgets.append(_open_local_budget(settings.model, totals, share, spent))
+        budgets.append(_open_local_budget(settings.model, totals, share, spent, holds))
     return windows, budgets
+
+
+def _choose_limits(quota: WorldQuota, names: Sequence[str]) -> dict[str, Any]:
+    return {name: quota.limits.get(name) for name in names}
 
 
 def _take_part(name: str, limit: str, value: int | None, share: float) -> int | None:
@@ -168,12 +185,15 @@ def _take_part(name: str, limit: str, value: int | None, share: float) -> int | 
     return part
 
 
-def _open_local_budget(whose: str, limits: Mapping[str, int | None], share: float, spent: Load | None) -> Budget:
+def _open_local_budget(
+    whose: str, limits: Mapping[str, int | None], share: float, spent: Load | None, holds: bool
+) -> Budget:
     parts = {limit: None if value is None else round(value * share) for limit, value in limits.items()}
-    return Budget(whose, tokens_max=parts["tokens_max"], microdollars_max=parts["microdollars_max"], spent=spent)
+    tokens_max, microdollars_max = (parts[limit] for limit in BUDGET_LIMITS)
+    return Budget(whose, tokens_max=tokens_max, microdollars_max=microdollars_max, spent=spent, holds=holds)
 
 
-async def _open_quota(world: World | None, name: str, limits: Mapping[str, int | None], member: str) -> QuotaShares:
+async def _open_quota(world: World | None, name: str, limits: Mapping[str, int | None], member: str) -> WorldQuota:
     if world is None:
         raise LaunchError(f"quota {name}", "there is no world to keep it")
     return await WorldQuota.open(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,10 @@ from agent_runtime.llm import Answer, Message, ModelError, ModelRequest
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import AgentRuntimeError, BudgetExceededError
 from agent_runtime.turns.desk import Desk
+from agent_runtime.turns.ends import describe_failure
 from agent_runtime.turns.gateways import Model
+
+logger = logging.getLogger("ecumene.runtime")
 
 INTERVIEW_STREAM = 34
 RULE = "rule"
@@ -47,26 +51,35 @@ class NoAgentError(AgentRuntimeError):
 async def interview_agent(
     desk: Desk, agent: Agent, question: str, schema: Mapping[str, Any] | None, timeout_s: float
 ) -> dict[str, Any]:
-    """Ask an agent that is an object. Returns status, text or value, reason, and hashes of its state before and after.
+    """Ask an agent that is an object. Returns status, text or value, reason, and hashes of its state before and after:
+    of the copy that was asked, as the agent itself may take a turn meanwhile.
 
     Raises AnswerSchemaError.
     """
-    answer_type = None if schema is None else make_answer_type(schema)
-    before = hash_agent(agent)
-    model = desk.models.find(agent.id, agent.profile)
+    answer_type = None if schema is None else make_answer_type(schema, "SurveyAnswer")
+    fork = fork_agent(agent)
+    before = hash_agent(fork)
+    model = desk.models.find(fork.id, fork.profile)
     if model is None:
-        told: dict[str, Any] = describe_without_model(desk, agent)
+        told: dict[str, Any] = describe_without_model(desk, fork)
     else:
-        try:
-            fork = copy.deepcopy(agent, {id(agent.group): agent.group})
-        except (TypeError, ValueError, RecursionError) as error:
-            return {"status": "error", "reason": f"its state cannot be copied: {error}", "hash_before": before}
         try:
             async with asyncio.timeout(timeout_s):
                 told = await _ask_model(desk, model, fork, question, answer_type)
         except TimeoutError:
             told = {"status": "timeout", "reason": f"no answer within {timeout_s:g} s"}
-    return {**told, "hash_before": before, "hash_after": hash_agent(agent)}
+    return {**told, "hash_before": before, "hash_after": hash_agent(fork)}
+
+
+def fork_agent(agent: Agent) -> Agent:
+    """A copy of an agent; of one that cannot be copied, its id, profile and memory, which is all that is read."""
+    try:
+        return copy.deepcopy(agent, {id(agent.group): agent.group})
+    except Exception as error:  # noqa: BLE001 - the turn edge: an agent may hold anything, and copy itself as it likes
+        logger.info("agent %s is asked without its own attributes: %s", agent.id, describe_failure(error))
+    fork = Agent(agent.id, copy.deepcopy(dict(agent.profile)), agent.group)
+    fork.memory = agent.memory.copy()
+    return fork
 
 
 def interview_rule(desk: Desk, agents: RuleAgents, agent_id: str, profile: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,23 +129,22 @@ async def _ask_model(
         seed=seed,
         phase=PHASE,
     )
-    outcome: Answer | ModelError | BudgetExceededError
+
+    def close(outcome: Answer | ModelError | BudgetExceededError) -> None:
+        model.tally.add(
+            model.name,
+            PHASE,
+            attempts=outcome.attempts,
+            prompt_tokens=outcome.prompt_tokens,
+            completion_tokens=outcome.completion_tokens,
+            microdollars=outcome.microdollars,
+        )
+
     try:
-        outcome = await model.gateway.ask(lambda: request)
-    except (ModelError, BudgetExceededError) as error:
-        outcome = error
-    model.tally.add(
-        settings.model,
-        PHASE,
-        attempts=outcome.attempts,
-        prompt_tokens=outcome.prompt_tokens,
-        completion_tokens=outcome.completion_tokens,
-        microdollars=outcome.microdollars,
-    )
-    if isinstance(outcome, BudgetExceededError):
-        return {"status": "budget", "reason": str(outcome)}
-    if isinstance(outcome, ModelError):
-        return {"status": outcome.status, "reason": str(outcome)}
-    answer = outcome
+        answer = await model.gateway.ask(lambda: request, close)
+    except BudgetExceededError as error:
+        return {"status": "budget", "reason": str(error)}
+    except ModelError as error:
+        return {"status": error.status, "reason": str(error)}
     value = None if answer.value is None else answer.value.model_dump(mode="json", by_alias=True)
     return {"status": OK, "text": answer.text, "value": value}

@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from ecumene.client import Value
 from ecumene.client.records import ACTIONS, CALLS, TURNS, TurnStatus
 
@@ -96,47 +97,57 @@ class Ledger:
         revision: int | None,
     ) -> None:
         """One turn of an agent of `group` that asked `model` and did `actions` in the commit of `revision`, if any."""
+        if self._recorder is not None:
+            self._hold(group, turn, model, end, actions, revision)
         self.statuses[end.status] += 1
         self.prompt_tokens += turn.prompt_tokens
         self.completion_tokens += turn.completion_tokens
         if revision is not None:
             self.actions_done += len(actions)
-        if self._recorder is None:
-            return
-        notice, agent, number = turn.notice, turn.agent_id, turn.number
-        observed_at_ns = notice.observed_at_ns
-        observed = (notice.revision, notice.sim_time_ns, observed_at_ns)
-        for seq, action in enumerate(actions):
-            done = (action.name, action.path, action.key, *spread_value(action.value), revision)
-            self._actions.add((agent, group, number, seq, notice.round, *done, *observed))
-        self._turns.add(
-            (
-                agent,
-                group,
-                number,
-                notice.round,
-                notice.revision,
-                notice.sim_time_ns,
-                self._clock.wall_ns(turn.started_s),
-                end.status.value,
-                end.reason,
-                turn.attempts,
-                turn.prompt_tokens,
-                turn.completion_tokens,
-                (self._clock.now_s() - notice.received_s) * 1000,
-                model,
-                turn.mode,
-                ",".join(turn.flags) if turn.flags else None,
-                observed_at_ns,
-            )
-        )
         if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
             await self.flush()
 
-    def add_call(self, row: Mapping[str, Any]) -> None:
-        """One model call of a turn that has not ended yet."""
+    def _hold(
+        self,
+        group: str,
+        turn: Turn,
+        model: str | None,
+        end: TurnEnd,
+        actions: Sequence[Action],
+        revision: int | None,
+    ) -> None:
+        """The rows of a turn: all or, where one of them cannot be made, none."""
+        notice, agent, number = turn.notice, turn.agent_id, turn.number
+        observed_at_ns = notice.observed_at_ns
+        observed = (notice.revision, notice.sim_time_ns, observed_at_ns)
+        row = (
+            agent,
+            group,
+            number,
+            notice.round,
+            notice.revision,
+            notice.sim_time_ns,
+            self._clock.wall_ns(turn.started_s),
+            end.status.value,
+            end.reason,
+            turn.attempts,
+            turn.prompt_tokens,
+            turn.completion_tokens,
+            (self._clock.now_s() - notice.received_s) * 1000,
+            model,
+            turn.mode,
+            ",".join(turn.flags) if turn.flags else None,
+            observed_at_ns,
+        )
+        done = [(one.name, one.path, one.key, *spread_value(one.value), revision) for one in actions]
+        for seq, columns in enumerate(done):
+            self._actions.add((agent, group, number, seq, notice.round, *columns, *observed))
+        self._turns.add(row)
+
+    def add_call(self, row: tuple[Any, ...]) -> None:
+        """One model call of a turn that has not ended yet, in the order of CALL_NAMES."""
         if self._recorder is not None:
-            self._calls.add(tuple(map(row.get, CALL_NAMES)))
+            self._calls.add(row)
 
     async def close_many(
         self,
@@ -177,7 +188,7 @@ class Ledger:
                 "path": notice.ask.path,
                 "key": agents,
                 "value_kind": "double",
-                "value_double": values,
+                "value_double": np.asarray(values, dtype=np.float64),
                 "commit_revision": revisions,
                 **observed,
             }
@@ -230,11 +241,16 @@ class PartLedger:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._is_closed = False
+        self.statuses: Counter[TurnStatus] = Counter()
 
     @property
     def is_recording(self) -> bool:
         """Whether rows are kept, or only counted."""
         return self._ledger.is_recording and not self._is_closed
+
+    def count_ended(self) -> dict[str, int]:
+        """Turns of the part that have ended here, by status."""
+        return {status.value: count for status, count in self.statuses.items()}
 
     def close(self) -> None:
         """Take nothing any more, silently."""
@@ -244,13 +260,17 @@ class PartLedger:
         """See Ledger."""
         if not self._is_closed:
             await self._ledger.close_turn(*arguments)
+            end: TurnEnd = arguments[3]
+            self.statuses[end.status] += 1
 
     async def close_many(self, *arguments: Any, **columns: Any) -> None:
         """See Ledger."""
         if not self._is_closed:
             await self._ledger.close_many(*arguments, **columns)
+            end: TurnEnd = arguments[5]
+            self.statuses[end.status] += len(arguments[2])
 
-    def add_call(self, row: Mapping[str, Any]) -> None:
+    def add_call(self, row: tuple[Any, ...]) -> None:
         """See Ledger."""
         if not self._is_closed:
             self._ledger.add_call(row)

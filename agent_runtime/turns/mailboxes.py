@@ -88,7 +88,8 @@ class Mailboxes:
         self.turns[refused] += 1
         late[refused] = False
         self.waiting[late] += 1
-        self._waves.append(_Wave(next(self._numbers), notice, late, int(late.sum())))
+        if left := int(late.sum()):
+            self._waves.append(_Wave(next(self._numbers), notice, late, left))
         return starts, refused
 
     def admit_one(self, row: int, notice: Notice) -> Admission:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 
 from ecumene.client import World
 
 from agent_runtime.agents.cohort import open_agents
-from agent_runtime.llm.admission import Budget, SharedBudget
+from agent_runtime.llm.admission import Budget, Load, SharedBudget
 from agent_runtime.llm.spending import Tally
+from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import GroupSpec, Launch
 from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
+
+MEMBER_CHARS_MAX = 128
 
 
 class OpenedModels:
@@ -22,11 +26,13 @@ class OpenedModels:
         """`index` is the worker's."""
         self._launch = launch
         self._world = world
-        self._member = f"{launch.run}.{launch.node}.worker-{index:02d}"
+        self._member = name_member(f"{launch.run}.{launch.node}.worker-{index:02d}")
         self._models: dict[str, Model] = {}
         self._opening = asyncio.Lock()
         self._run_budget: Budget | SharedBudget | None = None
         self._has_budget = False
+        self.spent_before: Mapping[str, Load] = {}
+        """What each model had cost the run before this worker began; budgets that are no quota go on from there."""
         self.spent = Tally()
         """What models have cost, by model and phase."""
 
@@ -45,8 +51,18 @@ class OpenedModels:
 
     @property
     def is_budget_spent(self) -> bool:
-        """Whether a budget has refused a question."""
-        return any(model.is_exhausted for model in self._models.values())
+        """Whether a budget has refused a question, or held it back."""
+        return self.refusal is not None
+
+    @property
+    def refusal(self) -> BudgetExceededError | None:
+        """Why a budget has refused a question, or held it back."""
+        return next((model.refusal for model in self._models.values() if model.refusal is not None), None)
+
+    @property
+    def in_flight(self) -> int:
+        """Calls at endpoints."""
+        return sum(model.gateway.statistics().in_flight for model in self._models.values())
 
     def choose(self, spec: GroupSpec, seed: int) -> ModelChoice:
         """Which of them the agents of a group ask."""
@@ -61,26 +77,48 @@ class OpenedModels:
         launch = self._launch
         if not self._has_budget:
             everybody = sum(map(count_rows, launch.groups))
+            share = _share(agents_here, everybody)
             self._run_budget = await open_budget(
-                launch.budget, share=_share(agents_here, everybody), world=self._world, member=self._member
+                launch.budget,
+                share=share,
+                world=self._world,
+                member=self._member,
+                spent=_take_share(self.spent_before.values(), share),
             )
             self._has_budget = True
         asking = sum(count_rows(spec) for spec in launch.groups if name in spec.models())
+        share = _share(agents, asking)
         return await open_model(
             name,
             launch.models[name],
             seed=launch.seed,
-            share=_share(agents, asking),
+            share=share,
             world=self._world,
             member=self._member,
             run_budget=self._run_budget,
             tally=self.spent,
+            spent=_take_share((self.spent_before.get(name, Load()),), share),
+            holds_when_spent=launch.budget.when_spent == "hold",
         )
+
+
+def name_member(name: str) -> str:
+    """A worker's name among those who share a quota, which takes no longer ones; another for each other worker."""
+    if len(name) <= MEMBER_CHARS_MAX:
+        return name
+    digest = blake2b(name.encode(), digest_size=16).hexdigest()
+    return f"{name[: MEMBER_CHARS_MAX - len(digest) - 1]}.{digest}"
 
 
 def count_rows(spec: GroupSpec) -> int:
     """Agents of a group. Raises LaunchError."""
     return len(open_agents(spec.agents, spec.rows))
+
+
+def _take_share(spent: Iterable[Load], share: float) -> Load:
+    loads = list(spent)
+    tokens, microdollars = sum(load.tokens for load in loads), sum(load.microdollars for load in loads)
+    return Load(round(tokens * share), round(microdollars * share))
 
 
 def _share(agents: int, total: int) -> float:

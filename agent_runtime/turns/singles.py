@@ -21,6 +21,8 @@ from agent_runtime.agents.cohort import Cohort, Rows, split_rows
 from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
+from agent_runtime.ownership.history import DoneTurn
+from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
 from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
@@ -91,14 +93,17 @@ class SingleTurns:
                 await asyncio.sleep(0)
 
     async def sweep(self) -> None:
-        """End turns that think for longer than the group allows, until cancelled."""
+        """End turns that think for longer than the group allows, until cancelled.
+
+        Agents' code that takes no notice is cancelled again and again.
+        """
         while True:
             await asyncio.sleep(SWEEP_S)
             too_old_s = self._desk.clock.now_s() - self._desk.spec.turn_timeout_s
             for task, turn in self._running.values():
                 if turn.started_s > too_old_s:
                     break
-                if not (turn.is_committing or turn.is_timed_out or turn.is_seated):
+                if not (turn.is_committing or turn.is_seated):
                     turn.is_timed_out = True
                     task.cancel()
 
@@ -113,7 +118,8 @@ class SingleTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         mailed = int(self.mailboxes.waiting.sum())
-        return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed)
+        ended = self._desk.ledger.count_ended()
+        return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed, ended)
 
     async def _live(self, row: int, turn: Turn) -> None:
         """The turns of one agent, one at a time, until nothing waits for it."""
@@ -157,21 +163,37 @@ class SingleTurns:
         return None if row is None else self._cohort.read_profile(row)
 
     async def _take(self, row: int, turn: Turn) -> bool:
-        """One turn, unless it was taken before; False if it has to be taken again by somebody else."""
-        desk = self._desk
-        if desk.history is not None:
-            if (done := desk.history.find(turn.agent_id, turn.revision)) is not None:
-                self._adopting += 1
-                await self._edge.adopt_turn(turn, done)
-                self._adopting -= 1
-                return True
-            if desk.states is not None and row not in self._agents:
-                turn.is_committing = True  # neither a stop nor a time-out may cut this short
-                self._restored[row] = await desk.states.read(turn.agent_id)
-                turn.is_committing = False
-                if self._is_stopping:
+        """One turn, unless it was taken before, and whatever happens; False if somebody else has to take it again."""
+        # One coroutine with its edge: each further one costs every agent that waits half a kilobyte.
+        try:
+            history = self._desk.history
+            if history is not None:
+                if (done := history.find(turn.agent_id, turn.revision)) is not None:
+                    await self._adopt(turn, done)
+                    return True
+                if self._desk.states is not None and row not in self._agents and not await self._restore(row, turn):
                     return False
-        return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
+            return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: what ends a turn outside agents' code ends no other
+            await self._edge.break_off(turn, error)
+            return True
+
+    async def _adopt(self, turn: Turn, done: DoneTurn) -> None:
+        self._adopting += 1
+        try:
+            await self._edge.adopt_turn(turn, done)
+        finally:
+            self._adopting -= 1
+
+    async def _restore(self, row: int, turn: Turn) -> bool:
+        """Read what the agent was; False if everything was stopped meanwhile."""
+        assert self._desk.states is not None
+        turn.is_committing = True  # neither a stop nor a time-out may cut this short
+        self._restored[row] = await self._desk.states.read(turn.agent_id)
+        turn.is_committing = False
+        return not self._is_stopping
 
     async def _refuse(self, row: int, notice: Notice) -> None:
         turn = Turn(self._desk, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ecumene.client import Event, Json, Value
 from pydantic import BaseModel
 
-from agent_runtime.actions.validation import check_action, check_turn
+from agent_runtime.actions.settlement import read_report
+from agent_runtime.actions.validation import check_action, check_turn, copy_value
 from agent_runtime.agents.tool_sources import ToolSource
 from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
@@ -30,6 +33,9 @@ T = TypeVar("T")
 
 NO_PROFILE: Mapping[str, Any] = {}
 CORRECTIONS_MAX = 1
+_FLAG = re.compile(r"[\w.-]{1,64}", re.ASCII)
+BAD_ASK = "bad_ask"
+"""Flag of a turn whose event asks for what cannot be given, so that it counts as asking for nothing."""
 
 
 class Turn:
@@ -79,7 +85,7 @@ class Turn:
         self.profile: Mapping[str, Any] = NO_PROFILE
         self.started_s = desk.clock.now_s()
         self.actions: list[Action] = []
-        self.flags: list[str] | None = None
+        self.flags: list[str] | None = [BAD_ASK] if notice.ask_problem else None
         self.calls = 0
         self.attempts = 0
         self.prompt_tokens = 0
@@ -158,13 +164,18 @@ class Turn:
     def act(
         self, name: str, path: str, key: str, value: Value, *, change: Change = "set", gate_generation: int = 0
     ) -> None:
-        """Decide on a change of the world; see Action for `change`.
+        """Decide on a change of the world; see Action for `change`. What becomes of `value` later changes nothing.
 
         Raises ActionRefusedError, with the reason, if it can never succeed: decide otherwise.
         """
         action = Action(name, path, key, value, change, gate_generation)
         check_action(action)
         check_turn([*self.actions, action])
+        ask = self.notice.ask
+        if ask is not None and (path, key) == (ask.path, self.agent_id) and not read_report(value)[1]:
+            raise ActionRefusedError(name, "a document of a status alone says how a turn ended: it is no report")
+        if isinstance(value, dict | list | tuple):
+            action = replace(action, value=copy_value(value))
         self.actions.append(action)
 
     def invoke(self, path: str, operation: str, /, **arguments: Json) -> None:
@@ -182,11 +193,16 @@ class Turn:
         """
         ask = self.notice.ask
         if ask is None:
-            raise ActionRefusedError(REPORT, "the event asks for no report")
+            raise ActionRefusedError(REPORT, self.notice.ask_problem or "the event asks for no report")
         self.act(REPORT, ask.path, self.agent_id, value, gate_generation=ask.generation)
 
     def flag(self, flag: str) -> None:
-        """Note something about this turn in its record; one word, few distinct ones."""
+        """Note something about this turn in its record; one word, few distinct ones.
+
+        Raises ValueError if it is none.
+        """
+        if not isinstance(flag, str) or not _FLAG.fullmatch(flag):
+            raise ValueError("a flag is one word of at most 64 letters, digits, '_', '-' and '.'")
         if flag not in (self.flags or ()):
             self.flags = [*(self.flags or ()), flag]
 
@@ -200,6 +216,7 @@ class Turn:
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking code beside the loop, so that no other agent waits for it; returns what it returns.
 
-        A turn that ends before it does not end it: it goes on, unheard.
+        A turn that ends before it does not end it: it goes on, unheard. At most 32 run at a time in a worker; those
+        whose turns have ended do not count.
         """
-        return await asyncio.to_thread(function, *args, **kwargs)
+        return await self._desk.threads.run(partial(function, *args, **kwargs))

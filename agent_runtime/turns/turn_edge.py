@@ -16,25 +16,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from ecumene.client import EcumeneError, GateClosedError
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
+from agent_runtime.actions.validation import check_action
 from agent_runtime.agents.agent import Agent
 from agent_runtime.llm import ModelError
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.ownership.history import DoneTurn
+from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
+    AGENTS_ERRORS,
     MUTED,
     NOTHING_REPORTED,
     OK,
     STOPPED,
     UNANSWERED,
     describe_failure,
+    end_by_incident,
     make_no_answer,
+    name_exit,
 )
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.presence import SEATED, Decision
@@ -67,7 +73,7 @@ class TurnEdge:
         that it is cancelled, or that nothing can be recorded any more.
         """
         turn.agent = agent
-        end = await self._think(turn, lambda: self._decide(turn, make_agent, row))
+        end = await self._think(turn, self._decide, make_agent, row)
         while True:
             turn.is_committing = True
             try:
@@ -99,39 +105,62 @@ class TurnEdge:
         ]
         await self._record(turn, TurnEnd(status, ADOPTED), actions, revision)
 
+    async def break_off(self, turn: Turn, defect: Exception) -> None:
+        """End a turn as `error` that something outside agents' code has ended; its agent remembers nothing of it.
+
+        The gate that waits for it is told that no answer comes, if that can be told. Raises RecordingError.
+        """
+        end = end_by_incident(self._desk.incidents, f"turn {turn.number} of {turn.agent_id}", defect)
+        turn.is_committing = True
+        turn.actions.clear()
+        turn.memory, turn.flags = None, None
+        try:
+            await self._finish(turn, end)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: it is ended all the same
+            self._desk.incidents.note(f"the end of turn {turn.number} of {turn.agent_id}", error)
+            await self._desk.ledger.close_turn(self._desk.group.name, turn, None, end, (), None)
+
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
         await self._record(turn, end, (), None)
 
-    async def _think(self, turn: Turn, decide: Callable[[], Awaitable[TurnEnd]]) -> TurnEnd:
+    async def _think(self, turn: Turn, decide: Callable[..., Awaitable[TurnEnd]], *arguments: Any) -> TurnEnd:
         """Run agents' code; returns how that ended, with the actions that stand in the turn."""
         try:
-            end = await decide()
+            end = await decide(turn, *arguments)
             if turn.is_timed_out:
                 # It went on although it was cancelled.
                 raise self._make_timeout()
             return end
-        except asyncio.CancelledError:
-            if not (turn.is_timed_out or turn.is_stopped):
-                raise
-            self._take_back_cancel()
+        except asyncio.CancelledError as cancel:
+            is_ours = self._take_back_cancel()
             if turn.is_stopped:
                 turn.actions.clear()
                 return STOPPED
-            return await self._recover(turn, self._make_timeout())
-        except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
-            return await self._recover(turn, error)
+            if turn.is_timed_out:
+                return await self._recover(turn, self._make_timeout())
+            if is_ours:
+                raise
+            return await self._recover(turn, name_exit(cancel))
+        except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+            return await self._recover(turn, name_exit(error))
 
-    async def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> TurnEnd:
+    def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
+        """What decides the turn: no coroutine of its own, as most of them wait in it for long."""
         presence = self._desk.presence
         if not presence.is_plain and turn.agent_id in presence.muted:
-            return MUTED
+            return self._pass_over(MUTED)
         if turn.agent is None:
             turn.agent = make_agent(turn.agent_id, row)
         turn.memory, turn.profile = turn.agent.memory, turn.agent.profile
         if not presence.is_plain and presence.is_seated(turn.agent_id):
-            return await self._ask_person(turn, turn.agent)
-        return await self._ask_agent(turn, turn.agent)
+            return self._ask_person(turn, turn.agent)
+        return self._ask_agent(turn, turn.agent)
+
+    async def _pass_over(self, end: TurnEnd) -> TurnEnd:
+        return end
 
     async def _ask_agent(self, turn: Turn, agent: Agent) -> TurnEnd:
         try:
@@ -180,12 +209,13 @@ class TurnEdge:
         for action in turn.actions:
             self._desk.places.forget(action.path)
         if end is OK:
-            return await self._think(turn, lambda: self._correct(turn, refusal))
+            return await self._think(turn, self._correct, refusal)
         turn.actions.clear()
         return TurnEnd(TurnStatus.ERROR, f"{end.reason}; its fallback failed: {describe_failure(refusal)}")
 
     async def _recover(self, turn: Turn, failure: Exception) -> TurnEnd:
         """Let the agent fall back, if it can; otherwise the failure stands."""
+        turn.is_committing = True  # the agent's code is over: neither a stop nor a time-out may cut this short
         end = TurnEnd(find_status(failure), describe_failure(failure))
         if end.status is TurnStatus.ERROR and not isinstance(failure, ActionRefusedError):
             self._log(turn, failure)
@@ -197,7 +227,7 @@ class TurnEdge:
                 turn.actions.clear()
                 return end
             await self._check(turn)
-        except Exception as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
+        except AGENTS_ERRORS as error:  # as above
             self._log(turn, error)
             turn.actions.clear()
             return TurnEnd(end.status, f"{end.reason}; its fallback failed: {describe_failure(error)}")
@@ -259,9 +289,10 @@ class TurnEdge:
         return TurnEnd(status, ADOPTED), ()
 
     async def _check(self, turn: Turn) -> None:
-        """Test the actions against the world. Raises ActionRefusedError, EcumeneError."""
+        """Test the actions, as agents' code left them, against the world. Raises ActionRefusedError, EcumeneError."""
         places = self._desk.places
         for action in turn.actions:
+            check_action(action)
             if not places.allows(action):
                 await places.check(action)
 
@@ -273,7 +304,7 @@ class TurnEdge:
         if turn.is_seated:
             self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
-    def _log(self, turn: Turn, error: Exception) -> None:
+    def _log(self, turn: Turn, error: BaseException) -> None:
         self._tracebacks += 1
         if self._tracebacks <= TRACEBACKS_MAX:
             logger.warning("turn %s of %s failed", turn.number, turn.agent_id, exc_info=error)
@@ -282,10 +313,14 @@ class TurnEdge:
         return TimeoutError(f"no decision within {self._desk.spec.turn_timeout_s:g} s")
 
     @staticmethod
-    def _take_back_cancel() -> None:
+    def _take_back_cancel() -> bool:
+        """Whether the turn was cancelled from outside, which it is no more."""
         task = asyncio.current_task()
-        if task is not None:
+        assert task is not None
+        is_cancelled = task.cancelling() > 0
+        while task.cancelling():
             task.uncancel()
+        return is_cancelled
 
 
 def find_status(failure: Exception) -> TurnStatus:

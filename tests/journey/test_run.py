@@ -36,7 +36,10 @@ class Silent:
     def stage_began(self, stage: str) -> None:
         """Ignore it."""
 
-    def run_began(self, run_id: str, directory: Path, plan: GamePlan) -> None:
+    def directory_chosen(self, directory: Path) -> None:
+        """Ignore it."""
+
+    def run_began(self, run_id: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
         """Ignore it."""
 
     def round_opened(self, round_number: int) -> None:
@@ -173,7 +176,7 @@ async def test_a_runtime_that_dies_fails_the_run_in_one_line_and_keeps_it(tmp_pa
 
         directory = Path()
 
-        def run_began(self, run_id: str, directory: Path, plan: GamePlan) -> None:
+        def directory_chosen(self, directory: Path) -> None:
             """Remember where it is."""
             self.directory = directory
 

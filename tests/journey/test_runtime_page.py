@@ -32,6 +32,8 @@ def test_the_commands_of_the_page_run(server: RunningServer, tmp_path: Path) -> 
                     nodes.start(words[words.index("--name") + 1], *words[words.index("--name") + 2 :])
             elif language == "json":
                 (tmp_path / "launch.json").write_text(code, encoding="utf-8")
+            elif language == "yaml":
+                (tmp_path / "guess.yaml").write_text(code, encoding="utf-8")
             elif language == "python":
                 printed.append(run_python(code, server.address, tmp_path))
             else:
@@ -44,6 +46,7 @@ def test_the_commands_of_the_page_run(server: RunningServer, tmp_path: Path) -> 
     for part in shown:
         assert part in text
     assert "stopped monday: 1,000 agents" in text and "cleaned up monday" in text
+    assert "220 of 220" in text
 
 
 def run(line: str, server: str, folder: Path) -> str:
@@ -99,4 +102,4 @@ async def is_noted(notes: Any) -> bool:
 
 async def make_game(server: str) -> None:
     async with connect(server) as world:
-        await world.environment("/game").register(kind="guess_game")
+        await world.environment("/game").register(kind="guess_game", config={"ratio": 2 / 3, "offset": 0.0})

@@ -8,7 +8,7 @@
 from agent_runtime.llm.admission.budgets import Budget
 from agent_runtime.llm.admission.dispatch import Dispatch
 from agent_runtime.llm.admission.limits import Limit, Load, Seat
-from agent_runtime.llm.admission.quota_shares import QuotaShares, QuotaUnavailableError, Share, Want
+from agent_runtime.llm.admission.quota_shares import QuotaRefusedError, QuotaShares, QuotaUnavailableError, Share, Want
 from agent_runtime.llm.admission.rate_window import RateWindow
 from agent_runtime.llm.admission.shared_budget import SharedBudget
 from agent_runtime.llm.admission.shared_window import SharedWindow
@@ -18,6 +18,7 @@ __all__ = [
     "Dispatch",
     "Limit",
     "Load",
+    "QuotaRefusedError",
     "QuotaShares",
     "QuotaUnavailableError",
     "RateWindow",

@@ -26,7 +26,8 @@ class Dispatch:
 
     The first in the queue goes to an endpoint as soon as one takes a call and every limit lets it pass;
     nobody overtakes it, so that a large request is not starved by small ones. A call whose deadline comes
-    before the next probe of endpoints that all are broken fails at once. Belongs to one event loop.
+    before the next probe of endpoints that all are broken, or want to be left alone, fails at once. Belongs to one
+    event loop.
     """
 
     def __init__(self, model: str, pool: Pool, limits: Sequence[Limit], clock: Callable[[], float]) -> None:
@@ -76,9 +77,10 @@ class Dispatch:
 
     def give_up(self, seat: asyncio.Future[Seat]) -> None:
         """Ends the wait of a caller who was cancelled."""
-        if not seat.cancelled() and seat.exception() is None:
-            # Let in and cancelled in the same step: it never left.
-            self.leave(seat.result(), Load(), asyncio.CancelledError())
+        if not seat.cancelled():
+            if seat.exception() is None:
+                # Let in and cancelled in the same step: it never left.
+                self.leave(seat.result(), Load(), asyncio.CancelledError())
             return
         self._cancelled += 1
         if self._cancelled * 2 > len(self._fresh) + len(self._again):
@@ -91,7 +93,7 @@ class Dispatch:
         if error is None:
             seat.endpoint.note_answer()
         else:
-            seat.endpoint.note_error(error, now_s)
+            seat.endpoint.note_error(error, now_s, seat.entered_s)
         for limit in self._limits:
             limit.settle(seat, load)
         seat.tokens, seat.microdollars = load.tokens, load.microdollars
@@ -160,7 +162,7 @@ class Dispatch:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.pump)
 
     def _fail_hopeless(self) -> None:
-        """Ends the wait of those who would wait for a probe beyond their deadline."""
+        """Ends the wait of those who would wait for endpoints that are broken or paused beyond their deadline."""
         now_s = self._clock()
         dead_s = self._pool.find_dead_s(now_s)
         if dead_s is None:

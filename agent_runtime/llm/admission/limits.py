@@ -45,6 +45,7 @@ class Limit(Protocol):
 
         Raises:
             ModelRateError, BudgetExceededError: it may never pass.
+            ModelSetupError: whoever keeps the limit has refused, and is not asked for a while.
         """
 
     def admit(self, seat: Seat) -> None:

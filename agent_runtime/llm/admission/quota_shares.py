@@ -12,6 +12,8 @@ from typing import Protocol
 from agent_runtime.llm.admission.limits import Load
 
 RETRY_S = 1.0
+REFUSED_RETRY_S = 30.0
+"""For so long questions fail at once, with the reason, after the quota has refused."""
 Unused = Mapping[int, tuple[int, int]]
 """Requests and tokens of shares that were not used, by the ids of the shares."""
 
@@ -19,6 +21,11 @@ Unused = Mapping[int, tuple[int, int]]
 class QuotaUnavailableError(Exception):
     """Whoever keeps the quota cannot be asked now. Whether the asking had its effect is not known: what it may
     have given counts as used, what it may have given back as not."""
+
+
+class QuotaRefusedError(Exception):
+    """The quota says no, is gone, or answers what no quota does: asking each second would not help. The message says
+    why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class Share:
 class QuotaShares(Protocol):
     """One quota, as one node sees it.
 
-    All methods raise QuotaUnavailableError.
+    All methods raise QuotaUnavailableError, QuotaRefusedError.
     """
 
     async def take(self, want: Want, unused: Unused) -> Share:

@@ -9,8 +9,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_runtime.llm.admission.limits import Load, Seat
-from agent_runtime.llm.admission.quota_shares import RETRY_S, QuotaShares, QuotaUnavailableError, Want
-from agent_runtime.llm.errors import ModelRateError
+from agent_runtime.llm.admission.quota_shares import (
+    REFUSED_RETRY_S,
+    RETRY_S,
+    QuotaRefusedError,
+    QuotaShares,
+    QuotaUnavailableError,
+    Want,
+)
+from agent_runtime.llm.errors import ModelRateError, ModelSetupError
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -56,6 +63,7 @@ class SharedWindow:
         self._refill: asyncio.Task[None] | None = None
         self._wanted = Load()
         self._is_cut_off = False
+        self._refused = ""
         self._wake: Callable[[], None] = lambda: None
         self._count_waiting: Callable[[], int] = lambda: 0
 
@@ -73,6 +81,8 @@ class SharedWindow:
         tokens = sum(held.tokens for held in self._held)
         if requests >= 1 and (self._tokens_max is None or tokens >= load.tokens):
             return 0.0
+        if self._refused:
+            raise ModelSetupError(self._model, self._refused)
         self._wanted = load
         if self._refill is None:
             self._refill = asyncio.get_running_loop().create_task(self._take_more(), name=f"quota of {self._model}")
@@ -118,7 +128,7 @@ class SharedWindow:
         if unused:
             try:
                 await self._shares.give_back(0, 0, unused)
-            except QuotaUnavailableError as error:
+            except (QuotaUnavailableError, QuotaRefusedError) as error:
                 logger.warning("the quota of %s gets nothing back: %s", self._model, error)
 
     async def _take_more(self) -> None:
@@ -138,6 +148,13 @@ class SharedWindow:
                     self._is_cut_off = True
                     await self._sleep(RETRY_S)
                     continue
+                except QuotaRefusedError as error:
+                    logger.warning("no share of the quota of %s: %s", self._model, error)
+                    self._refused = f"its quota: {error}"
+                    self._wake()
+                    await self._sleep(REFUSED_RETRY_S)
+                    self._refused = ""
+                    return
                 self._is_cut_off = False
                 if share.requests:
                     # From the asking on: whoever keeps the quota counts from the later moment at which it gave.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 
-# Bounded, so that a long run of digits costs no quadratic time.
+TEXT_CHARS_MAX = 20_000
+"""The end of a reasoning that is read; a decision stands there."""
+# Bounded, so that a long run of digits costs no quadratic time; a run of white space is made one space before.
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"
 _DECIDES = (
     r"\bI(?:'ll|\s+will|\s+would|'d|\s+should)?(?:\s+therefore|\s+thus)?\s+"
@@ -45,7 +47,7 @@ def contradicts(reasoning: str, reported: float) -> bool:
 
 
 def _find_last(text: str) -> re.Match[str] | None:
-    found = list(_STATED.finditer(text))
+    found = list(_STATED.finditer(" ".join(text.split())[-TEXT_CHARS_MAX:]))
     return found[-1] if found else None
 
 

@@ -56,7 +56,7 @@ class Dialogue:
         self.extract: str | None = None
         self.request: ModelRequest
         self.mode: SchemaMode
-        self._begin(find_first_request(request, is_two_call=is_two_call))
+        self._begin(find_first_request(request, is_two_call=True) if is_two_call else request)
 
     def take(self, completion: Completion) -> bool:
         """Takes in what came back; True when it is the answer, False when there is another `request` to send.
@@ -65,9 +65,9 @@ class Dialogue:
             ModelParseError, ModelTruncatedError: the last answer was still unusable.
             ModelRefusedError: at once; a refusal is an answer and is not argued with.
         """
-        if self._candidates:
+        if len(self._candidates) > 1:
             self._modes.remember(self.request, self.mode)
-            self._candidates = ()
+        self._candidates = ()
         try:
             value = read_completion(self.request, completion)
         except (ModelParseError, ModelTruncatedError) as error:

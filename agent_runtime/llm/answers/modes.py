@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from agent_runtime.llm.requests import ModelRequest, SchemaMode
 
+KNOWN_MAX = 1_024
 LADDER = (SchemaMode.JSON_SCHEMA, SchemaMode.JSON_OBJECT, SchemaMode.PROMPT)
 
 
@@ -19,6 +20,7 @@ class ModeMemory:
 
     def __init__(self) -> None:
         self._accepted: dict[tuple[str, type[BaseModel]], SchemaMode] = {}
+        """In the order in which they were learned."""
 
     def candidates(self, request: ModelRequest) -> tuple[SchemaMode, ...]:
         """Returns the modes worth trying, the strictest first."""
@@ -29,8 +31,12 @@ class ModeMemory:
 
     def remember(self, request: ModelRequest, mode: SchemaMode) -> None:
         """Keeps `mode` for the model and answer type of `request`; the first one told stays."""
-        if request.answer_type is not None:
-            self._accepted.setdefault((request.model, request.answer_type), mode)
+        if request.answer_type is None:
+            return
+        self._accepted.setdefault((request.model, request.answer_type), mode)
+        if len(self._accepted) > KNOWN_MAX:
+            # Of a type that is asked for again it is learned again.
+            del self._accepted[next(iter(self._accepted))]
 
     def accepted(self) -> dict[str, SchemaMode]:
         """Returns what has been learned, as `model/TypeName` → mode, for records."""

@@ -17,6 +17,8 @@ M = TypeVar("M", bound=BaseModel)
 OBJECTS_MAX = 64
 """Opening braces that are tried as the start of the answer before the text counts as unreadable."""
 
+READ_CHARS_MAX = 4 * 1024 * 1024
+"""Of what turned out to be no object, over all such braces: everybody waits meanwhile."""
 _THINK_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
@@ -70,13 +72,14 @@ def read_object(text: str, answer_type: type[M]) -> M:
             pass
     visible = strip_thinking(text)
     problem = "it holds no JSON object"
-    start = visible.find("{")
+    start, wasted = visible.find("{"), 0
     for _ in range(OBJECTS_MAX):
-        if start < 0:
+        if start < 0 or wasted > READ_CHARS_MAX:
             break
         try:
             _, end = _DECODER.raw_decode(visible, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            wasted += getattr(error, "pos", len(visible)) - start
             end = start + 1
         else:
             try:

@@ -65,18 +65,23 @@ class Breaker:
         self._open_s = 0.0
         self._is_probing = False
 
-    def note_failure(self, now_s: float) -> None:
-        """A call failed since the endpoint does not work."""
+    def note_failure(self, now_s: float, entered_s: float) -> None:
+        """A call that came in at `entered_s` failed since the endpoint does not work."""
         self._failures += 1
         if self._failures_max == 0 or self._failures < self._failures_max:
             return
         # Calls that left before it opened and fail now say nothing new; only a probe does.
-        if self._open_until_s is None or self._is_probing:
+        if self._open_until_s is None or self._is_probe(entered_s):
             self._open_s = min(OPEN_MAX_S, 2 * self._open_s or OPEN_FIRST_S)
             self._open_until_s = now_s + self._open_s
             self._is_probing = False
             self.opened += 1
 
-    def note_nothing(self) -> None:
-        """A call ended that says nothing about the endpoint."""
-        self._is_probing = False
+    def note_nothing(self, entered_s: float) -> None:
+        """A call that came in at `entered_s` ended, and says nothing about the endpoint."""
+        if self._is_probe(entered_s):
+            self._is_probing = False
+
+    def _is_probe(self, entered_s: float) -> bool:
+        """Whether a call is the probe that is out, and not one from before the breaker opened."""
+        return self._is_probing and self._open_until_s is not None and entered_s >= self._open_until_s

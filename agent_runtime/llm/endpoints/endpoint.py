@@ -8,6 +8,8 @@ from agent_runtime.llm.provider import Provider
 
 BUSY_FIRST_S = 0.5
 BUSY_MAX_S = 20.0
+PAUSE_MAX_S = 600.0
+"""Of a `Retry-After`: an endpoint that asks for a day is asked again sooner, by one call at a time."""
 
 
 class Endpoint:
@@ -71,6 +73,13 @@ class Endpoint:
             return None
         return max(wait_s, self.paused_until_s - now_s, 0.0)
 
+    def find_dead_s(self, now_s: float) -> float | None:
+        """Seconds until it takes calls again, if it takes none for a while whoever comes back; else None."""
+        paused_s = self.paused_until_s - now_s
+        if self.breaker.is_closed:
+            return paused_s if paused_s > 0 else None
+        return max(self.breaker.wait_s(now_s) or 0.0, paused_s)
+
     def enter(self) -> None:
         """A call goes to it."""
         self.in_flight += 1
@@ -89,22 +98,22 @@ class Endpoint:
                 self.room += 1
         self.breaker.note_success()
 
-    def note_error(self, error: BaseException, now_s: float) -> None:
-        """A call ended otherwise."""
+    def note_error(self, error: BaseException, now_s: float, entered_s: float) -> None:
+        """A call that came in at `entered_s` ended otherwise."""
         self.in_flight -= 1
         if not isinstance(error, ModelError):
-            self.breaker.note_nothing()
+            self.breaker.note_nothing(entered_s)
             return
         self.failures += 1
         if isinstance(error, ModelUnavailableError) and (error.http_status == 429 or error.retry_after_s is not None):
             self._pause(error.retry_after_s, now_s)
             self.breaker.note_success()
         elif isinstance(error, ModelUnavailableError | ModelTimeoutError):
-            self.breaker.note_failure(now_s)
+            self.breaker.note_failure(now_s, entered_s)
         elif isinstance(error, ModelEndpointError):
             self.breaker.note_success()
         else:
-            self.breaker.note_nothing()
+            self.breaker.note_nothing(entered_s)
 
     def _pause(self, retry_after_s: float | None, now_s: float) -> None:
         if now_s < self.paused_until_s and retry_after_s is None:
@@ -112,5 +121,5 @@ class Endpoint:
         if now_s >= self.paused_until_s:
             self.room = max(1, self.room // 2)
             self._busy_s = min(BUSY_MAX_S, 2 * self._busy_s or BUSY_FIRST_S)
-        asked_s = self._busy_s if retry_after_s is None else retry_after_s
+        asked_s = self._busy_s if retry_after_s is None else min(retry_after_s, PAUSE_MAX_S)
         self.paused_until_s = max(self.paused_until_s, now_s + asked_s)

@@ -34,12 +34,12 @@ class Pool:
         return min(waits, default=None)
 
     def find_dead_s(self, now_s: float) -> float | None:
-        """Seconds until the first probe when every endpoint's breaker is open, else None."""
+        """Seconds until the first endpoint takes calls again when every one is paused or broken, else None."""
         waits = []
         for endpoint in self.endpoints:
-            if endpoint.breaker.is_closed:
+            if (dead_s := endpoint.find_dead_s(now_s)) is None:
                 return None
-            waits.append(endpoint.breaker.wait_s(now_s) or 0.0)
+            waits.append(dead_s)
         return min(waits)
 
 

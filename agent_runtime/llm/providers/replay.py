@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_runtime.llm.errors import (
+    ModelCancelledError,
     ModelError,
     ModelParseError,
     ModelRefusedError,
@@ -65,6 +66,8 @@ def _recorded_error(request: ModelRequest, call: RecordedCall) -> ModelError:
         return ModelRefusedError(model, text=call.text)
     if call.status == "timeout":
         return RecordedTimeoutError(model, call.reason)
+    if call.status == ModelCancelledError.status:
+        return RecordedCancelError(model, call.reason)
     return ModelError(model, f"as recorded: {call.reason}")
 
 
@@ -76,3 +79,7 @@ class RecordedTimeoutError(ModelTimeoutError):
     def __init__(self, model: str, reason: str) -> None:
         ModelError.__init__(self, model, f"as recorded: {reason}")
         self.timeout_s = 0.0
+
+
+class RecordedCancelError(RecordedTimeoutError, TimeoutError):
+    """A question whose asker had no more time when it was recorded: to the asker, what its own time limit gives."""

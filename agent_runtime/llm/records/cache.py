@@ -66,7 +66,11 @@ class SqliteCache:
         """See CompletionCache."""
         key = _make_key(request, mode)
         text = await asyncio.get_running_loop().run_in_executor(self._thread, self._find, key)
-        return None if text is None else _read_completion(text)
+        try:
+            return None if text is None else _read_completion(text)
+        except (ValueError, TypeError) as error:
+            self._note_failure(error)
+            return None
 
     async def keep(self, request: ModelRequest, mode: SchemaMode, completion: Completion) -> None:
         """See CompletionCache."""
@@ -128,7 +132,7 @@ class SqliteCache:
         database.execute("DELETE FROM answers WHERE number <= ?", (last,))
         database.execute("UPDATE held SET value = ? WHERE name = 'bytes'", (held,))
 
-    def _note_failure(self, error: sqlite3.Error) -> None:
+    def _note_failure(self, error: Exception) -> None:
         if not self._has_failed:
             self._has_failed = True
             logger.warning("the cache %s fails, questions are asked without it: %s", self._path, error)
@@ -148,4 +152,8 @@ def _write_completion(completion: Completion) -> str:
 def _read_completion(text: str) -> Completion:
     """Costs no tokens: nobody was asked."""
     answer, finish_reason, model, calls = json.loads(text)
-    return Completion(answer, finish_reason, 0, 0, model, tuple(ToolCall(*call) for call in calls))
+    tool_calls = tuple(ToolCall(*call) for call in calls)
+    texts = [answer, finish_reason, model, *(part for call in calls for part in call)]
+    if not all(isinstance(one, str) for one in texts):
+        raise ValueError("no completion is kept in it")
+    return Completion(answer, finish_reason, 0, 0, model, tool_calls)

@@ -35,13 +35,12 @@ class Tally:
         self,
         model: str,
         phase: str,
-        *,
         attempts: int,
         prompt_tokens: int,
         completion_tokens: int,
         microdollars: int,
     ) -> None:
-        """One question of `phase` to `model`."""
+        """One question of `phase` to `model`, by its name in the launch."""
         spent = self._sums.get((model, phase))
         if spent is None:
             spent = self._sums[model, phase] = Spent()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ecumene.client import (
@@ -28,6 +28,7 @@ from ecumene.client import (
     SequencePassedError,
     Transacted,
 )
+from ecumene.client.rows import encode_block
 from env_api.v1 import errors_pb2, events_pb2, operations_pb2, session_pb2
 
 REPORTS = "/game/reports"
@@ -125,6 +126,11 @@ class FakeWorld:
                 future.set_result(result)
         self.held.clear()
 
+    def forget_all(self) -> None:
+        """Keep nothing of what was done, for a test that measures memory."""
+        for kept in (self.entries, self.past, self.outcomes, self.transactions, self.frames.blocks):
+            kept.clear()
+
     def reports(self) -> dict[str, Any]:
         """Entries under the reports' path."""
         return {key: value for (path, key), value in self.entries.items() if path == REPORTS}
@@ -178,7 +184,18 @@ class FakeFrames:
         causes: Sequence[str] | None = None,
         add: bool = False,
     ) -> asyncio.Future[FrameResult]:
-        assert len(set(map(type, values))) == 1, "a block is of one kind"
+        # As the SDK does: what no frame can hold fails here.
+        encode_block(
+            1,
+            path,
+            keys,
+            values,
+            producers=producers,
+            seqs=seqs,
+            gate_generation=gate_generation,
+            causes=causes,
+            add=add,
+        )
         world = self._world
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
@@ -226,10 +243,15 @@ class FakeTransaction:
     append = increment = set
 
     def require(self, path: str, *, gate_generation: int) -> None:
+        operations_pb2.Precondition(gate_generation=gate_generation)  # as the SDK does
         self._required.append((path, gate_generation))
 
-    async def commit(self, *, producer: str, seq: int, actor: str = "", cause: str = "") -> Transacted:
+    async def commit(self, *, producer: str = "", seq: int = 0, actor: str = "", cause: str = "") -> Transacted:
         world = self._world
+        if not producer:  # books of the runtime: no turn, and under no gate
+            for path, key, value in self.writes:
+                world.store(path, key, value)
+            return Transacted(revision=world.revision)
         last, outcome = world.outcomes.get(producer, (0, (0, "")))
         if last == seq:
             return Transacted(revision=outcome[0], duplicate=True)
@@ -262,6 +284,11 @@ class FakeEnvironment:
         if self.path not in self._world.paths:
             raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
         return EnvironmentInfo(self.path, "basic", {}, {}, None, (), (), 1, 1, 1, 0, 0)
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        for path, key in sorted(self._world.entries):
+            if path == self.path:
+                yield await self.get(key)
 
     async def get(self, key: str) -> Entry:
         if (self.path, key) not in self._world.entries:

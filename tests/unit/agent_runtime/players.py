@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -159,3 +160,38 @@ class NoteKeeper(Agent):
         self.memory.remember(f"{self.id} saw {event.key} in turn {turn.number}")
         self.moods.setdefault(event.key, []).append(turn.number)
         turn.report(1.0)
+
+
+class Blocking(Agent):
+    """Waits in a thread until `end`, if it is called so."""
+
+    end: ClassVar[threading.Event] = threading.Event()
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        if self.id.startswith("hang"):
+            await turn.in_thread(Blocking.end.wait)
+        turn.report(float(await turn.in_thread(len, self.id)))
+
+
+class Patient(Agent):
+    """Asks its model, and counts those that do."""
+
+    asking: ClassVar[int] = 0
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        Patient.asking += 1
+        await turn.llm.ask((Message("user", "Pick a number."),))
+
+
+class Deaf(Agent):
+    """Goes on whatever it is told, until `heard` says that it was told so often."""
+
+    heard: ClassVar[int] = 0
+    end: ClassVar[int] = 0
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        while Deaf.heard < Deaf.end:
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                Deaf.heard += 1

@@ -95,6 +95,24 @@ async def test_what_may_pass_is_told_apart_from_what_does_not(tmp_path: Path, mo
     assert [answer.get("may_pass", False) for answer in answers] == [True, True, False]
 
 
+async def test_how_turns_ended_is_told_with_the_part(tmp_path: Path) -> None:
+    written = io.StringIO()
+    launch = make_launch(tmp_path, f"{PLAYERS}:Moody", ["number-1", "number-2", "raise-1"])
+    async with set_stage(tmp_path, launch) as stage:
+        for number in (1, 2):
+            stage.world.open_round(number)
+            await stage.wait_turns(3 * number)
+        told: asyncio.Queue[str] = asyncio.Queue()
+        obeying = asyncio.create_task(CommandRoom(stage.pipeline, JsonLines(written)).obey(told), name="obey")
+        told.put_nowait(json.dumps({"id": 1, "do": "inspect"}))
+        await wait_until(lambda: written.getvalue().endswith("\n"))
+        obeying.cancel()
+        await asyncio.gather(obeying, return_exceptions=True)
+    (counts,) = json.loads(written.getvalue())["parts"].values()
+    assert (counts["ended_ok"], counts["ended_error"]) == (4, 2)
+    assert all(isinstance(count, int) for count in counts.values())
+
+
 async def test_what_is_no_command_is_answered_with_the_reason(tmp_path: Path) -> None:
     answers = await tell(
         tmp_path,

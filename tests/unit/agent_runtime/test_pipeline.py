@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ecumene.client import EventType
 
+from agent_runtime.llm.settings import RunBudget
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
 from tests.unit.agent_runtime.players import Listener, Slow
 from tests.unit.agent_runtime.stage import PLAYERS, by_agent, make_launch, set_stage, wait_until
@@ -241,6 +242,28 @@ async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path
     assert total.microdollars == sum(row["microdollars"] for row in calls)
     assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
     assert stage.pipeline.is_budget_spent
+
+
+async def test_a_budget_that_holds_loses_no_turn(tmp_path: Path) -> None:
+    ids = [f"a-{number}" for number in range(20)]
+    models = scripted(max_tokens=20, latency={"ms": 20})
+    launch = make_launch(tmp_path, f"{PLAYERS}:Asker", ids, models=models)
+    held = launch.model_copy(update={"budget": RunBudget(tokens_max=200, when_spent="hold")})
+    async with set_stage(tmp_path, held) as stage:
+        stage.world.open_round()
+        await wait_until(lambda: ("/runtime/runs/r/spent", "exhausted") in stage.world.entries)
+    told = stage.world.entries["/runtime/runs/r/spent", "exhausted"]
+    assert told == {"whose": "run", "unit": "tokens", "maximum": 200}
+    assert 0 < len(stage.world.reports()) < 20
+    assert set(stage.world.reports().values()) == {12.5}
+    turns = by_agent(stage.read("turns"))
+    assert {turns[agent] for agent in stage.world.reports()} == {"ok"}
+    assert {status for agent, status in turns.items() if agent not in stage.world.reports()} <= {"cancelled"}
+    # The next life of the run takes them, and pays with what is left.
+    more = launch.model_copy(update={"budget": RunBudget(tokens_max=10_000, when_spent="hold")})
+    async with set_stage(tmp_path, more, stage.world, stage.owner) as resumed:
+        await wait_until(lambda: len(resumed.world.reports()) == 20)
+    assert set(resumed.world.reports().values()) == {12.5}
 
 
 async def test_rule_agents_in_columns_have_a_turn_a_record_and_a_producer_each(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ecumene.cli.connecting import JsonOption, check_address
+from ecumene.cli.failures import UsageError
 from ecumene.cli.running import execute
 from ecumene.sim import RunOptions, load_spec
 
@@ -20,6 +21,9 @@ def run(
             help="Use this server instead of one of the run's own.", envvar="ECUMENE_SERVER", metavar="ADDRESS"
         ),
     ] = None,
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="Let the agents live on the nodes of the server's world.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes of the runtime (by size).", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the spec's.", min=0)] = None,
     out: Annotated[Path | None, typer.Option(help="Instead of the spec's recording.directory.", metavar="DIR")] = None,
@@ -28,10 +32,12 @@ def run(
     """Execute the experiment that a spec describes."""
     if server is not None:
         check_address(server)
+    elif nodes:
+        raise UsageError("--nodes needs a server whose world has nodes", hint="give it: --server ADDRESS")
     loaded = load_spec(spec)
     if seed is not None:
         loaded = loaded.model_copy(update={"seed": seed})
     if out is not None:
         recording = loaded.recording.model_copy(update={"directory": out})
         loaded = loaded.model_copy(update={"recording": recording})
-    execute(loaded, RunOptions(server=server, workers=workers), as_json=as_json)
+    execute(loaded, RunOptions(server=server, workers=workers, over_nodes=nodes), as_json=as_json)

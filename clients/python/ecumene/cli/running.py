@@ -3,40 +3,104 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import signal
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from ecumene.cli.connecting import NO_SERVER_HINT
-from ecumene.cli.failures import CliError, Interrupted
+from ecumene.cli.failures import CliError, ExitCode, Interrupted, StoppedByBudget
 from ecumene.cli.progress import ProgressDisplay, show_progress
 from ecumene.cli.tables import WIDTH_WITHOUT_TERMINAL, print_json
-from ecumene.client.errors import ConnectionFailedError
-from ecumene.sim import GamePlan, RoundResult, RunOptions, RunOutcome, RunSpec, run
+from ecumene.client.errors import ConnectionFailedError, EcumeneError
+from ecumene.client.records import ManifestError
+from ecumene.sim import (
+    BudgetSpentError,
+    GamePlan,
+    RoundResult,
+    RunActiveError,
+    RunDoneError,
+    RunOptions,
+    RunOutcome,
+    RunSpec,
+    SpecError,
+    resume,
+    run,
+)
 from ecumene.sim.reporting import render_report
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def execute(spec: RunSpec, options: RunOptions, *, as_json: bool) -> None:
     """Run a spec to its end and print its report.
 
-    Raises CliError in one line, Interrupted after a clean stop; what the SDK raises otherwise.
+    Raises CliError in one line, Interrupted and StoppedByBudget after a clean stop, each with the command that goes on.
     """
-    display = RunDisplay()
+    _conduct(lambda display: run(spec, observer=display, options=options), options, as_json=as_json)
+
+
+def execute_resume(directory: Path, options: RunOptions, *, as_json: bool) -> None:
+    """Go on with the run of a directory and print its report. Raises as `execute` does."""
+    _conduct(lambda display: resume(directory, observer=display, options=options), options, directory, as_json=as_json)
+
+
+def _conduct(
+    begin: Callable[[RunDisplay], Coroutine[Any, Any, RunOutcome]],
+    options: RunOptions,
+    directory: Path | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    display = RunDisplay(directory)
     try:
-        outcome = asyncio.run(run(spec, observer=display, options=options))
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted{display.describe_kept()}") from None
+        outcome = asyncio.run(_stop_by_signals(begin(display)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
+    except BudgetSpentError as error:
+        more = _describe_more(error)
+        raise StoppedByBudget(
+            f"{error}{display.describe_kept()}", hint=f"{display.describe_resume()} {more}".strip()
+        ) from error
+    except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
+        raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
     except ConnectionFailedError as error:
-        raise CliError(str(error), hint=NO_SERVER_HINT if options.server else "") from error
+        raise CliError(str(error), hint=NO_SERVER_HINT if options.server else display.describe_resume()) from error
+    except EcumeneError as error:
+        raise CliError(str(error), hint=display.describe_resume()) from error
     except OSError as error:
-        raise CliError(f"{error.strerror or error}: {error.filename or spec.recording.directory}") from error
+        raise CliError(f"{error.strerror or error}: {error.filename or display.directory or ''}") from error
     finally:
         display.close()
     if as_json:
         print_json(outcome.to_document())
     else:
         show_outcome(outcome)
+
+
+async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+    """Let SIGTERM, and the end of the terminal, stop a run as Ctrl-C does: in order, with its summary."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    heeded = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heeded:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await work
+    finally:
+        for number in heeded:
+            loop.remove_signal_handler(number)
+
+
+def _describe_more(error: BudgetSpentError) -> str:
+    """The option that raises what is spent: twice as much, as an example."""
+    option = "--tokens-max" if error.unit == "tokens" else "--microdollars-max"
+    return f"{option} {'' if error.whose == 'run' else f'{error.whose}='}{max(1, error.maximum) * 2}"
 
 
 def show_outcome(outcome: RunOutcome) -> None:
@@ -49,11 +113,12 @@ def show_outcome(outcome: RunOutcome) -> None:
 class RunDisplay:
     """An observer that shows a run: what is being done, a bar over all turns, a line a round."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path | None = None) -> None:
+        """`directory`: of a run that is gone on with."""
         self._progress: ProgressDisplay | None = None
         self._participants = 0
         self._rounds = 0
-        self._directory: Path | None = None
+        self.directory = directory
 
     def close(self) -> None:
         """End the bar, if there is one."""
@@ -63,18 +128,27 @@ class RunDisplay:
 
     def describe_kept(self) -> str:
         """Where the records of a run that was cut short are."""
-        return f"; what was recorded is in {self._directory}" if self._directory else ""
+        return f"; what was recorded is in {self.directory}" if self.directory else ""
+
+    def describe_resume(self) -> str:
+        """The command that goes on with it."""
+        return f"go on with it: ecumene resume {shlex.quote(str(self.directory))}" if self.directory else ""
 
     def stage_began(self, stage: str) -> None:
         """A line."""
         self._note(stage)
 
-    def run_began(self, run_id: str, directory: Path, plan: GamePlan) -> None:
+    def directory_chosen(self, directory: Path) -> None:
+        """What is said of a run that is cut short names it."""
+        self.directory = directory
+
+    def run_began(self, run_id: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
         """The bar begins."""
-        self._participants, self._rounds, self._directory = plan.participants, plan.rounds, directory
+        self._participants, self._rounds = plan.participants, plan.rounds
         rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds:,} rounds"
         players = "1 agent plays" if plan.participants == 1 else f"{plan.participants:,} agents play"
-        self._note(f"{players} {rounds} (run {run_id})")
+        before = f", {rounds_done:,} of which are played" if rounds_done else ""
+        self._note(f"{players} {rounds}{before} (run {run_id})")
         self._progress = show_progress("turns", plan.participants * plan.rounds, "turns")
         self._progress.__enter__()
 

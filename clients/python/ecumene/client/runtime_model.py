@@ -157,7 +157,7 @@ class Interview:
     reason: str
     state_hash_before: str
     state_hash_after: str
-    """Equal to the one before, unless the agent had a turn in the meantime."""
+    """Of the copy that was asked: equal to the one before."""
 
 
 class QuestionType(enum.IntEnum):

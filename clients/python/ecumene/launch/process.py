@@ -29,14 +29,16 @@ async def start_service(
     log_path: Path | None = None,
     environment: Mapping[str, str] | None = None,
     start_timeout_s: float = START_TIMEOUT_S,
+    keep_open: Sequence[int] = (),
 ) -> ServiceProcess:
     """Start a service and wait until it says on stdout that it is ready.
 
     It does so in one line, a JSON object with `"ready": true` or `"state": "ready"`, kept as `ready`.
 
     Its stderr is appended to `log_path`, or kept until the service is gone. `environment` is added to this
-    process's. The service leads a process group of its own, so that Ctrl-C reaches only the caller, who stops it
-    in order. If the wait is cancelled the process is ended.
+    process's; descriptors in `keep_open` stay open in it as long as it lives. The service leads a process group of
+    its own, so that Ctrl-C reaches only the caller, who stops it in order. If the wait is cancelled the process is
+    ended.
 
     Raises:
         ServiceMissingError: it is not installed.
@@ -54,7 +56,7 @@ async def start_service(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
-            pass_fds=(lifeline.fileno(),),
+            pass_fds=(lifeline.fileno(), *keep_open),
             start_new_session=True,
             env={**os.environ, **(environment or {})},
         )

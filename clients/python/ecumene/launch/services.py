@@ -35,10 +35,16 @@ class Services:
         log_path: Path | None = None,
         environment: Mapping[str, str] | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
+        keep_open: Sequence[int] = (),
     ) -> ServiceProcess:
         """Start one more service; see `start_service`."""
         started = await start_service(
-            service, arguments, log_path=log_path, environment=environment, start_timeout_s=start_timeout_s
+            service,
+            arguments,
+            log_path=log_path,
+            environment=environment,
+            start_timeout_s=start_timeout_s,
+            keep_open=keep_open,
         )
         self._started.append(started)
         return started

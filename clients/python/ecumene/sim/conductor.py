@@ -3,7 +3,8 @@
     invoke open_round ──► round.opened wakes the agents ──► reports ──► gate.opened ──► invoke close_round
 
 Both operations carry the run's producer and a number that follows from the round, so that asking again, after a
-broken connection or a restart of the server, returns the first outcome and nothing happens twice.
+broken connection, a restart of the server or of the whole run, returns the first outcome and nothing happens twice.
+The deadline of a round is the conductor's own: while nobody conducts, no round ends without its reports.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, Protocol
 
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ConnectionFailedError, EcumeneError, ResourceExhaustedError, UnavailableError
-from ecumene.client.model import EventFilter, EventType, Invoked, Json
+from ecumene.client.model import EventFilter, EventType, GateState, Invoked, Json
+from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 
@@ -24,6 +26,7 @@ GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
+COUNT, DEADLINE = "count", "deadline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,9 @@ class RoundResult:
     """Whose number is nearest; of several the smallest id."""
     winner_number: float | None
     gate_cause: str
-    """Why the gate opened, as the event says: count, deadline, ..."""
+    """Why the round ended: count, deadline, or what else opened its gate."""
     wall_s: float
-    """From the answer to the opening to the answer to the closing."""
+    """From the answer to the opening to the answer to the closing; of a round that was gone on with, since then."""
     revision: int
     """The closing's own."""
 
@@ -133,32 +136,50 @@ class Conductor:
     async def play_round(self, round_number: int) -> RoundResult:
         """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.
 
+        A round of the run that was opened before, by a conductor that is gone, is gone on with where it stands.
+
         Raises:
             EcumeneError: the world refused an operation, or could not be reached for too long.
         """
-        opening = {"participants": self._plan.participants, "deadline_ms": self._plan.deadline_ms}
-        opened = _document((await self._invoke("open_round", opening, seq=2 * round_number - 1)).result)
+        opening = {"participants": self._plan.participants, "deadline_ms": 0}
         started_at = asyncio.get_running_loop().time()
-        self._observer.round_opened(round_number)
-        gate = await self._wait_for_gate(round_number, str(opened.get("reports", REPORTS_PATH)), opened["generation"])
-        closing = await self._invoke("close_round", {"generation": opened["generation"]}, seq=2 * round_number)
+        generation, cause = 0, ""
+        try:
+            invoked = await self._invoke("open_round", opening, seq=2 * round_number - 1)
+        except SequencePassedError:
+            pass  # It was closed, too, and nobody noted it: asked again, its closing tells everything.
+        else:
+            opened = _document(invoked.result)
+            generation, path = opened["generation"], str(opened.get("reports", REPORTS_PATH))
+            started_at = asyncio.get_running_loop().time()
+            self._observer.round_opened(round_number)
+            cause = await self._wait_for_gate(round_number, path, generation, is_new=not invoked.duplicate)
+        closing = await self._invoke("close_round", {"generation": generation}, seq=2 * round_number)
         wall_s = asyncio.get_running_loop().time() - started_at
-        result = self._read_result(closing, gate, opened["generation"], wall_s)
+        result = self._read_result(closing, cause, wall_s)
         self._observer.round_closed(result)
         return result
 
-    async def _wait_for_gate(self, round_number: int, path: str, generation: int) -> Mapping[str, Any]:
-        """The document of the event GATE_OPENED of a generation; meanwhile the observer hears of the reports."""
+    async def _wait_for_gate(self, round_number: int, path: str, generation: int, *, is_new: bool) -> str:
+        """Why the gate of a generation opened, or "deadline"; meanwhile the observer hears of the reports."""
         reports = self._world.environment(path)
         name = f"count reports of round {round_number}"
         counting = asyncio.create_task(self._count_reports(round_number, reports, generation), name=name)
         try:
-            return await self._read_gate(path, generation)
+            async with asyncio.timeout(self._plan.deadline_ms / 1000 or None):
+                # The gate of an earlier life may have opened before this conductor began to watch.
+                gate = None if is_new else await _find_gate(reports, generation)
+                if gate is not None and gate.opened:
+                    return gate.cause.name.lower()
+                return str((await self._read_gate(path, generation)).get("cause", "")).lower()
+        except TimeoutError:
+            return DEADLINE
         finally:
             counting.cancel()
             await asyncio.gather(counting, return_exceptions=True)
 
     async def _read_gate(self, path: str, generation: int) -> Mapping[str, Any]:
+        """The document of the event GATE_OPENED of a generation."""
         assert self._gate is not None
         async for event in self._gate:
             document = _document(event.value)
@@ -168,10 +189,8 @@ class Conductor:
 
     async def _count_reports(self, round_number: int, reports: Environment, generation: int) -> None:
         while True:
-            gates = (await reports.aggregates()).gates.values()
-            for gate in gates:
-                if gate.generation == generation:
-                    self._observer.reports_counted(round_number, gate.reported)
+            if (gate := await _find_gate(reports, generation)) is not None:
+                self._observer.reports_counted(round_number, gate.reported)
             await asyncio.sleep(PROGRESS_INTERVAL_S)
 
     async def _invoke(self, operation: str, args: Mapping[str, Json], *, seq: int) -> Invoked:
@@ -185,23 +204,31 @@ class Conductor:
                 # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
                 await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
 
-    def _read_result(self, closing: Invoked, gate: Mapping[str, Any], generation: int, wall_s: float) -> RoundResult:
+    def _read_result(self, closing: Invoked, cause: str, wall_s: float) -> RoundResult:
         closed = _document(closing.result)
+        reported, failed, participants = closed["reported"], closed["failed"], self._plan.participants
         return RoundResult(
             round=closed["round"],
-            generation=generation,
-            participants=self._plan.participants,
-            reported=closed["reported"],
-            failed=closed["failed"],
+            generation=closed["generation"],
+            participants=participants,
+            reported=reported,
+            failed=failed,
             mean=closed["mean"],
             target=closed["target"],
             winning_number=closed["winning_number"],
             winner=closed["winner"],
             winner_number=closed.get("winner_number"),
-            gate_cause=str(gate.get("cause", "")).lower(),
+            # What ended a round that an earlier conductor closed follows from its reports.
+            gate_cause=cause or (COUNT if reported + failed >= participants else DEADLINE),
             wall_s=wall_s,
             revision=closing.revision,
         )
+
+
+async def _find_gate(reports: Environment, generation: int) -> GateState | None:
+    """The gate as it is, if it is at a generation."""
+    gates = (await reports.aggregates()).gates.values()
+    return next((gate for gate in gates if gate.generation == generation), None)
 
 
 def _document(value: Any) -> dict[str, Any]:

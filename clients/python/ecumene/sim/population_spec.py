@@ -5,18 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ecumene.sim.spec_numbers import ExactShare
+from ecumene.sim.spec_section import Section
 
 POPULATION_MAX = 100_000_000
-
-
-class Section(BaseModel):
-    """A part of a spec: immutable, and a field that it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+PROMPTED = "prompted"
 
 
 class NoParameters(Section):
@@ -41,14 +37,31 @@ class PromptedParameters(Section):
     Attributes:
         prompt: the name of an installed template, or a template.
         temperature: None = that of the spec's model.
-        fallback: the number of a turn whose model gives none; None = such a turn reports nothing.
+        fallback: a rule player that decides when the model does not, such as `{player: level-k, level: 1}`; None = such
+            a turn reports nothing.
     """
 
     prompt: str | dict[str, Any] = "guess-p2"
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    fallback: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
+    fallback: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _check_fallback(self) -> Self:
+        if self.fallback is None:
+            return self
+        player = self.fallback.get("player")
+        if player not in RULE_PLAYERS:
+            raise ValueError(f"fallback names a player: {', '.join(RULE_PLAYERS)}, not {player!r}")
+        try:
+            PARAMETERS[player].model_validate(
+                {name: value for name, value in self.fallback.items() if name != "player"}
+            )
+        except ValidationError as error:
+            raise ValidationError.from_exception_data("Prompted", _place_under("fallback", error)) from error
+        return self
 
 
+RULE_PLAYERS = ("level-k", "noisy-level-k", "equilibrium", "random")
 PARAMETERS: dict[str, type[Section]] = {
     "level-k": LevelKParameters,
     "noisy-level-k": NoisyLevelKParameters,
@@ -68,6 +81,8 @@ class GroupSpec(Section):
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
         persona: who a prompted agent is; empty = nobody in particular.
+        model: which of the spec's `models` its agents ask, or
+        models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
     """
 
@@ -77,6 +92,8 @@ class GroupSpec(Section):
     share: Annotated[ExactShare, Field(ge=0, le=1)] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
+    model: str | None = None
+    models: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
 
     @model_validator(mode="after")
@@ -90,7 +107,17 @@ class GroupSpec(Section):
         try:
             PARAMETERS[self.agent].model_validate(self.parameters)
         except ValidationError as error:
-            raise ValidationError.from_exception_data("GroupSpec", _place_under_parameters(error)) from error
+            raise ValidationError.from_exception_data("GroupSpec", _place_under("parameters", error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def _check_models(self) -> Self:
+        if self.agent != PROMPTED and (self.model or self.models):
+            raise ValueError("only prompted agents ask a model")
+        if self.model and self.models:
+            raise ValueError("give model or models, not both")
+        if self.models and not sum(self.models.values()) > 0:
+            raise ValueError("the weights of models sum to 0")
         return self
 
 
@@ -137,12 +164,12 @@ class PopulationSpec(Section):
         return self
 
 
-def _place_under_parameters(error: ValidationError) -> list[InitErrorDetails]:
-    """The errors of parameters, with their place; an unknown one is told the known ones by its message."""
+def _place_under(field: str, error: ValidationError) -> list[InitErrorDetails]:
+    """The errors of what a field holds, with their place; an unknown one is told the known ones by its message."""
     return [
         InitErrorDetails(
             type=PydanticCustomError("parameter", "{problem}", {"problem": _describe(found)}),
-            loc=("parameters", *found["loc"]),
+            loc=(field, *found["loc"]),
             input=found["input"],
         )
         for found in error.errors(include_url=False)

@@ -6,12 +6,14 @@ import asyncio
 import base64
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.model import EventFilter, EventType, Value
@@ -32,7 +34,16 @@ class EventRecorder:
     log is kept. Memory is bounded by a part and by the window of the watch.
     """
 
-    def __init__(self, world: World, directory: Path, *, run: str, event_filter: EventFilter | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        directory: Path,
+        *,
+        run: str,
+        event_filter: EventFilter | None = None,
+        from_revision: int = 0,
+    ) -> None:
+        """`from_revision`: of the first event, unless some are recorded here already; 0 = those to come."""
         self._world = world
         self._directory = directory
         self._run = run
@@ -40,9 +51,11 @@ class EventRecorder:
         self._staging = directory / ".staging" / SOURCE
         self._tables: list[pa.Table] = []
         self._pending = 0
-        self._number = max(list_parts(directory, EVENTS, SOURCE).values(), default=0)
+        parts = list_parts(directory, EVENTS, SOURCE)
+        self._number = max(parts.values(), default=0)
+        self._from_revision = read_last_revision(parts) + 1 if parts else from_revision
         self._reached = asyncio.Condition()
-        self._through_revision = 0
+        self._through_revision = self._from_revision - 1
         self._recording: asyncio.Task[None] | None = None
         # One thread: a write that is under way when the recording ends is finished before the last one.
         self._disk = ThreadPoolExecutor(max_workers=1)
@@ -52,7 +65,7 @@ class EventRecorder:
     async def __aenter__(self) -> Self:
         self._staging.mkdir(parents=True, exist_ok=True)
         (self._directory / EVENTS.name).mkdir(parents=True, exist_ok=True)
-        watch = self._world.watch_frames(self._filter)
+        watch = self._world.watch_frames(self._filter, from_revision=self._from_revision)
         self._recording = asyncio.create_task(self._record(watch), name=f"record events of {self._run}")
         return self
 
@@ -128,6 +141,12 @@ class EventRecorder:
         self.recorded += self._pending
         self._tables.clear()
         self._pending = 0
+
+
+def read_last_revision(parts: Mapping[Path, int]) -> int:
+    """The last revision that is recorded; a part holds whole ones. Raises OSError."""
+    newest = max(parts, key=lambda part: parts[part])
+    return int(pc.max(pq.read_table(newest, columns=["revision"])["revision"]).as_py())
 
 
 async def _next_batch(batches: Any, until: float | None) -> EventBatch | None:

@@ -11,47 +11,72 @@ import numpy as np
 import pyarrow as pa
 
 from ecumene.sim.population import Population, dump_parameters
-from ecumene.sim.population_spec import GroupSpec
-from ecumene.sim.spec import ModelSpec, RunSpec
-from ecumene.sim.spec_errors import SpecError, SpecProblem
+from ecumene.sim.population_spec import PROMPTED, GroupSpec
+from ecumene.sim.run_budgets import Quotas, describe_budget
+from ecumene.sim.run_models import describe_choice, describe_models
+from ecumene.sim.spec import RunSpec
 
 LAUNCH_NAME = "launch.json"
 AGENTS_PER_WORKER_MIN = 25_000
-PROMPTED = "prompted"
-SCRIPTED_ANSWERS = "agent_runtime.agents.scripted_answers:guess_number"
-LOCAL_SLOTS_MAX = 16
+PARTS_MAX = 256
 
 # The event that opens a round; what it asks for stands in its document.
 WAKE_RULES = [{"path": "/game", "types": ["behaviour"], "key": "round.opened"}]
 AGENT_CLASSES = {PROMPTED: "prompted-player"}
 
 
-def write_launch(spec: RunSpec, population: Population, *, run: str, directory: Path, workers: int | None) -> Path:
+def write_launch(
+    spec: RunSpec,
+    population: Population,
+    *,
+    run: str,
+    directory: Path,
+    workers: int | None,
+    quotas: Quotas | None = None,
+    parts_of_nodes: bool = False,
+) -> Path:
     """Write the launch description of a run and its agents into a folder `launch` of the run's directory.
 
-    `workers` None: as many as the agents need and the machine has cores for. Returns the description's path.
+    `workers` None: as many as the agents need and the machine has cores for. `quotas`: those that its world keeps.
+    `parts_of_nodes`: groups are cut by their agents alone, so that a later launch over other nodes finds the same
+    parts. Returns the description's path.
 
-    Raises:
-        SpecError: the spec asks for something that this runtime does not offer.
-        OSError: the directory cannot be written.
+    Raises OSError: the directory cannot be written.
     """
     folder = directory / "launch"
     folder.mkdir(parents=True, exist_ok=True)
+    quotas = quotas or Quotas()
     document: dict[str, Any] = {
         "run": run,
         "seed": spec.seed,
-        "workers": workers or choose_workers(len(population)),
         "recording": str(directory.resolve()),
-        "models": describe_models(spec),
+        "models": describe_models(spec, quotas),
+        "budget": describe_budget(quotas),
         "groups": [
-            describe_group(spec, place, group)
+            describe_group(spec, group) | ({"parts": choose_parts(rows)} if parts_of_nodes else {})
             for place, group in enumerate(population.groups)
-            if write_agents(population, place, folder / f"{group.name}.arrow")
+            if (rows := write_agents(population, place, folder / f"{group.name}.arrow"))
         ],
     }
+    if not parts_of_nodes:
+        document["workers"] = workers or choose_workers(len(population))
     path = folder / LAUNCH_NAME
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write_launch(path, document)
     return path
+
+
+def mark_resumed(path: Path) -> None:
+    """Let a launch go on with its run, instead of beginning it. Raises OSError."""
+    _write_launch(path, json.loads(path.read_text(encoding="utf-8")) | {"resume": True})
+
+
+def choose_parts(agents: int) -> int:
+    """Into how many parts a group is cut that nodes are to share."""
+    return max(1, min(PARTS_MAX, agents // AGENTS_PER_WORKER_MIN))
+
+
+def _write_launch(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def choose_workers(agents: int) -> int:
@@ -75,7 +100,7 @@ def write_agents(population: Population, place: int, path: Path) -> int:
     return len(rows)
 
 
-def describe_group(spec: RunSpec, place: int, group: GroupSpec) -> dict[str, Any]:
+def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
     """A group as the runtime takes it."""
     parameters = json.loads(dump_parameters(group))
     described: dict[str, Any] = {
@@ -87,50 +112,8 @@ def describe_group(spec: RunSpec, place: int, group: GroupSpec) -> dict[str, Any
         "process": group.process,
     }
     if group.agent == PROMPTED:
-        if parameters.pop("fallback", None) is not None:
-            problem = SpecProblem(f"population.groups[{place}].parameters.fallback", "not offered by this runtime yet")
-            raise SpecError("spec", [problem])
-        described["model"] = name_model(spec, parameters.pop("temperature", None))
-    return described
-
-
-def name_model(spec: RunSpec, temperature: float | None) -> str:
-    """The name, within the launch, of the spec's model at a temperature; None = the spec's own."""
-    return spec.model.name if temperature is None else f"{spec.model.name}@{temperature:g}"
-
-
-def describe_models(spec: RunSpec) -> dict[str, Any]:
-    """The spec's model, once for each temperature at which a group asks it."""
-    temperatures = {group.parameters.get("temperature") for group in spec.population.groups if group.agent == PROMPTED}
-    return {
-        name_model(spec, temperature): describe_model(
-            spec, spec.model.temperature if temperature is None else temperature
-        )
-        for temperature in temperatures
-    }
-
-
-def describe_model(spec: RunSpec, temperature: float | None) -> dict[str, Any]:
-    """A model as the runtime takes it. Keys of endpoints are named, never carried."""
-    model: ModelSpec = spec.model
-    described: dict[str, Any] = {
-        "provider": model.provider,
-        "model": model.name,
-        "temperature": temperature,
-        "max_tokens": model.max_tokens,
-        "in_flight_max": model.in_flight_max,
-        "timeout_s": model.timeout_s,
-        "record_bodies": spec.recording.bodies,
-    }
-    if model.provider == "openai":
-        described["base_url"] = model.endpoint
-        described["api_key_env"] = model.api_key_variable
-        described["api_key_file"] = None if model.api_key_file is None else str(model.api_key_file.resolve())
-    elif model.provider == "scripted":
-        described["answers"] = SCRIPTED_ANSWERS
-        described["latency"] = {"kind": "fixed", "ms": model.latency_ms}
-    else:
-        described["slots"] = described["in_flight_max"] = min(model.in_flight_max, LOCAL_SLOTS_MAX)
-        described["threads"] = os.cpu_count() or 1
-        described["seed_answers"] = True
+        if parameters["fallback"] is None:
+            del parameters["fallback"]
+        del parameters["temperature"]
+        described["model"] = describe_choice(spec, group)
     return described

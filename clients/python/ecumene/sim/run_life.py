@@ -1,68 +1,29 @@
-"""Runs an experiment from its spec to its records: services, world, rounds, manifest.
+"""Runs an experiment from its spec to its records, and goes on with one that ended before its time.
 
-    directory ─► server (unless one is given) ─► world ─► runtime ─► rounds ─► runtime stops ─► manifest, report
-                                                   └── events are recorded all along ──┘
+    directory, manifest ─► stage: server, world, agents, rounds ─► manifest, report
 
-Whatever ends a run, what was recorded stays and the manifest says how it ended.
+Whatever ends a run, what was recorded stays and the manifest says how it ended. Only a run that has played all its
+rounds is done; `resume` takes up any other where it stands: the same spec, agents, memories and numbers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.model import EventFilter
-from ecumene.client.records import RunState
-from ecumene.client.settings import ClientSettings
-from ecumene.client.world import connect
-from ecumene.launch import ServiceProcess, Services
-from ecumene.sim.conductor import GAME_PATH, Conductor, GamePlan, RoundObserver
+from ecumene.client.records import RunState, read_manifest
+from ecumene.launch import Services
+from ecumene.sim.conductor import GamePlan
 from ecumene.sim.population import build_population
-from ecumene.sim.run_events import EventRecorder
+from ecumene.sim.run_budgets import BudgetSpentError, plan_quotas, raise_budgets
+from ecumene.sim.run_directory import RunLock, make_directory
 from ecumene.sim.run_launch import write_launch
-from ecumene.sim.run_record import RunRecord, make_directory
+from ecumene.sim.run_options import RunObserver, RunOptions
+from ecumene.sim.run_record import RunRecord
 from ecumene.sim.run_results import RunOutcome
+from ecumene.sim.run_stage import Stage
 from ecumene.sim.spec import RunSpec
-
-WORLD_CHARS_MAX = 40
-RUNTIME_START_TIMEOUT_S = 120.0
-RUNTIME_STOP_TIMEOUT_S = 30.0
-LAST_EVENTS_TIMEOUT_S = 30.0
-
-Answer = TypeVar("Answer")
-
-
-class RunObserver(RoundObserver, Protocol):
-    """Is told how a run goes, in its loop; must not block."""
-
-    def stage_began(self, stage: str) -> None:
-        """What is being done now, in a few words."""
-
-    def run_began(self, run: str, directory: Path, plan: GamePlan) -> None:
-        """The agents are there, and the first round is next."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How to run, as opposed to what.
-
-    Attributes:
-        server: address of a server to use; None = one of the run's own, with its data in the run's directory.
-        server_arguments: further arguments of the run's own server.
-        workers: processes of the runtime; None = by the number of agents.
-        now: the time of day.
-    """
-
-    server: str | None = None
-    server_arguments: Sequence[str] = ()
-    workers: int | None = None
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | None = None) -> RunOutcome:
@@ -72,118 +33,98 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
     cancelled, services are stopped in order, what was recorded is kept, and the manifest says `interrupted`.
 
     Raises (when the manifest says `failed`):
-        SpecError: the spec asks for something that is not there.
         LaunchError: a service did not start, or ended.
         EcumeneError: the world refused something, or could not be reached for too long.
         OSError: the disk.
+    BudgetSpentError (`stopped_by_budget`): a budget is spent; `resume` goes on, with a larger one.
     """
     options = options or RunOptions()
     started = options.now()
+    spec = spec.resolve_paths()
     name, directory = make_directory(spec, started)
-    plan = GamePlan(
-        rounds=spec.game.rounds,
-        participants=len(population := build_population(spec.population, spec.seed)),
-        ratio=float(spec.game.ratio),
-        offset=float(spec.game.offset),
-        deadline_ms=round(spec.game.deadline_s * 1000),
+    record = RunRecord.create(
+        spec,
+        name,
+        directory,
+        started,
+        options.now,
+        server=options.server or "",
+        over_nodes=options.over_nodes,
     )
-    record = RunRecord(spec, name, directory, started, options.now)
+    observer.directory_chosen(directory)
+    async with RunLock(directory) as lock:
+        return await _live(spec, record, observer, options, lock=lock.descriptor, is_resumed=False)
+
+
+async def resume(directory: Path, *, observer: RunObserver, options: RunOptions | None = None) -> RunOutcome:
+    """Go on with the run of a directory: one that was killed, interrupted, failed, or stopped by a budget.
+
+    What was done counts, and is not done again: closed rounds stay, the open one goes on, turns that had their effect
+    keep it, the others are taken as they would have been. Services of a conductor that was killed are waited for.
+
+    Raises as `run` does, and:
+        ManifestError: no run was begun here.
+        RunDoneError: it has played all its rounds. RunActiveError: somebody else conducts it.
+        SpecError: it has no such budget.
+        WorldChangedError: its world is not the one that it lived in.
+    """
+    options = options or RunOptions()
+    # Workers on nodes live on without a conductor; they are stopped by those who host them.
+    is_over_nodes = read_manifest(directory).over_nodes
+    async with RunLock(directory, waits_for_writers=not is_over_nodes) as lock:
+        record = RunRecord.reopen(directory, options.now)
+        spec = raise_budgets(record.read_spec(), options.budgets)
+        record.go_on(spec, server=options.server or record.manifest.server)
+        return await _live(spec, record, observer, options, lock=lock.descriptor, is_resumed=True)
+
+
+async def _live(
+    spec: RunSpec, record: RunRecord, observer: RunObserver, options: RunOptions, *, lock: int, is_resumed: bool
+) -> RunOutcome:
+    """One life of a run, to its end or whatever ends it before."""
+    over_nodes = record.manifest.over_nodes
     try:
-        launch_path = write_launch(spec, population, run=name, directory=directory, workers=options.workers)
+        population = build_population(spec.population, spec.seed)
+        plan = GamePlan(
+            rounds=spec.game.rounds,
+            participants=len(population),
+            ratio=float(spec.game.ratio),
+            offset=float(spec.game.offset),
+            deadline_ms=round(spec.game.deadline_s * 1000),
+        )
+        quotas = plan_quotas(spec, record.run, over_nodes=over_nodes)
+        launch_path = write_launch(
+            spec,
+            population,
+            run=record.run,
+            directory=record.directory,
+            workers=options.workers,
+            quotas=quotas,
+            parts_of_nodes=over_nodes,
+        )
         async with Services() as services:
-            await _Stage(spec, plan, record, services, observer, options).play(launch_path)
+            stage = Stage(
+                spec,
+                plan,
+                record,
+                services,
+                observer,
+                options,
+                lock=lock,
+                quotas=quotas,
+                is_resumed=is_resumed,
+            )
+            await stage.play(launch_path)
         observer.stage_began("writing the report")
         return await asyncio.to_thread(record.end_well)
     except asyncio.CancelledError:
         record.end(RunState.INTERRUPTED, "interrupted")
+        raise
+    except BudgetSpentError as error:
+        record.end(RunState.STOPPED_BY_BUDGET, str(error))
         raise
     except Exception as error:
         # Whatever it was, the manifest says how the run ended.
         told = isinstance(error, EcumeneError | OSError) and " ".join(str(error).split())
         record.end(RunState.FAILED, told or f"{type(error).__name__}: {' '.join(str(error).split())}")
         raise
-
-
-class _Stage:
-    """What a run needs around its rounds, set up and taken down in order."""
-
-    def __init__(
-        self,
-        spec: RunSpec,
-        plan: GamePlan,
-        record: RunRecord,
-        services: Services,
-        observer: RunObserver,
-        options: RunOptions,
-    ) -> None:
-        self._spec = spec
-        self._plan = plan
-        self._record = record
-        self._services = services
-        self._observer = observer
-        self._options = options
-        self._logs = record.directory / "logs"
-
-    async def play(self, launch_path: Path) -> None:
-        """Everything from the server's start to the last event on disk."""
-        async with AsyncExitStack() as stack:
-            server = self._options.server or await self._start_server()
-            world = await stack.enter_async_context(self._open_world(server))
-            self._record.begin(world.name, world.history)
-            # Whoever shares a world with others records what is the run's own.
-            wanted = EventFilter(path_prefix=GAME_PATH) if self._spec.world else None
-            recorder = EventRecorder(world, self._record.directory, run=self._record.run, event_filter=wanted)
-            await stack.enter_async_context(recorder)
-            conductor = Conductor(world, self._plan, producer=self._record.run, observer=self._observer)
-            await stack.enter_async_context(conductor)
-            runtime = await self._start_runtime(server, world.name, launch_path)
-            self._observer.run_began(self._record.run, self._record.directory, self._plan)
-            await self._beside_services(self._play_rounds(conductor))
-            self._observer.stage_began("stopping")
-            await runtime.stop(RUNTIME_STOP_TIMEOUT_S)
-            async with asyncio.timeout(LAST_EVENTS_TIMEOUT_S):
-                await recorder.wait_for(self._record.rounds[-1].revision)
-
-    async def _play_rounds(self, conductor: Conductor) -> None:
-        for number in range(1, self._plan.rounds + 1):
-            self._record.rounds.append(await conductor.play_round(number))
-
-    async def _start_server(self) -> str:
-        self._observer.stage_began("starting the server")
-        data = str(self._record.directory / "world")
-        arguments = ["--data-dir", data, "--port", "0", *self._options.server_arguments]
-        server = await self._services.start("env-server", arguments, log_path=self._logs / "server.log")
-        return str(server.ready["address"])
-
-    async def _start_runtime(self, server: str, world: str, launch_path: Path) -> ServiceProcess:
-        self._observer.stage_began("launching the agents")
-        arguments = ["--server", server, "--world", world, "--spec", str(launch_path)]
-        start = self._services.start(
-            "runtime",
-            arguments,
-            log_path=self._logs / "runtime.log",
-            start_timeout_s=RUNTIME_START_TIMEOUT_S,
-        )
-        return await self._beside_services(start)
-
-    def _open_world(self, server: str) -> Any:
-        settings = ClientSettings(reconnect_timeout_s=120.0)
-        name = self._spec.world or self._record.run[-WORLD_CHARS_MAX:].lstrip("-")
-        return connect(server, name, create=True, timeout_s=30.0, settings=settings)
-
-    async def _beside_services(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do something as long as all services live.
-
-        Raises ServiceEndedError if one ends.
-        """
-        watching = asyncio.create_task(self._services.watch(), name="watch the services")
-        working = asyncio.create_task(work, name="rounds")
-        try:
-            await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                await watching
-            return await working
-        finally:
-            for task in (watching, working):
-                task.cancel()
-            await asyncio.gather(watching, working, return_exceptions=True)

@@ -1,35 +1,68 @@
-"""A run's directory and manifest: made when it begins, true however it ends."""
+"""What a run's directory says of it: its manifest, true however the run ends, and the rounds that are over."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import importlib.metadata
+import json
+import os
 import platform
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from ecumene.client.records import RunManifest, RunState, write_manifest
+from ecumene.client.errors import EcumeneError
+from ecumene.client.records import RunManifest, RunState, read_manifest, write_manifest
 from ecumene.sim.conductor import RoundResult
-from ecumene.sim.reporting import ReportError, report_guess_run
+from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
 from ecumene.sim.run_results import RunOutcome, count_rows
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.spec import RunSpec, parse_spec
 
+ROUNDS_NAME = "rounds.jsonl"
 RECORDED_VERSIONS = ("ecumene", "grpcio", "protobuf", "pyarrow", "lmdb", "xllamacpp")
 
 
-class RunRecord:
-    """The manifest of a run, kept up to date, and the rounds that are over."""
+class RunDoneError(EcumeneError):
+    """A run of which nothing is left to do."""
 
-    def __init__(
-        self, spec: RunSpec, run: str, directory: Path, started: datetime, now: Callable[[], datetime]
-    ) -> None:
-        self.run = run
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(f"{directory}: the run is done, there is nothing to go on with")
+
+
+class WorldChangedError(EcumeneError):
+    """The world of a run is not the one that it lived in any more."""
+
+    def __init__(self, world: str) -> None:
+        self.world = world
+        super().__init__(f"world {world} is not the one that the run lived in: it was made anew, restored, or set back")
+
+
+class RunRecord:
+    """The manifest of a run, kept up to date, and its rounds."""
+
+    def __init__(self, manifest: RunManifest, directory: Path, now: Callable[[], datetime]) -> None:
+        self.run = manifest.run
         self.directory = directory
         self.rounds: list[RoundResult] = []
         self._now = now
-        self._manifest = RunManifest(
+        self._manifest = manifest
+
+    @classmethod
+    def create(
+        cls,
+        spec: RunSpec,
+        run: str,
+        directory: Path,
+        started: datetime,
+        now: Callable[[], datetime],
+        *,
+        server: str,
+        over_nodes: bool,
+    ) -> RunRecord:
+        """Of a new run; `server` "" = one of its own. Raises OSError."""
+        manifest = RunManifest(
             run=run,
             state=RunState.RUNNING,
             seed=spec.seed,
@@ -38,12 +71,56 @@ class RunRecord:
             world="",
             history="",
             started_at=started.isoformat(timespec="milliseconds"),
+            server=server,
+            over_nodes=over_nodes,
         )
+        write_manifest(directory, manifest)
+        return cls(manifest, directory, now)
 
-    def begin(self, world: str, history: str) -> None:
-        """The run has its world."""
-        self._manifest = dataclasses.replace(self._manifest, world=world, history=history)
+    @classmethod
+    def reopen(cls, directory: Path, now: Callable[[], datetime]) -> RunRecord:
+        """Of a run that is to be gone on with, with the rounds that were noted as closed.
+
+        Raises ManifestError, OSError; RunDoneError if it has come to its end.
+        """
+        manifest = read_manifest(directory)
+        if manifest.state is RunState.DONE and _is_reported(directory):
+            raise RunDoneError(directory)
+        record = cls(manifest, directory, now)
+        record.rounds += _read_rounds(directory / ROUNDS_NAME)
+        return record
+
+    @property
+    def manifest(self) -> RunManifest:
+        """As it stands now."""
+        return self._manifest
+
+    def read_spec(self) -> RunSpec:
+        """The spec of the run. Raises SpecError."""
+        return parse_spec(self._manifest.spec, source=f"{self.directory}: spec of the manifest")
+
+    def go_on(self, spec: RunSpec, *, server: str) -> None:
+        """The run is gone on with: with other budgets perhaps, or at another address. Raises OSError."""
+        changes = {"state": RunState.RUNNING, "note": "", "ended_at": None, "server": server}
+        self._manifest = dataclasses.replace(self._manifest, spec=spec.to_document(), **changes)  # type: ignore[arg-type]
         write_manifest(self.directory, self._manifest)
+
+    def begin(self, world: str, history: str, revision: int) -> None:
+        """The run has its world, which is at `revision`. Raises WorldChangedError: it had another; OSError."""
+        known = self._manifest
+        if known.history and (known.world, known.history) != (world, history):
+            raise WorldChangedError(world)
+        if not known.history:
+            self._manifest = dataclasses.replace(known, world=world, history=history, first_revision=revision + 1)
+            write_manifest(self.directory, self._manifest)
+
+    def note_round(self, result: RoundResult) -> None:
+        """A round is over: that is on the disk when this returns. Raises OSError."""
+        self.rounds.append(result)
+        with (self.directory / ROUNDS_NAME).open("ab") as file:
+            file.write(json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def end_well(self) -> RunOutcome:
         """Write that all rounds were played, and the report. Raises OSError, ReportError."""
@@ -82,15 +159,23 @@ def list_versions() -> dict[str, str]:
     return versions
 
 
-def make_directory(spec: RunSpec, started: datetime) -> tuple[str, Path]:
-    """A new directory for a run, and the run's id: its name and the time, and a number where two meet."""
-    stem = f"{spec.name}-{started:%y%m%d-%H%M%S}"
-    for number in range(1, 1000):
-        name = stem if number == 1 else f"{stem}-{number}"
-        directory = spec.recording.directory / name
-        try:
-            directory.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return name, directory
-    raise FileExistsError(f"{spec.recording.directory / stem}: a thousand runs began in one second")
+def _is_reported(directory: Path) -> bool:
+    """Whether the report of a run that is done was written to its end."""
+    try:
+        summary = json.loads((directory / SUMMARY_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(summary.get("state") == RunState.DONE)
+
+
+def _read_rounds(path: Path) -> list[RoundResult]:
+    """The rounds that were noted; a line that was cut short by a kill is taken away."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return [RoundResult(**json.loads(line)) for line in whole.splitlines()]

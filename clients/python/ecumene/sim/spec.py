@@ -5,15 +5,19 @@ What is wrong with a spec is said by field, all at once, before anything runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ecumene.sim.population_spec import PopulationSpec, Section
+from ecumene.sim.model_spec import BudgetSpec, ModelSpec
+from ecumene.sim.population_spec import PROMPTED, GroupSpec, PopulationSpec
 from ecumene.sim.spec_errors import SpecError, SpecProblem, list_problems
 from ecumene.sim.spec_numbers import RealNumber
-from ecumene.sim.yaml_reading import YamlError, read_yaml
+from ecumene.sim.spec_section import Section
+from ecumene.sim.yaml_reading import Lines, YamlError, read_yaml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
 
@@ -25,50 +29,14 @@ class GameSpec(Section):
         ratio: positive; a number or a fraction such as "2/3".
         offset: added to ratio × mean; in the units of the numbers.
         rounds: how many.
-        deadline_s: a round ends at the latest this many seconds after it began.
+        deadline_s: a round ends at the latest this many seconds after it began; of one that a resumed run goes on
+            with, after it is gone on with.
     """
 
     ratio: Annotated[RealNumber, Field(gt=0)] = 2 / 3
     offset: RealNumber = 0.0
     rounds: Annotated[int, Field(ge=1, le=1_000)] = 5
     deadline_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
-
-
-class ModelSpec(Section):
-    """Where prompted agents get their answers.
-
-    Attributes:
-        provider: `scripted` (deterministic, no model), `openai` (any compatible endpoint), `local`.
-        name: the model, as the endpoint calls it.
-        endpoint: base URL; for `openai` only, and needed there.
-        api_key_variable, api_key_file: where the key stands; the key itself is never in a spec.
-        temperature: None = the endpoint's default.
-        max_tokens: bound of one answer.
-        in_flight_max: questions at the endpoint at a time.
-        timeout_s: of one request.
-        latency_ms: simulated thinking time, for `scripted` only.
-    """
-
-    provider: Literal["scripted", "openai", "local"] = "scripted"
-    name: Annotated[str, Field(min_length=1, max_length=200)] = "scripted"
-    endpoint: str | None = None
-    api_key_variable: str | None = None
-    api_key_file: Path | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=100_000)] = 512
-    in_flight_max: Annotated[int, Field(ge=1)] = 64
-    timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    latency_ms: Annotated[float, Field(ge=0, le=3_600_000)] = 0.0
-
-    @model_validator(mode="after")
-    def _check_provider(self) -> Self:
-        if (self.provider == "openai") != (self.endpoint is not None):
-            raise ValueError("endpoint is for provider openai, and needed there")
-        if self.latency_ms and self.provider != "scripted":
-            raise ValueError("latency_ms is for provider scripted")
-        if self.api_key_variable is not None and self.api_key_file is not None:
-            raise ValueError("give api_key_variable or api_key_file, not both")
-        return self
 
 
 class RecordingSpec(Section):
@@ -89,10 +57,12 @@ class RunSpec(Section):
     Attributes:
         name: of the experiment; the run's id begins with it.
         seed: everything random follows from it.
-        world: the world to live in; None = one of the run's own.
+        world: the world to live in; None = one of the run's own, with `--nodes` that of the nodes.
         population: who plays.
         game: what is played.
-        model: what prompted agents ask.
+        model: what prompted agents ask; or
+        models: several, by a name by which groups choose.
+        budget: what all of them may cost together.
         recording: what is kept.
     """
 
@@ -101,31 +71,93 @@ class RunSpec(Section):
     world: Name | None = None
     population: PopulationSpec
     game: GameSpec = GameSpec()
-    model: ModelSpec = ModelSpec()
+    model: ModelSpec | None = None
+    models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
+    budget: BudgetSpec = BudgetSpec()
     recording: RecordingSpec = RecordingSpec()
+
+    @model_validator(mode="after")
+    def _check_models(self) -> Self:
+        if self.model is not None and self.models:
+            raise ValueError("give model or models, not both")
+        if problems := [*self._list_group_problems(), *self._list_budget_problems()]:
+            raise ValidationError.from_exception_data("RunSpec", problems)
+        return self
+
+    def list_models(self) -> Mapping[str, ModelSpec]:
+        """The models by name; a single one has the name under which its endpoint knows it."""
+        if self.models:
+            return self.models
+        model = self.model or ModelSpec()
+        return {model.name: model}
+
+    def list_asked(self, group: GroupSpec) -> tuple[str, ...]:
+        """The names of the models that a group's agents ask."""
+        if group.agent != PROMPTED:
+            return ()
+        if group.models:
+            return tuple(group.models)
+        return (group.model or next(iter(self.list_models())),)
+
+    def resolve_paths(self) -> RunSpec:
+        """The same with absolute paths of its models, so that it holds in another working directory."""
+        changed: dict[str, Any] = {"models": {name: model.resolve_paths() for name, model in self.models.items()}}
+        if self.model is not None:
+            changed["model"] = self.model.resolve_paths()
+        return self.model_copy(update=changed)
 
     def to_document(self) -> dict[str, Any]:
         """The spec as plain JSON, for a manifest; `parse_spec` gives the same spec back."""
         return self.model_dump(mode="json")
 
+    def _list_group_problems(self) -> list[InitErrorDetails]:
+        known = self.models or {}
+        problems = []
+        for place, group in enumerate(self.population.groups):
+            where: tuple[str | int, ...] = ("population", "groups", place)
+            for field, names in (("model", [group.model] if group.model else []), ("models", list(group.models))):
+                if unknown := [name for name in names if name not in known]:
+                    text = f"no model is called {unknown[0]!r}; " + _list_known(list(known))
+                    problems.append(_describe_problem(text, (*where, field), names))
+            if group.agent == PROMPTED and len(known) > 1 and not group.model and not group.models:
+                problems.append(_describe_problem("is missing: there are several models", (*where, "model"), None))
+        return problems
+
+    def _list_budget_problems(self) -> list[InitErrorDetails]:
+        given = self.budget.microdollars_max
+        if given is None or any(model.has_price for model in self.list_models().values()):
+            return []
+        return [_describe_problem("needs a model with a price", ("budget", "microdollars_max"), given)]
+
+
+def _describe_problem(text: str, where: tuple[str | int, ...], given: Any) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError("spec", "{problem}", {"problem": text}), loc=where, input=given)
+
+
+def _list_known(names: list[str]) -> str:
+    return f"there are {', '.join(names)}" if names else "models names none"
+
 
 def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
     try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
+        document, lines = read_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise SpecError(str(path), [SpecProblem("", "is not UTF-8 text")]) from error
     except (OSError, YamlError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SpecError(str(path), [SpecProblem("", problem)]) from error
-    return parse_spec(document, source=str(path))
+    return parse_spec(document, source=str(path), lines=lines)
 
 
-def parse_spec(document: Any, *, source: str = "spec") -> RunSpec:
-    """The spec that a document (a mapping as YAML or JSON gives it) describes. Raises SpecError."""
+def parse_spec(document: Any, *, source: str = "spec", lines: Lines | None = None) -> RunSpec:
+    """The spec that a document (a mapping as YAML or JSON gives it) describes; `lines` says where its fields stand.
+
+    Raises SpecError.
+    """
     if not isinstance(document, dict):
         raise SpecError(source, [SpecProblem("", "not a mapping of fields")])
     try:
         return RunSpec.model_validate(document)
     except ValidationError as error:
-        raise SpecError(source, list_problems(error, RunSpec)) from error
+        raise SpecError(source, list_problems(error, RunSpec, lines)) from error

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ecumene.client.errors import EcumeneError
+from ecumene.sim.yaml_reading import Lines, find_line
 
 _SHOWN_MAX = 10
 _GIVEN_CHARS_MAX = 60
@@ -28,13 +29,16 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """One problem: the path of the field, such as `population.groups[2].share`, and what is wrong."""
+    """One problem: the path of the field, such as `population.groups[2].share`, what is wrong, and where it stands."""
 
     path: str
     message: str
+    line: int | None = None
+    """Of the file, from 1; None if it has none."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        place = "" if self.line is None else f"line {self.line}: "
+        return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
 
 
 class SpecError(EcumeneError):
@@ -55,10 +59,10 @@ class SpecError(EcumeneError):
         return "\n  ".join([*others, *([f"and {left_out} more"] if left_out > 0 else [])])
 
 
-def list_problems(error: ValidationError, model: type[BaseModel]) -> list[SpecProblem]:
+def list_problems(error: ValidationError, model: type[BaseModel], lines: Lines | None = None) -> list[SpecProblem]:
     """The problems that pydantic found, with exact paths and, for unknown fields, the nearest known one."""
     return [
-        SpecProblem(format_path(found["loc"]), describe(found, model))
+        SpecProblem(format_path(found["loc"]), describe(found, model), find_line(lines or {}, found["loc"]))
         for found in error.errors(include_url=False, include_context=False)
     ]
 

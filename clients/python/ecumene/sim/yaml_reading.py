@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
+
+Place = tuple[str | int, ...]
+Lines = Mapping[Place, int]
+"""Where the fields of a document stand: the path of each, and its line, from 1."""
 
 
 class YamlError(ValueError):
@@ -26,11 +31,42 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_yaml(text: str) -> Any:
-    """The document in a text: mappings, lists, numbers and strings, nothing executable. Raises YamlError."""
+def read_yaml(text: str) -> tuple[Any, Lines]:
+    """The document in a text (mappings, lists, numbers and strings, nothing executable), and where its fields stand.
+
+    Raises YamlError.
+    """
+    loader = None
     try:
-        return yaml.load(text, _Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        return loader.construct_document(node), dict(_list_lines(node, (), set()))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def find_line(lines: Lines, place: Place) -> int | None:
+    """The line of a field, or of the nearest one around it that stands in the document."""
+    return next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
+
+
+def _list_lines(node: yaml.Node, place: Place, above: set[int]) -> Iterator[tuple[Place, int]]:
+    if id(node) in above:
+        return  # an alias of what it stands in
+    above = above | {id(node)}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                yield (*place, key.value), key.start_mark.line + 1
+                yield from _list_lines(value, (*place, key.value), above)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield (*place, number), item.start_mark.line + 1
+            yield from _list_lines(item, (*place, number), above)

@@ -135,3 +135,49 @@ async def test_the_end_of_the_session_is_the_outcome_of_all_that_waits(world: Fa
     outbox = make_outbox(world, tasks)
     outcomes = await asyncio.gather(*(outbox.send(name, 11, report(name, 1.0)) for name in "ab"))
     assert all(isinstance(outcome.error, ClosedError) for outcome in outcomes)
+
+
+async def test_who_is_cancelled_among_many_takes_nobody_else_along(world: FakeWorld, tasks: OwnedTasks) -> None:
+    """A turn of several actions waits for what its agent has in a block, not for all others of that block."""
+    outbox = make_outbox(world, tasks, linger_ms=10_000)
+    world.hold_answers = True
+    sends = [outbox.send(name, 11, report(name, 1.0)) for name in ("a", "b", "c")]
+    firsts = [asyncio.create_task(send, name="first") for send in sends]
+    await asyncio.sleep(0)
+    both = [*report("a", 2.0), Action("say", "/game", "a", "hello")]
+    second = asyncio.create_task(outbox.send("a", 12, both), name="second")
+    await wait_until(lambda: world.held)
+    firsts[1].cancel()
+    await asyncio.gather(firsts[1], return_exceptions=True)
+    await asyncio.sleep(0)
+    assert not second.done(), "it goes on waiting"
+    world.release_answers()
+    assert [(await first).error for first in (firsts[0], firsts[2])] == [None, None]
+    assert (await second).error is None
+
+
+async def test_whoever_waits_for_what_it_sent_before_and_is_cancelled_takes_nobody_along(
+    world: FakeWorld, tasks: OwnedTasks
+) -> None:
+    outbox = make_outbox(world, tasks, linger_ms=10_000)
+    world.hold_answers = True
+    firsts = [asyncio.create_task(outbox.send(name, 11, report(name, 1.0)), name="first") for name in ("a", "b")]
+    await asyncio.sleep(0)
+    both = [*report("a", 2.0), Action("say", "/game", "a", "hello")]
+    second = asyncio.create_task(outbox.send("a", 12, both), name="second")
+    await wait_until(lambda: world.held)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    world.release_answers()
+    assert [(await first).error for first in firsts] == [None, None]
+
+
+async def test_what_cannot_be_written_fails_alone(world: FakeWorld, tasks: OwnedTasks) -> None:
+    outbox = make_outbox(world, tasks)
+    sends = [outbox.send(name, 11, report(name, {"name": name})) for name in ("a", "b")]
+    bad = outbox.send("bad", 11, [Action("report", REPORTS, "\ud800", {"name": "bad"}, gate_generation=1)])
+    first, second, third = await asyncio.gather(*sends, bad, return_exceptions=True)
+    assert not isinstance(first, BaseException) and first.error is None
+    assert not isinstance(second, BaseException) and second.error is None
+    assert isinstance(third, ValueError)
+    assert world.reports() == {"a": {"name": "a"}, "b": {"name": "b"}}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from agent_runtime.agents.answer_types import AnswerSchemaError, make_answer_type
+from agent_runtime.llm import ModelRequest, SchemaMode
+from agent_runtime.llm.answers import ModeMemory, answer_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -44,10 +47,34 @@ def test_answers_outside_are_not(wrong: dict[str, Any]) -> None:
         {"type": "object", "properties": {"a": {"type": "array"}}},
         {"type": "object", "properties": {"a": 3}},
         {"type": "object", "properties": {"a": {"enum": []}}},
-        {"type": "object", "properties": {"a": {"enum": [1]}}},
+        {"type": "object", "properties": {"a": {"enum": [1.5]}}},
+        {"type": "object", "properties": {"a": {"type": "string", "description": {1, 2}}}},
         {"type": "object", "properties": {f"a{n}": {"type": "string"} for n in range(65)}},
     ],
 )
 def test_other_schemas_are_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(AnswerSchemaError):
         make_answer_type(schema)
+
+
+def test_the_same_schema_gives_the_same_type() -> None:
+    """A survey of a thousand agents makes one type, and what was learned about asking for it holds on."""
+    assert make_answer_type(json.loads(json.dumps(SCHEMA))) is make_answer_type(SCHEMA)
+    assert make_answer_type(SCHEMA, "Other") is not make_answer_type(SCHEMA)
+
+
+def test_endpoints_are_told_names_bounds_and_descriptions() -> None:
+    told: dict[str, Any] = {"type": "string", "maxLength": 9, "description": "in a word"}
+    schema = answer_schema(make_answer_type({"type": "object", "properties": {"class": told}}))
+    assert schema["properties"] == {"class": told}
+    assert (schema["required"], schema["additionalProperties"]) == (["class"], False)
+
+
+def test_a_survey_of_everybody_makes_one_type_and_learns_once_how_to_ask_for_it() -> None:
+    types = {make_answer_type(json.loads(json.dumps(SCHEMA)), "SurveyAnswer") for _ in range(1_000)}
+    assert len(types) == 1
+    memory = ModeMemory()
+    for number in range(5_000):
+        kind = make_answer_type({"type": "object", "properties": {f"q{number}": {"type": "string"}}})
+        memory.remember(ModelRequest("a", 1, 0, "m", (), kind), SchemaMode.PROMPT)
+    assert len(memory.accepted()) <= 1_024 and len(memory._accepted) <= 1_024

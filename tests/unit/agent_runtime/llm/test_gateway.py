@@ -21,9 +21,11 @@ from agent_runtime.llm import (
     ModelUnavailableError,
     SchemaMode,
 )
+from agent_runtime.llm.errors import ModelCancelledError
 from agent_runtime.llm.providers.scripted import FaultRates, ScriptedProvider
 from agent_runtime.model.draws import Draw
 from tests.simulated_time import now_s, simulated
+from tests.unit.agent_runtime.llm.providers_of_tests import Answering
 
 
 class Guess(BaseModel):
@@ -261,3 +263,32 @@ def test_limits_without_sense_are_refused(bad: dict[str, Any]) -> None:
 async def settle() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("place", ["out", "queue", "held", "backoff"])
+async def test_a_question_that_is_cancelled_tells_what_it_has_cost(place: str) -> None:
+    provider = Answering(delay_s=1e7)
+    if place == "backoff":
+        provider.delay_s = 0.0
+        provider.failing = ModelUnavailableError("m", "e", "down")
+    gateway = Gateway(provider, in_flight_max=1, queue_max=0 if place == "held" else 1, model="m")
+    told: list[Any] = []
+
+    async def ask(number: int) -> None:
+        await gateway.ask(lambda: ModelRequest(f"a{number}", 1, 0, "m", (Message("user", "Pick."),)), told.append)
+
+    asks = [asyncio.create_task(ask(number), name=f"ask-{number}") for number in range(1 if place == "out" else 2)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not told
+    asks[-1].cancel()
+    await asyncio.gather(asks[-1], return_exceptions=True)
+    assert [(type(one), one.status, one.attempts) for one in told] == [
+        (ModelCancelledError, "cancelled", {"out": 1, "backoff": 1}.get(place, 0))
+    ]
+    for one in asks:
+        one.cancel()
+    await asyncio.gather(*asks, return_exceptions=True)
+    assert len(told) == len(asks)
+    assert gateway.statistics().failures == {"cancelled": len(asks)}
+    await gateway.aclose()

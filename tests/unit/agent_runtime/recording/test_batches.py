@@ -73,7 +73,17 @@ def test_scalars_alone_need_a_number_of_rows() -> None:
     assert build_rows(TURNS, [make_batch(TURNS, columns, 3, "r")]).num_rows == 3
 
 
-@pytest.mark.parametrize("wrong", ["soon", [1.5, "x"], 2**80])
+def test_what_is_too_large_for_its_column_or_no_text_is_cut_to_what_fits() -> None:
+    wrong = {"turn": [2**80, -(2**80)], "prompt_tokens": 2**31, "attempts": [2**15, 1], "reason": "a\ud800", "run": "r"}
+    flags = ["\udfffb", None]
+    batch = make_batch(TURNS, {"agent": ["a", "b"], **SCALARS, **wrong, "flags": flags}, None, "r")
+    (first, second) = build_rows(TURNS, [batch]).to_pylist()
+    assert (first["turn"], second["turn"]) == (2**63 - 1, 1 - 2**63)
+    assert (first["prompt_tokens"], first["attempts"], second["attempts"]) == (2**31 - 1, 2**15 - 1, 1)
+    assert (first["reason"], first["flags"], second["flags"]) == ("a?", "?b", None)
+
+
+@pytest.mark.parametrize("wrong", ["soon", [1.5, "x"]])
 def test_a_value_of_the_wrong_type_names_its_column(wrong: Any) -> None:
     batch = make_batch(TURNS, {"agent": ["a", "b"], **SCALARS, "turn": wrong}, None, "r")
     with pytest.raises((pa.ArrowException, OverflowError, TypeError)) as caught:

@@ -191,7 +191,7 @@ async def test_a_disk_that_fails_reaches_everyone(tmp_path: Path) -> None:
     assert heard.empty()
 
 
-@pytest.mark.parametrize("changes", [{"status": None}, {"turn": [2**70]}, {"agent": "\ud800"}])
+@pytest.mark.parametrize("changes", [{"status": None}, {"turn": ["x"]}, {"agent": [3.5]}])
 def test_a_value_that_cannot_be_written_fails_the_recording(tmp_path: Path, changes: dict[str, Any]) -> None:
     recorder = Recorder(tmp_path, run="r", source="w")
     recorder.start()

@@ -147,8 +147,8 @@ async def test_cost_is_summed_by_phase_and_stands_in_the_records_by_agent(tmp_pa
     sums = stage.pipeline.models.spent.by_model_and_phase()
     for phase in ("plan", "act"):
         mine = [row for row in calls if row["phase"] == phase]
-        assert sums["scripted", phase].microdollars == sum(row["microdollars"] for row in mine) > 0
-        assert sums["scripted", phase].questions == 2
+        assert sums["m", phase].microdollars == sum(row["microdollars"] for row in mine) > 0
+        assert sums["m", phase].questions == 2
 
 
 async def test_a_turn_may_not_take_more_than_its_budget(tmp_path: Path) -> None:

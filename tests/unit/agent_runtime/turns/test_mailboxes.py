@@ -57,6 +57,8 @@ def test_mailboxes_behave_as_a_bounded_queue_an_agent(seed: int) -> None:
             assert boxes.turns.tolist() == [turns[row] for row in range(agents)]
             assert boxes.busy.tolist() == [row in running for row in range(agents)]
             assert boxes.waiting.tolist() == [len(queued[row]) for row in range(agents)]
+            # A wave holds a mask of all rows, and every release looks through them: none is kept that nobody waits for.
+            assert len(boxes._waves) <= sum(map(len, queued.values()))
 
 
 def expect_admission(
@@ -102,3 +104,14 @@ def test_a_notice_for_everyone_skips_who_had_one_of_the_same_revision() -> None:
 def test_a_row_that_was_never_woken_costs_at_most_twenty_bytes() -> None:
     boxes = Mailboxes(1000, 4)
     assert boxes.turns.nbytes + boxes.busy.nbytes + boxes.waiting.nbytes + boxes._noticed.nbytes <= 20_000
+
+
+def test_notices_that_meet_full_mailboxes_leave_nothing() -> None:
+    """A model that hangs, and an event that ticks: a mask of all rows a tick is a megabyte of a million agents."""
+    boxes = Mailboxes(3, 2)
+    for revision in range(1, 100):
+        boxes.admit_all(notice(revision))
+        assert len(boxes._waves) <= 2
+    for _ in range(3):
+        boxes.release_many(np.arange(3, dtype=np.int32))
+    assert not boxes._waves and not boxes._letters and not boxes.busy.any()

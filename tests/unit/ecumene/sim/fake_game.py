@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from ecumene.client.errors import ErrorDetails
 from ecumene.client.model import Aggregates, Gate, GateCause, GateState, Invoked, Written
+from ecumene.client.reasons import SequencePassedError
 
 
 class FakeWorld:
@@ -44,9 +47,11 @@ class FakeWorld:
         self.generation += 1
         answering = participants - self.silent_agents
         self.numbers = [self.choose(self.generation, agent, self.last_winner) for agent in range(answering)]
-        cause = "COUNT" if answering == participants else "DEADLINE"
-        for generation in (self.generation - 1, self.generation):  # a late event of another generation comes first
-            document = {"generation": generation, "cause": cause, "reported": answering}
+        told = [self.generation - 1]  # a late event of another generation comes first
+        if answering == participants:
+            told.append(self.generation)
+        for generation in told:
+            document = {"generation": generation, "cause": "COUNT", "reported": answering}
             self.events.put_nowait(SimpleNamespace(path="/game/reports", value=document))
         return {"round": self.generation, "generation": self.generation, "reports": "/game/reports"}
 
@@ -96,18 +101,22 @@ class FakeEnvironment:
         """Run once for each (producer, seq)."""
         world = self.world
         world.asked.append((operation, dict(args), producer, seq))
-        if (producer, seq) not in world.outcomes:
+        is_duplicate = (producer, seq) in world.outcomes
+        if seq < max((known for by, known in world.outcomes if by == producer), default=0):
+            raise SequencePassedError(ErrorDetails(reason="SEQUENCE_PASSED"))
+        if not is_duplicate:
             world.revision += 1
             result = getattr(world, operation)(**args)
             world.outcomes[producer, seq] = Invoked(world.revision, result, True)
         if world.failures:
             raise world.failures.pop(0)
-        return world.outcomes[producer, seq]
+        return replace(world.outcomes[producer, seq], duplicate=is_duplicate)
 
     async def aggregates(self) -> Aggregates:
         """The gate, with all reports in."""
-        count = len(self.world.numbers)
-        state = GateState(Gate("round"), self.world.generation, True, count, GateCause.COUNT, 1, 2)
+        count, is_open = len(self.world.numbers), not self.world.silent_agents
+        cause = GateCause.COUNT if is_open else GateCause.UNSPECIFIED
+        state = GateState(Gate("round"), self.world.generation, is_open, count, cause, 1, 2)
         return Aggregates({}, {"round": state})
 
 

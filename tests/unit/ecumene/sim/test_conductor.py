@@ -53,7 +53,7 @@ async def test_rounds_are_opened_and_closed_in_order_under_the_numbers_of_the_ru
     world = FakeWorld(level_k(1))
     results, notes = await play(world, GamePlan(rounds=2, participants=3, ratio=0.5, offset=5, deadline_ms=9000))
     assert world.registered == {"/game": ("guess_game", {"ratio": 0.5, "offset": 5}, True)}
-    opening = {"participants": 3, "deadline_ms": 9000}
+    opening = {"participants": 3, "deadline_ms": 0}  # the deadline is the conductor's
     assert world.asked == [
         ("open_round", opening, "run-1", 1),
         ("close_round", {"generation": 1}, "run-1", 2),
@@ -93,6 +93,34 @@ async def test_a_broken_connection_opens_no_second_round() -> None:
     results, _ = await play(world, GamePlan(rounds=1, participants=3, ratio=2 / 3))
     assert [operation for operation, *_ in world.asked] == ["open_round", "open_round", "close_round"]
     assert (world.generation, results[0].generation) == (1, 1)
+
+
+@pytest.mark.parametrize("asked", ["nothing", "open", "all reported", "closed", "closed and noted"])
+async def test_a_run_is_gone_on_with_wherever_its_conductor_was_killed(asked: str) -> None:
+    world = FakeWorld(level_k(1))
+    plan = GamePlan(rounds=3, participants=3, ratio=2 / 3)
+    whole, _ = await play(FakeWorld(level_k(1)), plan)
+    noted: list[RoundResult] = []
+    async with Conductor(world, plan, producer="run-1", observer=Notes()) as conductor:  # type: ignore[arg-type]
+        noted.append(await conductor.play_round(1))
+    game = world.environment("/game")
+    if asked != "nothing":
+        opened = await game.run("open_round", {"participants": 3, "deadline_ms": 0}, producer="run-1", seq=3)
+    if asked == "all reported":
+        while not world.events.empty():  # its gate opened before the next conductor began to watch
+            world.events.get_nowait()
+    if asked.startswith("closed"):
+        generation = opened.result["generation"]  # type: ignore[index,call-overload]
+        await game.run("close_round", {"generation": generation}, producer="run-1", seq=4)
+    if asked == "closed and noted":
+        noted.append(whole[1])
+    notes = Notes()
+    async with Conductor(world, plan, producer="run-1", observer=notes) as conductor:  # type: ignore[arg-type]
+        while len(noted) < 3:
+            noted.append(await conductor.play_round(len(noted) + 1))
+    told = [(one.round, one.generation, one.reported, one.mean, one.winner, one.gate_cause) for one in noted]
+    assert told == [(one.round, one.generation, one.reported, one.mean, one.winner, one.gate_cause) for one in whole]
+    assert world.generation == 3
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,9 @@ class FakeWorld:
     def __init__(self) -> None:
         self.batches: asyncio.Queue[EventBatch] = asyncio.Queue()
 
-    def watch_frames(self, event_filter: Any) -> FakeWorld:
+    def watch_frames(self, event_filter: Any, *, from_revision: int) -> FakeWorld:
         """The watch."""
+        self.watched_from = from_revision
         return self
 
     async def __aenter__(self) -> FakeWorld:
@@ -136,13 +137,17 @@ async def test_a_part_grows_no_older_than_its_bound(tmp_path: Path, monkeypatch:
     assert len(list_parts(tmp_path, EVENTS)) == 1
 
 
-async def test_a_later_recording_goes_on_with_the_numbers_of_the_earlier(tmp_path: Path) -> None:
-    for first_revision in (1, 2):
+async def test_a_later_recording_goes_on_behind_the_last_revision_of_the_earlier(tmp_path: Path) -> None:
+    watched = []
+    for first_revision in (8, 10):
         world = FakeWorld()
-        async with EventRecorder(world, tmp_path, run="run-1") as recorder:  # type: ignore[arg-type]
-            world.batches.put_nowait(make_batch(first_revision, [0.5]))
-            await recorder.wait_for(first_revision)
+        recorder = EventRecorder(world, tmp_path, run="run-1", from_revision=7)  # type: ignore[arg-type]
+        async with recorder:
+            world.batches.put_nowait(make_batch(first_revision, [0.5, 1.5]))
+            await recorder.wait_for(first_revision + 1)
+        watched.append(world.watched_from)
     assert list(list_parts(tmp_path, EVENTS).values()) == [1, 2]
+    assert watched == [7, 10]
 
 
 async def test_a_full_disk_is_told_and_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

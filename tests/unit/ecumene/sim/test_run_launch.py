@@ -9,12 +9,66 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from ecumene.sim import SpecError, parse_spec
+from ecumene.sim.model_spec import ModelSpec
 from ecumene.sim.population import build_population
+from ecumene.sim.run_budgets import plan_quotas, raise_budgets
 from ecumene.sim.run_demo import make_demo_spec, make_llm_demo_spec
 from ecumene.sim.run_launch import choose_workers, write_launch
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.spec import RunSpec, load_spec
 
+from agent_runtime.launching import plan_parts
+from agent_runtime.llm.settings import ModelSettings
 from agent_runtime.settings import Launch, load_launch
+
+LAUNCHED_AS = {
+    "name": "model",
+    "endpoint": "base_url",
+    "url": "base_url",
+    "api_key_variable": "api_key_env",
+}
+"""Fields of a spec's model that a launch calls otherwise."""
+MODELS: dict[str, dict[str, Any]] = {
+    "hosted": {
+        "provider": "openai",
+        "name": "meta/large-1",
+        "endpoints": [
+            {"url": "http://a/v1", "weight": 2, "in_flight_max": 3, "api_key_variable": "A"},
+            {"url": "http://b/v1"},
+        ],
+        "api_key_variable": "KEY",
+        "max_tokens_field": "max_completion_tokens",
+        "temperature": 0.7,
+        "seed_answers": True,
+        "max_tokens": 99,
+        "two_call": True,
+        "in_flight_max": 8,
+        "queue_max": 9,
+        "requests_per_minute": 60,
+        "tokens_per_minute": 6000,
+        "tokens_max": 1000,
+        "microdollars_max": 500,
+        "price": {"prompt": 1, "completion": 2},
+        "prompt_tokens_max": 400,
+        "turn_tokens_max": 800,
+        "quota": "shared",
+        "timeout_s": 5.0,
+        "attempts_max": 2,
+        "retry_total_s": 9.0,
+        "repairs_max": 0,
+        "breaker_failures": 3,
+        "cache": "answers.sqlite",
+        "cache_bytes_max": 1000,
+    },
+    "plain": {"provider": "openai", "name": "m", "endpoint": "http://a/v1", "api_key_file": "key.txt"},
+    "scripted": {
+        "latency": {"kind": "lognormal", "median_ms": 5, "sigma": 0.5},
+        "faults": {"garbage": 0.1},
+        "answers": "agent_runtime.agents.scripted_answers:guess_number",
+    },
+    "local": {"provider": "local", "slots": 4, "context_tokens": 1024, "threads": 1},
+    "vllm": {"provider": "vllm", "vllm": {"engines": 2, "gpus": 1, "arguments": {"max_model_len": 512}}},
+    "replay": {"provider": "replay", "replay_from": "runs/x"},
+}
 
 
 def launch(spec: RunSpec, directory: Path) -> Launch:
@@ -71,10 +125,98 @@ def test_a_group_that_got_nobody_is_left_out(tmp_path: Path) -> None:
     assert [group.name for group in launched.groups] == ["all"]
 
 
-def test_what_the_runtime_does_not_offer_is_a_problem_of_the_spec(tmp_path: Path) -> None:
-    group = {"name": "p", "agent": "prompted", "count": 1, "parameters": {"fallback": 50}}
-    with pytest.raises(SpecError, match=r"population\.groups\[0\]\.parameters\.fallback"):
-        launch(parse_spec({"name": "x", "population": {"groups": [group]}}), tmp_path)
+def test_a_fallback_is_the_rule_player_that_it_names(tmp_path: Path) -> None:
+    fallback = {"player": "level-k", "level": 2}
+    group = {"name": "p", "agent": "prompted", "count": 1, "parameters": {"fallback": fallback}}
+    launched = launch(parse_spec({"name": "x", "population": {"groups": [group]}}), tmp_path)
+    assert dict(launched.groups[0].parameters) == {"prompt": "guess-p2", "fallback": fallback}
+    plan_parts(launched)
+
+
+@pytest.mark.parametrize("document", list(MODELS.values()), ids=list(MODELS))
+def test_what_a_spec_says_of_a_model_is_what_the_runtime_reads(tmp_path: Path, document: dict[str, Any]) -> None:
+    groups = [{"name": "p", "agent": "prompted", "count": 1, "model": "m"}]
+    spec = parse_spec({"name": "x", "population": {"groups": groups}, "models": {"m": document}})
+    launched = launch(spec, tmp_path)
+    read = launched.models["m"].model_dump(mode="json")
+    for field, value in document.items():
+        name = LAUNCHED_AS.get(field, field)
+        expected = (
+            [{LAUNCHED_AS.get(k, k): v for k, v in one.items()} for one in value] if field == "endpoints" else value
+        )
+        if field in ("cache", "replay_from", "api_key_file"):
+            expected = str(Path(value).resolve())
+        if isinstance(expected, dict):
+            assert expected.items() <= read[name].items()
+        elif field == "endpoints":
+            for one, other in zip(expected, read[name], strict=True):
+                assert one.items() <= other.items()
+        else:
+            assert read[name] == expected, field
+
+
+def test_a_spec_has_every_setting_of_a_model_that_a_launch_has() -> None:
+    said = {LAUNCHED_AS.get(field, field) for document in MODELS.values() for field in document}
+    assert said == set(ModelSettings.model_fields) - {"record_bodies", "temperature_column", "seed_column"}
+    assert {LAUNCHED_AS.get(field, field) for field in ModelSpec.model_fields} - {"latency_ms"} == said
+
+
+def test_a_mix_is_drawn_by_weight_among_models_at_the_groups_temperature(tmp_path: Path) -> None:
+    group = {"name": "p", "agent": "prompted", "count": 9, "models": {"a": 1, "b": 2}}
+    group["parameters"] = {"temperature": 0.5}
+    spec = parse_spec({"name": "x", "population": {"groups": [group]}, "models": {"a": {}, "b": {}, "c": {}}})
+    launched = launch(spec, tmp_path)
+    assert launched.groups[0].models() == {"a@0.5", "b@0.5"} == set(launched.models)
+    assert launched.groups[0].model.weights == {"a@0.5": 1, "b@0.5": 2}  # type: ignore[union-attr]
+
+
+def test_budgets_are_left_to_quotas_of_the_world_where_they_can_be_raised(tmp_path: Path) -> None:
+    document = {
+        "name": "x",
+        "population": {"groups": [{"name": "p", "agent": "prompted", "count": 9, "models": {"a": 1, "b": 2}}]},
+        "models": {
+            "a": {"tokens_max": 500, "requests_per_minute": 60},
+            "b": {"tokens_per_minute": 900, "tokens_max": 7, "quota": "shared"},
+        },
+        "budget": {"tokens_max": 1000},
+    }
+    spec = parse_spec(document)
+    quotas = plan_quotas(spec, "run-1", over_nodes=False)
+    assert quotas.of_run is not None
+    assert quotas.of_run.limits == {"tokens_max": 1000}
+    assert {name: quota.limits for name, quota in quotas.of_models.items()} == {
+        "a": {"tokens_max": 500, "requests_per_minute": 60}
+    }
+    population = build_population(spec.population, spec.seed)
+    path = write_launch(spec, population, run="run-1", directory=tmp_path, workers=None, quotas=quotas)
+    launched = load_launch(path)
+    a, b = launched.models["a"], launched.models["b"]
+    assert (a.quota, a.tokens_max, a.requests_per_minute) == (quotas.of_models["a"].name, None, None)
+    assert (b.quota, b.tokens_max, b.tokens_per_minute) == ("shared", 7, 900)
+    assert (launched.budget.quota, launched.budget.when_spent) == (quotas.of_run.name, "hold")
+    raised = raise_budgets(spec, {"tokens_max": {"run": 2000, "a": 600}, "microdollars_max": {}})
+    assert (raised.budget.tokens_max, raised.models["a"].tokens_max) == (2000, 600)
+    for whose in ("b", "c"):
+        with pytest.raises(SpecError, match=f"called '{whose}'; there are a"):
+            raise_budgets(spec, {"tokens_max": {whose: 1}})
+
+
+def test_over_nodes_parts_follow_from_the_agents_and_limits_hold_over_all(tmp_path: Path) -> None:
+    groups = [{"name": "p", "agent": "prompted", "count": 4}, {"name": "r", "agent": "random", "count": 60_000}]
+    spec = parse_spec({"name": "x", "population": {"groups": groups}, "model": {"requests_per_minute": 60}})
+    quotas = plan_quotas(spec, "run-1", over_nodes=True)
+    assert [quota.limits for quota in quotas.list_all()] == [{}, {"requests_per_minute": 60}]
+    more = raise_budgets(spec, {"tokens_max": {"run": 10, "scripted": 5}})
+    assert [quota.limits for quota in plan_quotas(more, "run-1", over_nodes=True).list_all()] == [
+        {"tokens_max": 10},
+        {"requests_per_minute": 60, "tokens_max": 5},
+    ]
+    population = build_population(spec.population, spec.seed)
+    path = write_launch(
+        spec, population, run="run-1", directory=tmp_path, workers=None, quotas=quotas, parts_of_nodes=True
+    )
+    launched = load_launch(path)
+    assert {group.name: group.parts for group in launched.groups} == {"p": 1, "r": 2}
 
 
 def test_a_launch_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,3 +231,19 @@ def test_a_launch_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_few_agents_get_one_worker() -> None:
     assert choose_workers(1) == choose_workers(20_000) == 1
+
+
+def test_the_example_of_models_can_be_launched(tmp_path: Path) -> None:
+    spec = load_spec(Path(__file__).resolve().parents[4] / "examples" / "guess_models.yaml")
+    launched = launch(spec, tmp_path)
+    assert {group.name: group.models() for group in launched.groups} == {
+        "mixed": {"quick", "careful"},
+        "cold": {"careful@0.2"},
+        "rule": frozenset(),
+    }
+    assert sum(len(part) for part in plan_parts(launched)) == 60
+    quotas = plan_quotas(spec, "run-1", over_nodes=False)
+    assert [dict(quota.limits) for quota in quotas.list_all()] == [
+        {"tokens_max": 1_000_000},
+        {"requests_per_minute": 3000, "microdollars_max": 500_000},
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ecumene.client import UnavailableError
@@ -28,10 +29,10 @@ async def test_the_manifest_says_how_a_run_ended(
     async def fail(*_: Any) -> None:
         raise ends
 
-    monkeypatch.setattr(run_life._Stage, "play", fail)
+    monkeypatch.setattr(run_life.Stage, "play", fail)
     spec = make_demo_spec(agents=4, rounds=1, seed=1, directory=tmp_path)
     with pytest.raises(type(ends)):
-        await run_life.run(spec, observer=None)  # type: ignore[arg-type]
+        await run_life.run(spec, observer=Mock())
     (directory,) = tmp_path.iterdir()  # noqa: ASYNC240 - a test
     manifest = read_manifest(directory)
     assert (manifest.state, manifest.note) == (state, note)

@@ -72,6 +72,23 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
         (("game",), [1], "game: must be a mapping"),
         (("model",), {"provider": "openai"}, "model: endpoint is for provider openai, and needed there"),
         (("model",), {"provider": "local", "latency_ms": 5}, "model: latency_ms is for provider scripted"),
+        (("model",), {"slots": 4}, "model: slots is for provider local"),
+        (
+            ("model",),
+            {"provider": "replay"},
+            "model: provider replay needs replay_from, the directory of a recorded run",
+        ),
+        (("model",), {"microdollars_max": 5}, "model: microdollars_max needs a price"),
+        (
+            ("model",),
+            {"provider": "openai", "endpoints": [{}]},
+            "model.endpoints[0].url: is missing",
+        ),
+        (("model", "requests_per_minute"), 0, "model.requests_per_minute: must be greater than or equal to 1, not 0"),
+        (("models",), {"m": {"temprature": 1}}, "models.m.temprature: unknown field; did you mean temperature?"),
+        (("budget", "microdollars_max"), 5, "budget.microdollars_max: needs a model with a price"),
+        (("budget", "tokens_max"), -1, "budget.tokens_max: must be greater than or equal to 0, not -1"),
+        (("population", "groups", 1, "model"), "m", "population.groups[1]: only prompted agents ask a model"),
         (("population", "size"), None, "population: shares need a size"),
         (("population", "groups"), [], "population: there are no groups"),
         (("population", "groups", 1, "name"), "a", "population: groups share the name a"),
@@ -150,3 +167,71 @@ def test_a_file_that_is_no_spec_says_so(tmp_path: Path, text: str | bytes | None
     with pytest.raises(SpecError, match=problem) as caught:
         load_spec(path)
     assert str(path) in str(caught.value)
+
+
+def ask(group: dict[str, Any], **models: Any) -> dict[str, Any]:
+    """A document of one prompted group, and models that answer nothing in particular."""
+    groups = [{"name": "p", "agent": "prompted", "count": 4, **group}]
+    return {
+        "name": "mine",
+        "population": {"groups": groups},
+        "models": {name: given or {} for name, given in models.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        (ask({"model": "c"}, a=None, b=None), "population.groups[0].model: no model is called 'c'; there are a, b"),
+        (ask({"models": {"a": 1, "c": 1}}, a=None), "population.groups[0].models: no model is called 'c'; there are a"),
+        (ask({"model": "c"}), "population.groups[0].model: no model is called 'c'; models names none"),
+        (ask({}, a=None, b=None), "population.groups[0].model: is missing: there are several models"),
+        (ask({"models": {"a": 0}}, a=None), "population.groups[0]: the weights of models sum to 0"),
+        (ask({"model": "a", "models": {"a": 1}}, a=None), "population.groups[0]: give model or models, not both"),
+        (ask({}, a=None) | {"model": {}}, "give model or models, not both"),
+        (
+            ask({"parameters": {"fallback": {"player": "dice"}}}),
+            "population.groups[0].parameters: fallback names a player: level-k, noisy-level-k, equilibrium, random,"
+            " not 'dice'",
+        ),
+        (
+            ask({"parameters": {"fallback": {"player": "level-k"}}}),
+            "population.groups[0].parameters.fallback.level: is missing",
+        ),
+    ],
+)
+def test_a_group_asks_models_that_there_are(document: dict[str, Any], line: str) -> None:
+    assert list_lines(document) == [line]
+
+
+def test_a_group_asks_the_only_model_or_what_it_names() -> None:
+    spec = parse_spec(ask({}, a={"provider": "scripted"}))
+    assert spec.list_asked(spec.population.groups[0]) == ("a",)
+    spec = parse_spec(ask({"models": {"b": 1, "a": 2}}, a=None, b=None))
+    assert spec.list_asked(spec.population.groups[0]) == ("b", "a")
+    assert parse_spec(spec.to_document()) == spec
+
+
+def test_a_problem_in_a_file_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "name: mine\n"
+        "population:\n"
+        "  groups:\n"
+        "    - {name: a, agent: random, count: 2}\n"
+        "    - name: b\n"
+        "      agent: prompted\n"
+        "game:\n"
+        "  rounds: 0\n"
+        "models:\n"
+        "  m: {provider: openai}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SpecError) as caught:
+        load_spec(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "line 5: population.groups[1]: give either count or share",
+        "line 8: game.rounds: must be greater than or equal to 1, not 0",
+        "line 10: models.m: endpoint is for provider openai, and needed there",
+    ]
+    assert str(caught.value).startswith(f"{path}: line 5: population.groups[1]: ")

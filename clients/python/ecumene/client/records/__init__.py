@@ -13,7 +13,7 @@ whole or not at all. Reading: `pyarrow.dataset.dataset(run / "turns")`, or `list
 The descriptions need no package; Arrow schemas and part files need the runtime or the sim extra.
 """
 
-from ecumene.client.records.digest import BOOKS, RunDigest, digest_entries, digest_state, digest_turns
+from ecumene.client.records.digest import BOOKS, CUT_SHORT, RunDigest, digest_entries, digest_state, digest_turns
 from ecumene.client.records.manifest import ManifestError, RunManifest, RunState, read_manifest, write_manifest
 from ecumene.client.records.parts import PART_NUMBER_MAX, PartNameError, close_part, list_parts, name_part
 from ecumene.client.records.tables import (
@@ -33,6 +33,7 @@ __all__ = [
     "ACTIONS",
     "BOOKS",
     "CALLS",
+    "CUT_SHORT",
     "EVENTS",
     "PART_NUMBER_MAX",
     "SCHEMA_VERSION",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 BOOKS = "/runtime"
 """Where runtimes keep their books in a world: no part of what happened there."""
-_CUT_SHORT = ("the runtime was stopped", "stopped before the world answered")
+CUT_SHORT = ("the runtime was stopped", "stopped before the world answered")
+"""Reasons of turns that stand for none: they are taken again when the run is gone on with."""
 _DIGEST_BYTES = 16
 _TURN_COLUMNS = ("agent", "turn", "sim_time_ns", "wall_time_ns", "status", "reason")
 _VALUE_COLUMNS = ("value_kind", "value_double", "value_int", "value_text", "value_json")
@@ -89,7 +90,7 @@ def _read_turns(directory: Path) -> dict[tuple[str, int], str]:
     best: dict[tuple[str, int], tuple[tuple[bool, int], str]] = {}
     for source, row in _read_rows(directory, TURNS, _TURN_COLUMNS):
         name = (row["agent"], row["turn"])
-        is_whole = row["status"] != TurnStatus.CANCELLED.value or row["reason"] not in _CUT_SHORT
+        is_whole = row["status"] != TurnStatus.CANCELLED.value or row["reason"] not in CUT_SHORT
         rank = (is_whole, row["wall_time_ns"])
         if name in best and best[name][0] > rank:
             continue

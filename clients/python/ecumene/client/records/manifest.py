@@ -46,6 +46,9 @@ class RunManifest:
         spec: the whole spec, as plain JSON.
         versions: distribution or program -> version.
         world, history: the world it lived in, and the id of that world's line of revisions.
+        server: address of the server that was given; "" = one of the run's own, with its data in `world/`.
+        over_nodes: its agents live on the nodes of the world.
+        first_revision: from here on its events are recorded; 0 = it never had a world.
         started_at, ended_at: UTC, ISO 8601; `ended_at` is None while it runs.
         counts: table -> recorded rows.
         schema_version: of the recorded tables.
@@ -64,6 +67,9 @@ class RunManifest:
     counts: dict[str, int] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
     note: str = ""
+    server: str = ""
+    over_nodes: bool = False
+    first_revision: int = 0
 
 
 def write_manifest(directory: Path, manifest: RunManifest) -> Path:

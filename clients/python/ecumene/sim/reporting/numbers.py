@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.records import ACTIONS, TURNS, Table, list_parts
+from ecumene.client.records import ACTIONS, CUT_SHORT, TURNS, Table, TurnStatus, list_parts
 
 REPORT_ACTION = "report"
 
@@ -52,11 +52,12 @@ class GuessRecording:
 def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> GuessRecording:
     """Read the turns in rounds, and the committed actions of a name, from a run's directory.
 
-    A row that stands twice (a crash between write and commit) counts once. Raises ReportError if there
-    are no turns, OSError or pyarrow.ArrowInvalid if a part cannot be read.
+    A row that stands twice (a crash between write and commit) counts once: the last that is not of a turn that was cut
+    short, as in the digest of a run. Raises ReportError if there are no turns, OSError or pyarrow.ArrowInvalid if a
+    part cannot be read.
     """
     columns = ["agent", "turn", "round", "status", "latency_ms", "prompt_tokens", "completion_tokens"]
-    turns = read_parts(directory, TURNS, [*columns, "model", "flags"])
+    turns = read_parts(directory, TURNS, [*columns, "model", "flags", "reason", "wall_time_ns"])
     turns = turns.filter(pc.field("round").is_valid())
     if len(turns) == 0:
         raise ReportError(f"{directory}: no turns of any round are recorded here")
@@ -73,7 +74,12 @@ def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> Gue
     ids = pa.chunked_array([*turns["agent"].chunks, *actions["agent"].chunks], pa.string()).combine_chunks()
     agents, codes = encode(ids)
     turn_codes, action_codes = codes[: len(turns)], codes[len(turns) :]
-    turn_rows = keep_last(turn_codes, to_numpy(turns["turn"]))
+    cut_short = pc.and_(
+        pc.equal(turns["status"].cast(pa.string()), TurnStatus.CANCELLED.value),
+        pc.is_in(turns["reason"].cast(pa.string()), pa.array(CUT_SHORT)),
+    )
+    ranks = np.where(to_numpy(cut_short), -1, to_numpy(turns["wall_time_ns"].cast(pa.int64())))
+    turn_rows = keep_last(turn_codes, to_numpy(turns["turn"]), ranks)
     action_rows = keep_last(action_codes, to_numpy(actions["turn"]) * 1_000 + to_numpy(actions["seq"]))
     statuses, status_codes = encode(turns["status"].cast(pa.string()).combine_chunks())
     flags, flag_codes = encode(turns["flags"].cast(pa.string()).fill_null("").combine_chunks())
@@ -108,16 +114,16 @@ def encode(column: pa.Array) -> tuple[list[str], np.ndarray]:
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
 
 
-def keep_last(agents: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The places of the last row of each (agent, number), in order."""
+def keep_last(agents: np.ndarray, numbers: np.ndarray, ranks: np.ndarray | None = None) -> np.ndarray:
+    """The places of the last row of each (agent, number), in order; with `ranks`, of that of the highest rank."""
     if len(agents) == 0:
         return np.empty(0, dtype=np.int64)
     keys = agents.astype(np.int64) * (int(numbers.max()) + 1) + numbers
     ordered = np.sort(keys)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.arange(len(keys))
-    # Stable: the last of equal keys is the one that stood last.
-    order = np.argsort(keys, kind="stable")
+    # Stable: the last of equal keys is the one that stood last, or has the highest rank.
+    order = np.argsort(keys, kind="stable") if ranks is None else np.lexsort((ranks, keys))
     differs = np.diff(keys[order]) != 0
     return np.sort(order[np.append(differs, True)])
 

@@ -146,8 +146,9 @@ def describe_target(game: GameSpec) -> str:
 
 def write_note(spec: RunSpec) -> str:
     """What must be said with the figures of a spec."""
-    if all(group.agent != "prompted" for group in spec.population.groups):
+    asked = {name for group in spec.population.groups for name in spec.list_asked(group)}
+    if not asked:
         return RULES_NOTE
-    if spec.model.provider == "scripted":
+    if all(spec.list_models()[name].provider == "scripted" for name in asked):
         return "Scripted answers: no model was asked; this checks the pipeline and reproduces nobody's behaviour."
     return ""

@@ -544,7 +544,9 @@ class PartState(google.protobuf.message.Message):
     def part(self) -> Global___Part: ...
     @property
     def statistics(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
-        """Counts, as the worker tells them: agents, running, mailed, notices_waiting and the like."""
+        """Counts, as the worker tells them: agents, running, mailed, notices_waiting; turns that have ended since it hosts the
+        part, by status: ended_ok, ended_fallback, ended_timeout and so on, those that there were; and the like.
+        """
 
     def __init__(
         self,
@@ -739,8 +741,8 @@ class InterviewResponse(google.protobuf.message.Message):
     reason: builtins.str
     """Why there is no answer, or that it is a rule that answers."""
     state_hash_before: builtins.str
-    """Hash of the agent's state before it was copied for this, and after the answer: equal, unless the agent had a turn
-    in the meantime.
+    """Hash of the agent's state as it was copied for this, and of the copy after the answer. The agent itself goes on:
+    it may have had a turn in the meantime.
     """
     state_hash_after: builtins.str
     def __init__(

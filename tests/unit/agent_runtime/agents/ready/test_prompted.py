@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from agent_runtime.agents.memory import Memory
 from agent_runtime.agents.ready import (
     GuessGame,
     NumberAnswer,
@@ -12,8 +15,11 @@ from agent_runtime.agents.ready import (
     build_messages,
     load_template,
 )
+from agent_runtime.agents.ready.products import find_wrong_products
 from agent_runtime.agents.ready.prompted import format_number
 from agent_runtime.agents.ready.templates import list_templates
+from agent_runtime.llm.answers.contradictions import contradicts
+from agent_runtime.llm.answers.reading import read_object, strip_thinking
 
 GAME = GuessGame(2 / 3)
 
@@ -90,3 +96,39 @@ def test_another_number_than_was_decided_on_is_flagged_where_both_are_stated() -
     assert player.find_flags(both) == ("wrong_product", "contradiction")
     assert player.find_flags(NumberAnswer(number=33), "I will go with 20.") == ("contradiction",)
     assert player.find_flags(NumberAnswer(number=33), "Others say 20.") == ()
+
+
+HUGE = 4 * 1024 * 1024
+SHORT = 20_000
+NASTY = (
+    ("I choose", " ", "x"),
+    ("My final number is", "\n", "x"),
+    ("2/3 of", " ", "x"),
+    ("1 times", " ", "x"),
+    ("", "1", ""),
+    ("", "1/", ""),
+    ("", "2/3 of ", ""),
+    ("", "1 * ", ""),
+    ("", "half of the average of ", ""),
+    ("", "I choose ", ""),
+    ("", "I will therefore ", ""),
+    ("final number:", ":", ""),
+    ("", "<think>", ""),
+    ("", "{", ""),
+    ('{"a":' * 64 + "[", "1,", ""),
+    ('{"a": "', "x{", ""),
+)
+
+
+@pytest.mark.parametrize("size", [SHORT, HUGE])
+@pytest.mark.parametrize(("begin", "again", "end"), NASTY)
+def test_nothing_that_a_model_writes_keeps_its_reader_for_long(begin: str, again: str, end: str, size: int) -> None:
+    """All that an agent does with an answer is done on the loop of thousands: of no text may it take quadratic time."""
+    text = begin + again * (size // len(again)) + end
+    start_s = time.thread_time()
+    contradicts(text, 5.0)
+    find_wrong_products(text)
+    Memory().remember(strip_thinking(text))
+    with pytest.raises(ValueError, match=r"JSON object|number"):
+        read_object(text, NumberAnswer)
+    assert time.thread_time() - start_s < 2.0

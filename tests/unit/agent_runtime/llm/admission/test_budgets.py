@@ -70,3 +70,22 @@ async def test_a_call_of_which_nothing_came_back_counts_its_prompt() -> None:
         await gateway.ask(request("a"))
     assert 20 <= budget.spent.tokens <= 60
     await gateway.aclose()
+
+
+@simulated
+async def test_a_budget_that_holds_lets_nothing_fail_and_tells_why() -> None:
+    budget = Budget("run", tokens_max=500, holds=True)
+    provider = Answering(delay_s=1.0, usage=(15, 20))
+    gateway = Gateway(provider, in_flight_max=4, limits=[budget], clock=now_s)
+    asks = [asyncio.create_task(gateway.ask(request(f"a{i}")), name=f"ask {i}") for i in range(40)]
+    done, pending = await asyncio.wait(asks, timeout=60)
+    assert 500 - 75 < budget.spent.tokens == 35 * len(done) <= 500
+    assert all(ask.exception() is None for ask in done)
+    assert gateway.statistics().in_flight == 0
+    assert budget.refusal is not None
+    assert (budget.refusal.whose, budget.refusal.unit, budget.refusal.maximum) == ("run", "tokens", 500)
+    for ask in pending:
+        ask.cancel()
+    await asyncio.wait(pending)
+    assert all(ask.cancelled() for ask in pending)
+    await gateway.aclose()

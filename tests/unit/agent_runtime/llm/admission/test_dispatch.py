@@ -117,3 +117,32 @@ async def test_nobody_waits_for_a_broken_endpoint_beyond_his_time() -> None:
     dispatch.leave(long.result(), Load(), ModelUnavailableError("m", "h", "gone"))
     assert isinstance(other.exception(), ModelBrokenError)
     dispatch.close()
+
+
+@simulated
+async def test_nobody_waits_for_an_endpoint_that_wants_a_day_of_peace() -> None:
+    dispatch = make(2)
+    first, second = sit(dispatch), sit(dispatch)
+    patient = dispatch.queue(Load(), deadline_s=now_s() + 700)
+    hurried = dispatch.queue(Load(), deadline_s=now_s() + 180)
+    day = ModelUnavailableError("m", "e", "full", http_status=429, retry_after_s=86_400.0)
+    dispatch.leave(first, Load(), day)
+    dispatch.leave(second, Load(), None)
+    assert isinstance(hurried.exception(), ModelBrokenError)
+    late = dispatch.queue(Load(), deadline_s=now_s() + 180)
+    assert isinstance(late.exception(), ModelBrokenError)
+    await asyncio.sleep(601)
+    assert patient.done(), "a day is not believed: it is asked again after ten minutes"
+
+
+@simulated
+async def test_whoever_fails_and_is_cancelled_in_the_same_step_is_counted_once() -> None:
+    dispatch = make(1, breaker_failures=1)
+    seat = sit(dispatch)
+    waiting = [dispatch.queue(Load(), deadline_s=now_s() + 1) for _ in range(3)]
+    dispatch.leave(seat, Load(), ModelUnavailableError("m", "e", "down"))
+    for one in waiting:
+        assert one.exception() is not None
+        dispatch.give_up(one)
+    dispatch.pump()
+    assert dispatch.waiting == 0

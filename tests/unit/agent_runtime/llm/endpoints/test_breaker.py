@@ -7,7 +7,7 @@ from agent_runtime.llm.endpoints import Breaker, BreakerState
 
 def fail(breaker: Breaker, times: int, now_s: float = 0.0) -> None:
     for _ in range(times):
-        breaker.note_failure(now_s)
+        breaker.note_failure(now_s, now_s)
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:
@@ -33,7 +33,7 @@ def test_one_probe_closes_it_or_opens_it_for_twice_as_long_up_to_a_minute() -> N
         assert breaker.state(now_s) is BreakerState.HALF_OPEN
         breaker.enter()
         assert breaker.wait_s(now_s) is None, "one probe at a time"
-        breaker.note_failure(now_s)
+        breaker.note_failure(now_s, now_s)
     assert opens_s == [5, 10, 20, 40, 60, 60, 60]
     now_s += 60
     breaker.enter()
@@ -48,8 +48,20 @@ def test_a_cancelled_probe_lets_the_next_one_pass_and_late_failures_say_nothing_
     fail(breaker, 5)
     assert breaker.opened == 1
     breaker.enter()
-    breaker.note_nothing()
+    breaker.note_nothing(5.0)
     assert breaker.wait_s(5.0) == 0.0
+
+
+def test_calls_of_before_it_opened_are_not_taken_for_the_probe() -> None:
+    breaker = Breaker(1)
+    fail(breaker, 1)
+    breaker.enter()
+    breaker.note_nothing(-1.0)
+    breaker.note_failure(6.0, -1.0)
+    assert breaker.wait_s(6.0) is None, "the probe is still out"
+    assert breaker.opened == 1
+    breaker.note_failure(7.0, 5.0)
+    assert breaker.wait_s(7.0) == 10.0
 
 
 def test_it_can_be_switched_off() -> None:

@@ -67,7 +67,7 @@ def test_a_busy_endpoint_is_left_alone_then_gets_half_as_many_calls(asked_s: flo
     for _ in range(8):
         endpoint.enter()
     for _ in range(8):
-        endpoint.note_error(busy(asked_s), 100.0)
+        endpoint.note_error(busy(asked_s), 100.0, 99.0)
     assert endpoint.room == 4, "those that were on their way together count once"
     assert endpoint.wait_s(100.0) == (asked_s or 0.5)
     now_s = 100.0 + (asked_s or 0.5)
@@ -88,7 +88,7 @@ def test_a_busy_endpoint_that_says_no_time_is_left_alone_longer_each_time() -> N
     endpoint, now_s, waits_s = Endpoint(Silent()), 0.0, []
     for _ in range(8):
         endpoint.enter()
-        endpoint.note_error(busy(), now_s)
+        endpoint.note_error(busy(), now_s, now_s)
         wait_s = endpoint.wait_s(now_s)
         assert wait_s is not None
         waits_s.append(wait_s)

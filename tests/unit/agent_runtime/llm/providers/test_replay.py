@@ -17,6 +17,7 @@ from agent_runtime.llm import (
     ModelError,
     ModelReplayError,
     ModelRequest,
+    ModelTimeoutError,
     SchemaMode,
     ToolCall,
 )
@@ -105,3 +106,12 @@ async def test_tool_calls_and_extracted_values_come_back() -> None:
 def test_a_directory_without_calls_is_told(tmp_path: Path) -> None:
     with pytest.raises(RecordedCallsError, match="no calls are recorded"):
         RecordedCalls.load(tmp_path)
+
+
+async def test_a_question_that_was_cancelled_is_to_its_asker_what_a_time_limit_is() -> None:
+    request = ask_as("ann")
+    provider = ReplayProvider(RecordedCalls.of_rows([record(request, "", status="cancelled", reason="no time")]))
+    for kind in (TimeoutError, ModelTimeoutError):
+        with pytest.raises(kind) as caught:
+            await Gateway(provider).ask(request)
+        assert isinstance(caught.value, ModelError) and caught.value.status == "timeout"

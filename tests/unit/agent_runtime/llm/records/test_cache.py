@@ -119,3 +119,15 @@ async def test_an_unusable_answer_is_not_kept(tmp_path: Path) -> None:
             await gateway.ask(REQUEST)
     assert provider.calls == 2
     await gateway.aclose()
+
+
+@pytest.mark.parametrize(
+    "row", ["{", "[]", '["a"]', "3", '["a", "stop", "m", [["c", "look"]]]', '["a", "stop", 3, []]']
+)
+async def test_a_row_that_cannot_be_read_costs_only_the_cache(tmp_path: Path, row: str) -> None:
+    cache = await open_cache(tmp_path)
+    await cache.keep(REQUEST, MODE, COMPLETION)
+    with sqlite3.connect(tmp_path / "sub" / "cache.sqlite") as database:
+        database.execute("UPDATE answers SET completion = ?", (row,))
+    assert await cache.find(REQUEST, MODE) is None
+    await cache.aclose()

@@ -40,3 +40,8 @@ def test_the_last_of_equal_keys_is_kept_in_order(seed: int) -> None:
     last = {key: place for place, key in enumerate(zip(agents.tolist(), numbers.tolist(), strict=True))}
     assert keep_last(agents, numbers).tolist() == sorted(last.values())
     assert keep_last(agents[:0], numbers[:0]).tolist() == []
+
+
+def test_of_equal_keys_the_one_of_the_highest_rank_is_kept() -> None:
+    agents, numbers = np.array([0, 1, 0, 1]), np.array([1, 1, 1, 1])
+    assert keep_last(agents, numbers, np.array([5, 5, -1, 6])).tolist() == [0, 3]

@@ -1,0 +1,60 @@
+"""`ecumene resume`: go on with a run that was killed, interrupted, or stopped by a budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecumene.cli.connecting import JsonOption, check_address
+from ecumene.cli.failures import UsageError
+from ecumene.cli.running import execute_resume
+from ecumene.sim import RunOptions
+
+RUN = "run"
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option("--tokens-max", help="A new budget of the run, or MODEL=N of a model.", metavar="[MODEL=]N"),
+]
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run's directory, or its name below --out.", metavar="RUN")],
+    tokens_max: BudgetOption = None,
+    microdollars_max: Annotated[
+        list[str] | None,
+        typer.Option("--microdollars-max", help="Likewise, in millionths of a dollar.", metavar="[MODEL=]N"),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(help="Where the server that the run was given is now.", metavar="ADDRESS")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of the runtime (by size).", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="Holds a folder for each run.", metavar="DIR")] = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that ended before its time, from where it stands to its end."""
+    if server is not None:
+        check_address(server)
+    directory = run if run.is_dir() or run.is_absolute() else out / run
+    budgets = {
+        "tokens_max": parse_budgets("--tokens-max", tokens_max or []),
+        "microdollars_max": parse_budgets("--microdollars-max", microdollars_max or []),
+    }
+    options = RunOptions(server=server, workers=workers, budgets=budgets)
+    execute_resume(directory if directory.is_dir() else run, options, as_json=as_json)
+
+
+def parse_budgets(option: str, given: list[str]) -> dict[str, int]:
+    """Whose budget -> its maximum.
+
+    Raises UsageError.
+    """
+    budgets = {}
+    for text in given:
+        whose, _, number = text.rpartition("=")
+        plain = number.replace("_", "").replace(",", "")
+        if not plain.isdecimal():
+            raise UsageError(f"{option} needs a whole number, not {number!r}", hint="such as 50000, or small=50000")
+        budgets[whose or RUN] = int(plain)
+    return budgets
