@@ -95,7 +95,8 @@ def write_file(folder: Path, group: str, chunks: Sequence[bytes]) -> Path:
             writer.write_table(table.combine_chunks())
         aside.rename(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
         raise LaunchError(where, f"cannot be written on this node: {error.strerror or 'no room'}") from None
     return path
 
