@@ -2,7 +2,8 @@
 
     daemon ─► worker    the WorkerConfig, once; then one Command a line; the end of stdin = stop
     worker ─► daemon    {"worker": 0, "state": "ready" | "ended" | "failed", …}       its life
-                        {"answer": ID, …} or {"answer": ID, "error": "…"}             to a command, in any order
+                        {"answer": ID, …}                                             to a command, in any order
+                        {"answer": ID, "error": "…", "may_pass": true}                it cannot do it; later it may
                         {"lost": "miners.3", "reason": "…"}                           a part that it no longer owns
                         {"seat": AGENT, "turn": 7, …}                                 a turn that waits for a person
                         {"seat": AGENT, "turn": 7, "status": "ok", "reason": "…"}     how that turn has ended
@@ -29,11 +30,12 @@ class _Command(BaseModel):
 class Host(_Command):
     """Take a part: own it, go on where its last owner committed. Answer: agents, term, through (revision).
 
-    `wait_s`: how long somebody else may still hold it.
+    `wait_s`: how long somebody else may still hold it. `muted`: its agents that take no turns; all others do.
     """
 
     do: Literal["host"] = "host"
     part: Part
+    muted: tuple[str, ...] = ()
     wait_s: Annotated[float, Field(ge=0)] = 0.0
 
 

@@ -121,11 +121,16 @@ class HostedPart:
         self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
+        cohort = Cohort(open_agents(spec.agents, (holding.part.first, holding.part.end)))
         incidents = Incidents()
         self._history = None
         if not holding.is_new:
             self._history = History(
-                shared.world, after=holding.cursor.through, term=holding.term, agents_path=shared.agents_path
+                shared.world,
+                after=holding.cursor.through,
+                term=holding.term,
+                agents_path=shared.agents_path,
+                list_agents=cohort.list_ids,
             )
         self._desk = Desk(
             spec=spec,
@@ -145,7 +150,7 @@ class HostedPart:
             threads=shared.threads,
         )
         self.agents = len(holding.part)
-        self._turns = self._make_turns(agent_class)
+        self._turns = self._make_turns(agent_class, cohort)
         rules = WakeRules(spec.wake)
         self._watch = shared.world.watch_frames(rules.event_filter, from_revision=holding.cursor.through + 1)
         self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents)
@@ -180,6 +185,10 @@ class HostedPart:
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
         return self._turns.find_profile(agent_id)
+
+    def has_agent(self, agent_id: str) -> bool:
+        """Whether an agent is one of the part's."""
+        return self.find_profile(agent_id) is not None
 
     async def stop(self, drain_s: float = 0.0) -> None:
         """Take no more events, cancel turns that have not decided, let commits finish.
@@ -256,9 +265,8 @@ class HostedPart:
         while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
             await asyncio.sleep(WAIT_ASKED_S)
 
-    def _make_turns(self, agent_class: type[Any]) -> Turns:
-        desk, part, turns = self._desk, self.holding.part, self.holding.cursor.turns
-        cohort = Cohort(open_agents(desk.spec.agents, (part.first, part.end)))
+    def _make_turns(self, agent_class: type[Any], cohort: Cohort) -> Turns:
+        desk, turns = self._desk, self.holding.cursor.turns
         if issubclass(agent_class, RuleAgents):
             agents = make_rule_agents(agent_class, desk.group)
             settings = self._shared.settings
@@ -271,13 +279,19 @@ def make_rule_agents(agent_class: type[RuleAgents], group: GroupInfo) -> RuleAge
     """The object of a group of rule agents. Raises LaunchError."""
     try:
         return agent_class(group)
-    except (ValueError, TypeError) as error:
-        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error
+    except (Exception, SystemExit) as error:
+        raise refuse_parameters(group, error) from error
 
 
 def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
     """Raises LaunchError if no agent of the class can live with the group's parameters."""
     try:
         agent_class.check_group(group)
-    except (ValueError, TypeError) as error:
-        raise LaunchError(f"groups.{group.name}.parameters", str(error)) from error
+    except (Exception, SystemExit) as error:
+        raise refuse_parameters(group, error) from error
+
+
+def refuse_parameters(group: GroupInfo, error: BaseException) -> LaunchError:
+    """What agents' code has raised when it was given its parameters: foreign code, which may raise anything."""
+    said = isinstance(error, ValueError | TypeError) and str(error)
+    return LaunchError(f"groups.{group.name}.parameters", said or f"{type(error).__name__}: {error}")

@@ -30,12 +30,14 @@ def plan_parts(launch: Launch) -> list[Part]:
     tables = {group.name: open_agents(group.agents, group.rows) for group in launch.groups}
     check_agents(launch, tables)
     parts = []
+    processes = 0
     for group in launch.groups:
         start = group.rows[0] if group.rows else 0
         rows = len(tables[group.name])
         single = group.process == "agent"
-        if single and rows > PROCESSES_MAX:
-            problem = f"{rows:,} agents, at most {PROCESSES_MAX} of a node can have a process of their own"
+        processes += rows if single else 0
+        if processes > PROCESSES_MAX:
+            problem = f"{processes:,} agents, at most {PROCESSES_MAX} of a node can have a process of their own"
             raise LaunchError(f"groups.{group.name}.process", problem)
         count = rows if single else 1 if launch.asks_local(group) else group.parts or count_workers(launch)
         parts += [

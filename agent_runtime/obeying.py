@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 from typing import Any
 
 from ecumene.client import EcumeneError
 from pydantic import ValidationError
 
 from agent_runtime.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
-from agent_runtime.llm import ModelError
+from agent_runtime.llm import ModelError, ModelSetupError
 from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.output import JsonLines
@@ -23,7 +24,10 @@ from agent_runtime.usage import measure_usage
 
 logger = logging.getLogger("ecumene.runtime")
 
+PROBLEM_CHARS_MAX = 4096
 _EXPECTED = (AgentRuntimeError, EcumeneError, ModelError, RecordingError, OSError)
+_FOR_GOOD = (AgentRuntimeError, ModelSetupError)
+"""Come again with the same command; the others may be over then."""
 
 
 class CommandRoom:
@@ -32,7 +36,7 @@ class CommandRoom:
     def __init__(self, pipeline: Pipeline, lines: JsonLines) -> None:
         self._pipeline = pipeline
         self._lines = lines
-        pipeline.presence.tell = lines.write
+        pipeline.presence.tell = self._tell
 
     async def obey(self, told: asyncio.Queue[str]) -> None:
         """Do what the lines say, as they come and side by side, until cancelled."""
@@ -53,16 +57,33 @@ class CommandRoom:
             self._lines.write({"answer": _read_id(line), "error": f"no command: {problem}"})
             return
         try:
-            answer = await self._do(command)
+            self._lines.write({"answer": command.id, **(await self._do(command))})
         except _EXPECTED as error:
-            self._lines.write({"answer": command.id, "error": " ".join(str(error).split())})
-            return
-        self._lines.write({"answer": command.id, **answer})
+            self._refuse(command.id, " ".join(str(error).split()), may_pass=not isinstance(error, _FOR_GOOD))
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            self._refuse(command.id, "was cancelled by the code that it ran")
+        except (Exception, SystemExit) as defect:
+            incident = secrets.token_hex(8)
+            logger.error("incident %s in command %s", incident, command.do, exc_info=defect)
+            self._refuse(command.id, f"{type(defect).__name__}, incident {incident}: see the log", may_pass=True)
+
+    def _refuse(self, command: int, problem: str, *, may_pass: bool = False) -> None:
+        again = {"may_pass": True} if may_pass else {}
+        self._lines.write({"answer": command, "error": problem[:PROBLEM_CHARS_MAX], **again})
+
+    def _tell(self, told: dict[str, Any]) -> None:
+        """What the daemon did not ask for. What cannot be told, such as events of many MiB, is in the log."""
+        try:
+            self._lines.write(told)
+        except (ValueError, TypeError, RecursionError) as error:
+            logger.warning("the turn %s of %s was not told: %s", told.get("turn"), told.get("seat"), error)
 
     async def _do(self, command: Command) -> dict[str, Any]:
         pipeline = self._pipeline
         if isinstance(command, Host):
-            hosted = await pipeline.host(command.part, command.wait_s)
+            hosted = await pipeline.host(command.part, command.wait_s, command.muted)
             return {"agents": hosted.agents, "term": hosted.holding.term, "through": hosted.holding.cursor.through}
         if isinstance(command, Drop):
             return {"through": await pipeline.drop(command.part, command.drain_s)}
@@ -93,11 +114,17 @@ class CommandRoom:
         }
 
 
+def is_cancelled() -> bool:
+    """Whether the current task was told to end, and has not merely met a cancellation of something else."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def _read_id(line: str) -> int:
     """The number of a command that cannot be read; 0 if it has none."""
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
     number = document.get("id") if isinstance(document, dict) else None
     return number if isinstance(number, int) else 0

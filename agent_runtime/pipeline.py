@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, World
@@ -28,7 +28,7 @@ from agent_runtime.model.parts import Part
 from agent_runtime.ownership.owner import Holding
 from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.ownership.spent_book import SpentBook
-from agent_runtime.recording import Recorder
+from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.interviews import NoAgentError
 from agent_runtime.turns.ledger import Ledger
@@ -132,8 +132,8 @@ class Pipeline:
         wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
         await asyncio.gather(*(self.host(part, wait_s) for part in parts))
 
-    async def host(self, part: Part, wait_s: float = 0.0) -> HostedPart:
-        """Take a part and wake its agents by what happens behind its cursor.
+    async def host(self, part: Part, wait_s: float = 0.0, muted: Sequence[str] = ()) -> HostedPart:
+        """Take a part and wake its agents by what happens behind its cursor; of them `muted` ones take no turns.
 
         Raises LaunchError, PartHeldError, ModelSetupError, EcumeneError.
         """
@@ -147,11 +147,12 @@ class Pipeline:
             holding = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
             try:
                 hosted = self._begin(holding, spec)
-            except LaunchError:
+            except BaseException:
                 await self._owner.give_back(holding)
                 raise
         finally:
             self._taking.discard(part.name)
+        self.presence.settle(hosted.has_agent, muted)
         self._parts[part.name] = hosted
         hosted.start()
         return hosted
@@ -168,10 +169,13 @@ class Pipeline:
         await hosted.stop(drain_s)
         if self._parts.pop(name, None) is None:
             raise LaunchError(f"parts.{name}", "it was lost before it could be given back")
-        await self._flush_records()
-        await hosted.save_cursor()
-        await self._owner.give_back(hosted.holding)
-        self._count(hosted)
+        try:
+            await self._flush_records()
+            await hosted.save_cursor()
+        finally:
+            # Without its records or cursor, too: whoever comes next does again what is not kept.
+            await self._owner.give_back(hosted.holding)
+            self._count(hosted)
         return hosted.through
 
     def lose_all(self, reason: str) -> None:
@@ -204,22 +208,29 @@ class Pipeline:
             self._flusher.cancel()
         await self._tasks.wait_all(self._settings.stop_timeout_s)
         await self._tasks.cancel_all()
-        await self._flush_records()
-        for part in parts:
-            self._count(part)
-        await self._give_back_all(parts)
-        self._parts.clear()
-        await self.models.aclose()
-        await self._spending.stop()
-        await asyncio.to_thread(self.stalls.stop)
+        try:
+            await self._flush_records()
+        finally:
+            for part in parts:
+                self._count(part)
+            await self._give_back_all(parts)
+            self._parts.clear()
+            await self.models.aclose()
+            await self._spending.stop()
+            await asyncio.to_thread(self.stalls.stop)
 
     async def _give_back_all(self, parts: list[HostedPart]) -> None:
         """Cursors first. What the world does not take now ends with the lease, and is done again from the last one."""
+        saved = await asyncio.gather(*(part.save_cursor() for part in parts), return_exceptions=True)
         try:
-            await asyncio.gather(*(part.save_cursor() for part in parts))
             await self._owner.close()
         except EcumeneError as error:
             logger.warning("parts were not given back in order: %s", error)
+        for problem in saved:
+            if isinstance(problem, EcumeneError | RecordingError):
+                logger.warning("a cursor was not kept: %s", problem)
+            elif problem is not None:
+                raise problem
 
     async def _flush_records(self) -> None:
         """All records are on disk now, not when their part is due."""

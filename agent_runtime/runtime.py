@@ -35,6 +35,7 @@ from agent_runtime.worker_process import WorkerProcess
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,39}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PORT_MAX = 65_535
 _SUMMED = ("actions", "prompt_tokens", "completion_tokens", "frames", "ops")
 
@@ -76,6 +77,15 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     node.add_argument("--label", type=_label, action="append", default=[], metavar="KEY=VALUE", help="for placement")
     node.add_argument("--capacity", type=_positive, help=f"agents at most (default: {AGENTS_PER_CORE:,} a core)")
     node.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()), help="folder for populations")
+    node.add_argument(
+        "--secret",
+        type=_secret,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a variable, or the absolute path of a file, that launches may name as the key of a model; no others",
+    )
+    node.add_argument("--records", type=Path, help="the folder where launches may record and cache (default: nowhere)")
     arguments = parser.parse_args(list(argv))
     if not (arguments.insecure or is_loopback(arguments.listen[0])):
         parser.error(f"--listen: {arguments.listen[0]} can be reached from other machines: give --insecure for that")
@@ -95,6 +105,8 @@ def read_settings(arguments: argparse.Namespace) -> NodeSettings:
         labels=dict(arguments.label),
         capacity=arguments.capacity or AGENTS_PER_CORE * cores,
         workers=arguments.workers or cores,
+        secrets=frozenset(arguments.secret),
+        records=arguments.records,
     )
 
 
@@ -215,6 +227,12 @@ def _label(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is no KEY=VALUE")
     return name, value
+
+
+def _secret(text: str) -> str:
+    if not VARIABLE.fullmatch(text) and not Path(text).is_absolute():
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a variable, and no absolute path")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -45,11 +45,23 @@ __all__ = [
 ]
 
 
+RECORDS_FLUSH_S = 30.0
+"""What records may take to be on disk."""
 LOCAL_PROVIDERS = frozenset({"local", "vllm"})
+RUN_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+"""What a run may be called: also one name of a folder, and one segment of a path in the world."""
 ModelName = Annotated[
     Annotated[str, Tag("name")] | Annotated[ModelMix, Tag("mix")],
     Discriminator(lambda given: "name" if isinstance(given, str) else "mix"),
 ]
+
+
+DAY_S = 86_400
+Seconds = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+MAILBOX_MAX = 32_767
+"""Notices are counted in 16 bits an agent."""
+CROWD_MAX = 10_000_000
 
 
 class WakeRule(Frozen):
@@ -111,11 +123,11 @@ class GroupSpec(Frozen):
     wake: Annotated[tuple[WakeRule, ...], Field(min_length=1)]
     parameters: Mapping[str, Any] = {}
     model: ModelName | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     thinking: Thinking = Thinking()
-    turn_timeout_s: Annotated[float, Field(gt=0)] = 300.0
-    mailbox_max: Annotated[int, Field(ge=1)] = 64
-    turns_in_flight_max: Annotated[int, Field(ge=1)] = 100_000
+    turn_timeout_s: Seconds = 300.0
+    mailbox_max: Annotated[int, Field(ge=1, le=MAILBOX_MAX)] = 64
+    turns_in_flight_max: Annotated[int, Field(ge=1, le=CROWD_MAX)] = 100_000
     parts: Annotated[int, Field(ge=1, le=4096)] | None = None
     resumable: bool | None = None
     process: Literal["shared", "agent"] = "shared"
@@ -144,15 +156,20 @@ class WorkerSettings(Frozen):
     """
 
     block_ops_max: Annotated[int, Field(ge=1, le=4096)] = 1000
-    linger_ms: Annotated[float, Field(gt=0)] = 3.0
-    ops_waiting_max: Annotated[int, Field(ge=1)] = 65_536
-    notices_waiting_max: Annotated[int, Field(ge=1)] = 1024
-    stop_timeout_s: Annotated[float, Field(gt=0)] = 10.0
-    connect_timeout_s: Annotated[float, Field(gt=0)] = 20.0
-    reconnect_timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    linger_ms: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] = 3.0
+    ops_waiting_max: Annotated[int, Field(ge=1, le=CROWD_MAX)] = 65_536
+    notices_waiting_max: Annotated[int, Field(ge=1, le=CROWD_MAX)] = 1024
+    stop_timeout_s: Annotated[Seconds, Field(le=600)] = 10.0
+    connect_timeout_s: Annotated[Seconds, Field(le=600)] = 20.0
+    reconnect_timeout_s: Seconds = 120.0
     lease_ttl_s: Annotated[float, Field(ge=1, le=3600)] = 10.0
-    cursor_interval_s: Annotated[float, Field(gt=0)] = 1.0
+    cursor_interval_s: Annotated[Seconds, Field(le=600)] = 1.0
     uvloop: bool = True
+
+    @property
+    def drop_timeout_s(self) -> float:
+        """What giving a part back may take at most, without draining: catching up, commits, records, the cursor."""
+        return 2 * self.stop_timeout_s + RECORDS_FLUSH_S
 
 
 class Launch(Frozen):
@@ -170,15 +187,15 @@ class Launch(Frozen):
         resume: go on with a run of this id, with the same seed and groups; without it, a run that exists is refused.
     """
 
-    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    run: Annotated[str, Field(pattern=RUN_NAME)]
     groups: Annotated[tuple[GroupSpec, ...], Field(min_length=1)]
     node: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._]{0,39}$")] = "node"
-    seed: int = 0
+    seed: Seed = 0
     workers: Annotated[int, Field(ge=1, le=1024)] | None = None
     models: Mapping[str, ModelSettings] = {}
     budget: RunBudget = RunBudget()
     recording: Path | None = None
-    from_revision: Annotated[int, Field(ge=0)] = 0
+    from_revision: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     resume: bool = False
     worker: WorkerSettings = WorkerSettings()
 
@@ -227,8 +244,16 @@ def load_launch(path: Path) -> Launch:
 
 
 def _resolve_paths(model: ModelSettings, folder: Path) -> ModelSettings:
-    paths = {name: getattr(model, name) for name in ("replay_from", "cache")}
-    return model.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
+    paths = {name: getattr(model, name) for name in ("api_key_file", "replay_from", "cache")}
+    resolved: dict[str, Any] = {name: folder / path for name, path in paths.items() if path is not None}
+    if model.endpoints:
+        resolved["endpoints"] = tuple(
+            endpoint
+            if endpoint.api_key_file is None
+            else endpoint.model_copy(update={"api_key_file": folder / endpoint.api_key_file})
+            for endpoint in model.endpoints
+        )
+    return model.model_copy(update=resolved)
 
 
 def parse_launch(document: Any) -> Launch:

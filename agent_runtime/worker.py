@@ -27,7 +27,7 @@ from agent_runtime.llm import ModelError
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.obeying import CommandRoom
-from agent_runtime.output import JsonLines
+from agent_runtime.output import JsonLines, take_stdout
 from agent_runtime.ownership.owner import Owner
 from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import Recorder, RecordingError
@@ -53,7 +53,7 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     stdin = StdinLines()
     config = WorkerConfig.model_validate_json(stdin.take() or "")
-    lines = JsonLines()
+    lines = JsonLines(take_stdout())
     if config.launch.worker.uvloop:
         try:
             import uvloop

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_runtime.commands import Command
 from agent_runtime.model.errors import CommandError, WorkerEndedError
+from agent_runtime.output import LINE_BYTES_MAX
 from agent_runtime.settings import WorkerConfig
 
 # A stopping worker bounds itself; this is for one that does not come to it.
 KILL_GRACE_S = 15.0
-LINE_BYTES_MAX = 4 * 1024 * 1024
+LAST_WORDS_S = 1.0
+"""What a worker that is gone has written is read for so long: processes that it began may keep its pipes open."""
 PROGRAM = (sys.executable, "-m", "agent_runtime.worker")
 DIE_WITH = "--die-with"
 """Before the id of this process, on the command line of a worker that is killed when it is gone."""
@@ -31,10 +35,20 @@ class WorkerProcess:
     """One worker process, from its start to its end. Made by `start`, ended by `stop` or `kill`."""
 
     def __init__(
-        self, config: WorkerConfig, process: asyncio.subprocess.Process, hear: Hear | None, log: Log | None
+        self,
+        config: WorkerConfig,
+        transport: asyncio.SubprocessTransport,
+        protocol: _Exit,
+        hear: Hear | None,
+        log: Log | None,
+        *,
+        leads_session: bool,
     ) -> None:
         self.index = config.index
-        self._process = process
+        self._transport = transport
+        self._exit = protocol
+        self._leads_session = leads_session
+        self._process = asyncio.subprocess.Process(transport, protocol, asyncio.get_running_loop())
         self._hear = hear
         self._log = log
         self._numbers = itertools.count(1)
@@ -47,6 +61,7 @@ class WorkerProcess:
         """Why it ended, if that was not asked for, or not in order."""
         self._is_ready = asyncio.Event()
         self._is_stopping = False
+        self._problem = ""
         self._reader = asyncio.create_task(self._read(), name=f"worker {config.index} reader")
 
     @classmethod
@@ -61,19 +76,21 @@ class WorkerProcess:
     ) -> WorkerProcess:
         """Start the process and tell it its part.
 
-        `dies_with_us`: it is killed when this process is gone, instead of stopping in order. `log` takes the lines of
-        its stderr, which is this process's otherwise.
+        `dies_with_us`: it is killed when this process is gone, instead of stopping in order; and what it has begun
+        itself is killed when it is gone. `log` takes the lines of its stderr, which is this process's otherwise.
         """
         tie = (DIE_WITH, str(os.getpid())) if dies_with_us else ()
-        process = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Exit(LINE_BYTES_MAX, loop),
             *program,
             *tie,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=None if log is None else asyncio.subprocess.PIPE,
-            limit=LINE_BYTES_MAX,
+            start_new_session=dies_with_us,
         )
-        worker = cls(config, process, hear, log)
+        worker = cls(config, transport, protocol, hear, log, leads_session=dies_with_us)
         await worker._write(config.model_dump_json())
         return worker
 
@@ -107,7 +124,7 @@ class WorkerProcess:
         finally:
             self._asked.pop(number, None)
         if (problem := answer.get("error")) is not None:
-            raise CommandError(str(problem))
+            raise CommandError(str(problem), may_pass=answer.get("may_pass") is True)
         return answer
 
     async def wait_ready(self) -> None:
@@ -152,19 +169,35 @@ class WorkerProcess:
             pass  # it has ended; its reader says why
 
     async def _read(self) -> None:
-        errors = asyncio.create_task(self._read_errors(), name=f"worker {self.index} stderr")
-        problem = ""
+        """Hear the worker until its process is gone, whoever else holds its pipes then."""
+        reading = [
+            asyncio.create_task(self._read_lines(), name=f"worker {self.index} stdout"),
+            asyncio.create_task(self._read_errors(), name=f"worker {self.index} stderr"),
+        ]
         try:
-            while line := await self._read_line(self._process.stdout):
-                told = self._take(line)
-                problem = problem or told
-            code = await self._process.wait()
-            await errors
+            await self._exit.exited.wait()
+            self._kill_left()
+            await asyncio.wait(reading, timeout=LAST_WORDS_S)
         finally:
-            errors.cancel()
-            self._end_asked(problem)
-        if code != 0 or problem or not self._is_stopping:
-            self.failure = WorkerEndedError(self.index, problem or describe_exit(code))
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
+            self._transport.close()
+            self._end_asked(self._problem)
+        code = self._process.returncode or 0
+        if code != 0 or self._problem or not self._is_stopping:
+            self.failure = WorkerEndedError(self.index, self._problem or describe_exit(code))
+
+    def _kill_left(self) -> None:
+        """End what the worker has begun and left behind."""
+        if self._leads_session:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def _read_lines(self) -> None:
+        while line := await self._read_line(self._process.stdout):
+            problem = self._take(line)
+            self._problem = self._problem or problem
 
     async def _read_errors(self) -> None:
         if self._process.stderr is None or self._log is None:
@@ -186,10 +219,10 @@ class WorkerProcess:
         """Take a line; returns the reason with which the worker failed, if it says so."""
         try:
             told = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             told = None
-        if not isinstance(told, dict):
-            # Printed by agents' code: for people.
+        if not isinstance(told, dict) or not isinstance(told.get("answer", 0), int):
+            # Of no worker of ours: for people.
             if self._log is not None:
                 self._log(line.decode("utf-8", "replace").rstrip())
         elif "answer" in told:
@@ -217,6 +250,18 @@ class WorkerProcess:
             if not answered.done():
                 answered.set_exception(WorkerEndedError(self.index, problem or "it has ended"))
                 answered.exception()  # whoever waits gets it; nobody else has missed it
+
+
+class _Exit(asyncio.subprocess.SubprocessStreamProtocol):
+    """Notes the end of the process itself: `Process.wait` waits for the ends of all of its pipes as well."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
 
 
 def describe_exit(code: int) -> str:

@@ -18,6 +18,8 @@ from ecumene.client import Value
 from agent_runtime.model.actions import TURN_ACTIONS_MAX, TURN_COMPANIONS_MAX, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 
+BOOKS = "/runtime"
+"""Who owns which agents, and what they remember: no agent's to change."""
 NAME_BYTES_MAX = 128
 PATH_BYTES_MAX = 400
 PATH_DEPTH_MAX = 16
@@ -66,6 +68,8 @@ def find_path_problem(path: str) -> str:
     """What is wrong with a path; "" if nothing."""
     if not path.startswith("/"):
         return f"path {path[:80]!r} does not begin with '/'"
+    if path == BOOKS or path.startswith(f"{BOOKS}/"):
+        return f"what is below {BOOKS} is kept by the runtimes themselves"
     segments = path[1:].split("/") if path != "/" else []
     if len(segments) > PATH_DEPTH_MAX:
         return f"the path is deeper than {PATH_DEPTH_MAX}"

@@ -42,6 +42,11 @@ class Cohort:
         """Id of one row."""
         return str(self._ids[row].as_py())
 
+    def list_ids(self) -> list[str]:
+        """Ids of all rows; what comes is not kept here."""
+        ids: list[str] = self._ids.to_pylist()
+        return ids
+
     def read_profile(self, row: int) -> Mapping[str, Any]:
         """Attributes of one row, without its id."""
         if not self._has_attributes:

@@ -48,16 +48,23 @@ def load_object(name: str, where: str) -> object:
     module_name, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LaunchError(where, f"cannot load {name!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # a module runs when it is imported, and may raise anything
+        raise LaunchError(where, f"cannot load {name!r}: {describe_failure(error)}") from error
+
+
+def describe_failure(error: BaseException) -> str:
+    """What foreign code has raised, in one line."""
+    plain = isinstance(error, ImportError | AttributeError | ValueError) and str(error)
+    return plain or f"{type(error).__name__}: {error}"
 
 
 def _find_declared(name: str, where: str) -> object:
     for entry_point in importlib.metadata.entry_points(group=AGENT_GROUP, name=name):
         try:
             return entry_point.load()
-        except (ImportError, AttributeError) as error:
-            raise LaunchError(where, f"agent class {name!r} is declared but cannot be loaded: {error}") from error
+        except (Exception, SystemExit) as error:
+            problem = f"agent class {name!r} is declared but cannot be loaded: {describe_failure(error)}"
+            raise LaunchError(where, problem) from error
     declared = {entry_point.name for entry_point in importlib.metadata.entry_points(group=AGENT_GROUP)}
     names = ", ".join(sorted(declared | READY.keys()))
     raise LaunchError(where, f"no agent class {name!r} is installed; there are {names}, or write module:Class")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from agent_runtime.llm.latency import (
     ExponentialLatency,
@@ -19,7 +20,19 @@ from agent_runtime.llm.providers.scripted import FaultRates
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
-Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Milliseconds = Annotated[float, Field(ge=0, le=86_400_000, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+def _refuse_credentials(address: str) -> str:
+    """Settings are kept in the world and in records, for everybody to read."""
+    if "@" in re.split(r"[/?#]", re.sub(r"^([\w+.-]*:)?[/\\]*", "", address))[0]:
+        raise ValueError("holds credentials; give the key by api_key_env or api_key_file")
+    return address
+
+
+BaseUrl = Annotated[str, AfterValidator(_refuse_credentials)]
 
 
 class Frozen(BaseModel):
@@ -81,9 +94,9 @@ class EndpointSettings(Frozen):
         weight: its share of the calls, in relation to the others'.
     """
 
-    base_url: Annotated[str, Field(min_length=1)]
-    weight: Annotated[float, Field(gt=0)] = 1.0
-    in_flight_max: Annotated[int, Field(ge=1)] | None = None
+    base_url: Annotated[BaseUrl, Field(min_length=1)]
+    weight: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
+    in_flight_max: Annotated[Count, Field(ge=1)] | None = None
     api_key_env: str | None = None
     api_key_file: Path | None = None
 
@@ -91,8 +104,8 @@ class EndpointSettings(Frozen):
 class PriceSettings(Frozen):
     """Microdollars (millionths of a dollar) for a million tokens: 150000 is 15 cents."""
 
-    prompt: Annotated[int, Field(ge=0)] = 0
-    completion: Annotated[int, Field(ge=0)] = 0
+    prompt: Count = 0
+    completion: Count = 0
 
 
 class VllmSettings(Frozen):
@@ -104,8 +117,8 @@ class VllmSettings(Frozen):
         arguments: further arguments of vllm's AsyncEngineArgs, such as `max_model_len`.
     """
 
-    engines: Annotated[int, Field(ge=1)] = 1
-    gpus: Annotated[int, Field(ge=0)] = 1
+    engines: Annotated[int, Field(ge=1, le=1024)] = 1
+    gpus: Annotated[int, Field(ge=0, le=1024)] = 1
     arguments: Mapping[str, Any] = {}
 
 
@@ -148,25 +161,25 @@ class ModelSettings(Frozen):
     temperature_column: str | None = "temperature"
     max_tokens: Annotated[int, Field(ge=1)] = 256
     two_call: bool = False
-    prompt_tokens_max: Annotated[int, Field(ge=1)] | None = None
-    turn_tokens_max: Annotated[int, Field(ge=1)] | None = None
-    tokens_max: Annotated[int, Field(ge=0)] | None = None
-    microdollars_max: Annotated[int, Field(ge=0)] | None = None
+    prompt_tokens_max: Annotated[Count, Field(ge=1)] | None = None
+    turn_tokens_max: Annotated[Count, Field(ge=1)] | None = None
+    tokens_max: Count | None = None
+    microdollars_max: Count | None = None
     price: PriceSettings = PriceSettings()
-    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
-    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+    requests_per_minute: Annotated[Count, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[Count, Field(ge=1)] | None = None
     quota: Name | None = None
     seed_answers: bool = False
     seed_column: str | None = "seed"
     record_bodies: bool = False
-    in_flight_max: Annotated[int, Field(ge=1)] = 64
-    queue_max: Annotated[int, Field(ge=0)] = 1024
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    attempts_max: Annotated[int, Field(ge=1)] = 5
-    retry_total_s: Annotated[float, Field(ge=0)] = 180.0
-    repairs_max: Annotated[int, Field(ge=0)] = 1
+    in_flight_max: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    queue_max: Annotated[int, Field(ge=0, le=10_000_000)] = 1024
+    timeout_s: Annotated[Seconds, Field(gt=0)] = 60.0
+    attempts_max: Annotated[int, Field(ge=1, le=1000)] = 5
+    retry_total_s: Seconds = 180.0
+    repairs_max: Annotated[int, Field(ge=0, le=100)] = 1
     breaker_failures: Annotated[int, Field(ge=0)] = 5
-    base_url: str = ""
+    base_url: BaseUrl = ""
     api_key_env: str | None = None
     api_key_file: Path | None = None
     max_tokens_field: str = "max_tokens"
@@ -174,9 +187,9 @@ class ModelSettings(Frozen):
     answers: str = ""
     latency: Thinking = Thinking()
     faults: Faults = Faults()
-    slots: Annotated[int, Field(ge=1)] = 16
+    slots: Annotated[int, Field(ge=1, le=4096)] = 16
     context_tokens: Annotated[int, Field(ge=256)] = 2048
-    threads: Annotated[int, Field(ge=1)] = 2
+    threads: Annotated[int, Field(ge=1, le=1024)] = 2
     replay_from: Path | None = None
     vllm: VllmSettings = VllmSettings()
     cache: Path | None = None
@@ -198,7 +211,7 @@ class ModelMix(Frozen):
     `attribute` names the model, or `otherwise` does.
     """
 
-    weights: Mapping[str, Annotated[float, Field(ge=0)]] = {}
+    weights: Mapping[str, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]] = {}
     attribute: str | None = None
     assigned: Mapping[str, str] = {}
     otherwise: str | None = None
@@ -230,7 +243,7 @@ class RunBudget(Frozen):
             run is gone on with. Whoever conducts the run is told by the entry `spent/exhausted` of the run.
     """
 
-    tokens_max: Annotated[int, Field(ge=0)] | None = None
-    microdollars_max: Annotated[int, Field(ge=0)] | None = None
+    tokens_max: Count | None = None
+    microdollars_max: Count | None = None
     quota: Name | None = None
     when_spent: Literal["end", "hold"] = "end"

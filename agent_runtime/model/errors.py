@@ -77,7 +77,11 @@ class WorkerEndedError(AgentRuntimeError):
 
 
 class CommandError(AgentRuntimeError):
-    """A worker cannot do a command; the message is its own, in one line."""
+    """A worker cannot do a command; the message is its own, in one line.
 
-    def __init__(self, problem: str) -> None:
+    `may_pass`: the same command may succeed later, as after an outage of the world.
+    """
+
+    def __init__(self, problem: str, *, may_pass: bool = False) -> None:
+        self.may_pass = may_pass
         super().__init__(" ".join(problem.split()))

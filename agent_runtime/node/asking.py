@@ -206,7 +206,8 @@ def sample_agents(hosting: HostedRun, count: int, seed: int, groups: Sequence[st
         rows = np.arange(part.first, part.end, dtype=np.uint64)
         # The place of the group in the high bits keeps priorities of different agents apart.
         priorities = mix_rows(seed, known.index(part.group), rows)
-        smallest = np.argsort(priorities, kind="stable")[:count]
+        # No two are the same, so that their order among themselves is of no matter before the last step.
+        smallest = np.argpartition(priorities, count)[:count] if count < len(rows) else np.arange(len(rows))
         ids = hosting.tables[part.group].column(AGENT_ID)
         drawn += [
             (int(priorities[place]), str(ids[part.first + place].as_py()), part.group) for place in smallest.tolist()

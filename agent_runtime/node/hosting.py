@@ -55,7 +55,9 @@ class HostedRun:
         self._groups = {group.name: group for group in launch.groups}
         self._slots: dict[int, WorkerSlot] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._ending: dict[int, asyncio.Task[None]] = {}
         self._running = OwnedTasks()
+        self._running.failure.add_done_callback(self._note_defect)
         self._next_single = ONE_TO_ONE_FROM
         self._gone: dict[str, PartState] = {}
 
@@ -77,7 +79,8 @@ class HostedRun:
     @property
     def processes(self) -> int:
         """Workers that host one agent each."""
-        return sum(index >= ONE_TO_ONE_FROM and bool(slot.parts) for index, slot in self._slots.items())
+        here = {index for index, slot in self._slots.items() if slot.parts or slot.pid}
+        return sum(index >= ONE_TO_ONE_FROM for index in here | self._ending.keys())
 
     @property
     def slots(self) -> list[WorkerSlot]:
@@ -118,6 +121,7 @@ class HostedRun:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.gather(*(slot.stop() for slot in self._slots.values()))
+        await asyncio.gather(*self._ending.values(), return_exceptions=True)
         await self._running.cancel_all()
 
     def check_silent(self, name: str) -> None:
@@ -151,6 +155,15 @@ class HostedRun:
         """Have the worker of an agent do a command. Raises NodeError, CommandError."""
         return await self.find_one(agent).slot.ask(make, timeout_s)
 
+    async def list_muted(self, part: Part) -> tuple[str, ...]:
+        """Which agents of a part are muted. Raises CommandError: the world does not say now."""
+        try:
+            muted = sorted(await self._records.list_muted(self.run))
+        except EcumeneError as error:
+            raise CommandError(f"muted agents are not known: {error}", may_pass=True) from None
+        rows = find_rows(self.tables[part.group].column(AGENT_ID), muted) if muted else []
+        return tuple(a for a, row in zip(muted, rows, strict=True) if row is not None and part.first <= row < part.end)
+
     async def part_hosted(self, state: PartState) -> None:
         """Tell the part's worker again which of its agents are muted, and in whose place a person sits."""
         try:
@@ -179,6 +192,7 @@ class HostedRun:
         """Somebody else has it, or it cannot be hosted here: others may take it."""
         self._note_gone([state])
         await self._tell_world(self._records.hand_over(self.run, [state.part.name], self._settings.name, refused=True))
+        self._running.start(self._stop_idle(), "stop idle workers")
 
     async def part_orphaned(self, state: PartState) -> None:
         """Free the part's entry."""
@@ -235,18 +249,41 @@ class HostedRun:
             )
             slot = self._slots[index] = WorkerSlot(config, self._settings, self, self._clock)
             self._tasks[index] = asyncio.get_running_loop().create_task(
-                slot.run(), name=f"worker {index} of {self.run}"
+                self._run_slot(slot, self._ending.get(index)), name=f"worker {index} of {self.run}"
             )
         return self._slots[index]
+
+    @staticmethod
+    async def _run_slot(slot: WorkerSlot, before: asyncio.Task[None] | None) -> None:
+        """Run a slot; not beside the process that had its index before: both would record under one name."""
+        if before is not None:
+            await asyncio.wait({before})
+        await slot.run()
 
     async def _stop_idle(self) -> None:
         """End the workers that host nothing any more."""
         idle = [slot for slot in self._slots.values() if not slot.parts]
         for slot in idle:
             del self._slots[slot.index]
-            self._tasks[slot.index].cancel()
-        await asyncio.gather(*(self._tasks.pop(slot.index) for slot in idle), return_exceptions=True)
-        await asyncio.gather(*(slot.stop() for slot in idle))
+            running = self._tasks.pop(slot.index)
+            before = self._ending.get(slot.index)
+            ending = self._running.start(self._end_slot(slot, running, before), f"end worker {slot.index}")
+            self._ending[slot.index] = ending
+        await asyncio.gather(*(self._ending[slot.index] for slot in idle), return_exceptions=True)
+
+    async def _end_slot(self, slot: WorkerSlot, running: asyncio.Task[None], before: asyncio.Task[None] | None) -> None:
+        running.cancel()
+        await asyncio.wait({running})
+        await slot.stop()
+        if before is not None:
+            await asyncio.wait({before})
+        if self._ending.get(slot.index) is asyncio.current_task():
+            del self._ending[slot.index]
+
+    def _note_defect(self, failure: asyncio.Future[None]) -> None:
+        """What looked after workers in the background has failed."""
+        if not failure.cancelled() and (defect := failure.exception()) is not None:
+            self._log.write(f"internal error: {type(defect).__name__}: {defect}", self.run)
 
     def _by_group(self) -> dict[str, list[PartState]]:
         by_group: dict[str, list[PartState]] = {}

@@ -14,6 +14,7 @@ from agent_runtime.model.errors import CommandError
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_limit
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.records import path_of
+from agent_runtime.ownership.places import RUNTIME
 
 ACTOR = re.compile(r"[A-Za-z0-9._-]{1,64}")
 COMMENT_BYTES_MAX = 1024
@@ -53,7 +54,8 @@ class Done:
 
 
 async def append_event(world: World, signed: Signed, path: str, key: str, value: Value) -> Done:
-    """Append to a stream, as nobody in the world has done. Raises EcumeneError."""
+    """Append to a stream, as nobody in the world has done. Raises NodeError, EcumeneError."""
+    check_place(path)
     transaction = world.transaction().append(path, key, value)
     note = signed.describe("append", path=path, key=key, value=show(value))
     transaction.create(path_of(signed.run, "interventions"), signed.note, note)
@@ -61,7 +63,8 @@ async def append_event(world: World, signed: Signed, path: str, key: str, value:
 
 
 async def run_operation(world: World, signed: Signed, path: str, name: str, args: dict[str, Any]) -> Done:
-    """Run an operation of a behaviour. Raises EcumeneError."""
+    """Run an operation of a behaviour. Raises NodeError, EcumeneError."""
+    check_place(path)
     note = signed.describe("operation", path=path, operation=name, args=args)
     companions = world.writes().create(path_of(signed.run, "interventions"), signed.note, note)
     done = await world.environment(path).run(name, args, companions=companions, actor=signed.actor)
@@ -71,7 +74,8 @@ async def run_operation(world: World, signed: Signed, path: str, name: str, args
 async def edit_entry(
     world: World, signed: Signed, path: str, key: str, value: Value, *, deletes: bool, expect_version: int
 ) -> Done:
-    """Set or delete an entry. `expect_version` 0 = whatever it is. Raises EcumeneError."""
+    """Set or delete an entry. `expect_version` 0 = whatever it is. Raises NodeError, EcumeneError."""
+    check_place(path)
     transaction = world.transaction()
     if expect_version:
         transaction.require(path, key, expect_version=expect_version)
@@ -110,6 +114,12 @@ async def note_seat(world: World, signed: Signed, agent: str, timeout_s: float) 
         signed.note, note, actor=signed.actor
     )
     return Done(written.revision)
+
+
+def check_place(path: str) -> None:
+    """Raises NodeError for what runtimes keep of runs: who owns which agents, and what they remember."""
+    if path == RUNTIME or path.startswith(f"{RUNTIME}/"):
+        raise refuse_field("path", f"what is below {RUNTIME} is kept by the runtimes themselves")
 
 
 def show(value: Value) -> Any:

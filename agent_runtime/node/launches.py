@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from agent_runtime.agents.cohort import check_ids, open_agents
+from agent_runtime.agents.registry import describe_failure
 from agent_runtime.launching import check_agents
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.json_texts import read_json
 from agent_runtime.model.parts import Part, split_evenly
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_limit
 from agent_runtime.settings import GroupSpec, Launch, parse_launch
@@ -41,8 +42,8 @@ def parse_description(data: bytes, bytes_max: int) -> dict[str, Any]:
     if len(data) > bytes_max:
         raise refuse_limit("description_bytes_max", bytes_max, len(data))
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        document = read_json(data)
+    except ValueError:
         raise refuse_launch(LaunchError("description_json", "is no JSON")) from None
     if not isinstance(document, dict):
         raise refuse_launch(LaunchError("description_json", "is no JSON object"))
@@ -174,6 +175,7 @@ def list_providers() -> list[str]:
 def refuse_launch(error: LaunchError) -> NodeError:
     """What of a launch cannot be run here. What a module said that could not be imported stays here."""
     message, cause = str(error), error.__cause__
-    if isinstance(cause, ImportError | AttributeError | OSError):
-        message = message.replace(" ".join(str(cause).split()), "it cannot be loaded on this node")
+    if cause is not None and (error.where.endswith(".agent") or isinstance(cause, OSError)):
+        for said in (describe_failure(cause), str(cause)):
+            message = message.replace(" ".join(said.split()) or "\0", "it cannot be loaded on this node")
     return NodeError(Refusal.LAUNCH_REFUSED, message, where=error.where)

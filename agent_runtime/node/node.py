@@ -12,16 +12,18 @@ from ecumene.client import ClientSettings, EcumeneError, EnvironmentExistsError,
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
-from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_run
+from agent_runtime.model.refusals import NodeError, Refusal, refuse_run
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.launches import Ready, list_providers, parse_description
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.membership import Membership
 from agent_runtime.node.part_states import Condition, PartState
-from agent_runtime.node.populations import Arriving, remove_folder
+from agent_runtime.node.populations import Arriving, claim_folder, remove_folder, run_folder
 from agent_runtime.node.preparing import Preparing, choose_parts, refuse_other
 from agent_runtime.node.records import Description, Records
 from agent_runtime.node.room import Room
+from agent_runtime.node.run_locks import RunLocks
+from agent_runtime.node.run_names import check_run_name
 from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.node.takeover import Takeover
@@ -44,16 +46,22 @@ class Node:
         self.tasks = OwnedTasks()
         """Whatever fails here for good ends the node."""
         self.membership = Membership(world, settings, self.describe, log)
-        self._takeover = Takeover(world, self.records, settings, self, log)
+        self._takeover = Takeover(world, self.records, settings, self, log, clock)
         self._room = Room(settings, self.runs)
         self._preparing = Preparing(settings, self.records)
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks = RunLocks()
+        self._has_scratch = False
         self._versions = find_versions()
 
     @property
     def agents(self) -> int:
         """Agents that it hosts."""
         return self._room.agents
+
+    @property
+    def processes(self) -> int:
+        """Its workers that host one agent each."""
+        return self._room.processes
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -70,13 +78,14 @@ class Node:
             "version": self._versions.get("ecumene", ""),
             "workers": self.settings.workers,
             "processes": self.settings.processes_max,
-            "draining": self.is_draining,
         }
 
     async def begin(self) -> None:
-        """Join, and look after parts from now on. Raises NameTakenError, EcumeneError."""
+        """Join, and look after parts from now on. Raises NameTakenError, EcumeneError, OSError (see `claim_folder`)."""
         await self.records.prepare()
         await self.membership.join()
+        await asyncio.to_thread(claim_folder, self.settings.scratch)
+        self._has_scratch = True
         self.tasks.start(self.membership.stay(), "membership")
         self.tasks.start(self._takeover.watch(), "watch parts")
         self.tasks.start(self._takeover.watch_nodes(), "watch nodes")
@@ -98,7 +107,8 @@ class Node:
             await self.membership.leave()
         except EcumeneError as error:
             self.log.write(f"did not leave in order: {error}")
-        await asyncio.to_thread(remove_folder, self.settings.scratch)
+        if self._has_scratch:
+            await asyncio.to_thread(remove_folder, self.settings.scratch)
 
     async def launch(
         self, description_json: bytes, parts: tuple[Part, ...], hosted: Iterable[str], arriving: Arriving
@@ -112,7 +122,8 @@ class Node:
         self._check_open()
         document = parse_description(description_json, self.settings.description_bytes_max)
         run = str(document["run"])
-        async with self._locks.setdefault(run, asyncio.Lock()):
+        async with self._locks.hold(run):
+            self._check_open()
             description, ready = await self._preparing.describe(run, document, parts, arriving)
             wanted = choose_parts(description, list(hosted))
             self._room.check(run, ready.launch, wanted)
@@ -121,32 +132,37 @@ class Node:
             except EnvironmentExistsError:
                 raise refuse_other(run) from None
             await self.records.place(run, [part.name for part in wanted], self.settings.name)
-            hosting = self._host_run(description, ready)
+            hosting = await self._host_run(description, ready)
             states = await hosting.host(wanted)
         self._raise_refused(states)
         return states
 
     async def stop(self, run: str, drain_s: float) -> list[PartState]:
-        """End the parts of a run here, and those that nobody sees to, for good. Raises EcumeneError."""
-        description = await self.records.read(run)
-        hosting = self.runs.get(run)
-        if description is None and hosting is None:
-            raise refuse_run(run)
-        here = list(hosting.parts) if hosting is not None else []
-        await self.records.end(run, sorted({*here, *await self._list_unseen(run)}), self.settings.name, "stopped")
-        if hosting is None:
-            return []
-        return await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
+        """End the parts of a run here, and those that nobody sees to, for good. Raises NodeError, EcumeneError."""
+        check_run_name(run)
+        async with self._locks.hold(run):  # what is about to be hosted is here by then
+            description = await self.records.read(run)
+            hosting = self.runs.get(run)
+            if description is None and hosting is None:
+                raise refuse_run(run)
+            here = list(hosting.parts) if hosting is not None else []
+            await self.records.end(run, sorted({*here, *await self._list_unseen(run)}), self.settings.name, "stopped")
+            if hosting is None:
+                return []
+            return await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
 
     async def drain(self, drain_s: float) -> list[PartState]:
         """Take no more parts, and hand over those that are here. Raises EcumeneError."""
         self.is_draining = True
         given: list[PartState] = []
-        for run in list(self.runs.values()):
-            names = list(run.parts)
-            # First, so that whoever sees a part go may take it at once.
-            await self.records.hand_over(run.run, names, self.settings.name, refused=False)
-            given += await run.drop(names, drain_s, Condition.HANDED_OVER, "the node was drained")
+        for name in sorted({*self.runs, *self._locks.names}):
+            async with self._locks.hold(name):  # what is about to be hosted is here by then
+                if (run := self.runs.get(name)) is None:
+                    continue
+                names = list(run.parts)
+                # First, so that whoever sees a part go may take it at once.
+                await self.records.hand_over(run.run, names, self.settings.name, refused=False)
+                given += await run.drop(names, drain_s, Condition.HANDED_OVER, "the node was drained")
         return given
 
     async def clean_up(self, run: str) -> bool:
@@ -156,9 +172,8 @@ class Node:
             NodeError: RUN_ACTIVE.
             EcumeneError: the world refused, or cannot be reached.
         """
-        if not run or "/" in run:
-            raise refuse_field("run", "is no name of a run")
-        async with self._locks.setdefault(run, asyncio.Lock()):
+        check_run_name(run)
+        async with self._locks.hold(run):
             hosting = self.runs.get(run)
             if (hosting is not None and hosting.parts) or await self.records.list_owned(run):
                 placed = await self.records.list_placed(run)
@@ -168,8 +183,7 @@ class Node:
                 del self.runs[run]
                 await hosting.stop()
             existed = await self.records.delete(run)
-            await asyncio.to_thread(remove_folder, self.settings.scratch / run)
-        self._locks.pop(run, None)
+            await asyncio.to_thread(remove_folder, run_folder(self.settings.scratch, run))
         return existed
 
     def find_run(self, run: str) -> HostedRun:
@@ -182,8 +196,7 @@ class Node:
     def has(self, run: str, part: str) -> bool:
         """Whether a part is here, or is about to be."""
         hosting = self.runs.get(run)
-        lock = self._locks.get(run)
-        return (hosting is not None and part in hosting.parts) or (lock is not None and lock.locked())
+        return (hosting is not None and part in hosting.parts) or self._locks.is_held(run)
 
     def fits(self, description: Description, part: Part, beside: list[Part]) -> bool:
         """Whether a part may come, beside others that are about to."""
@@ -192,9 +205,10 @@ class Node:
 
     async def take(self, description: Description, parts: list[Part]) -> None:
         """Host parts that are placed here, from what the world keeps. Raises NodeError, EcumeneError."""
-        async with self._locks.setdefault(description.run, asyncio.Lock()):
+        async with self._locks.hold(description.run):
+            self._check_open()
             if (hosting := self.runs.get(description.run)) is None:
-                hosting = self._host_run(description, await self._preparing.take(description))
+                hosting = await self._host_run(description, await self._preparing.take(description))
             states = await hosting.host(parts)
         self._raise_refused(states)
 
@@ -203,10 +217,13 @@ class Node:
         if (hosting := self.runs.get(run)) is not None:
             hosting.check_silent(part)
 
-    def _host_run(self, description: Description, ready: Ready) -> HostedRun:
+    async def _host_run(self, description: Description, ready: Ready) -> HostedRun:
         run = description.run
-        if run not in self.runs or not self.runs[run].parts:
+        before = self.runs.get(run)
+        if before is None or not before.parts:
             # What is known of an earlier life of the name may be of other agents: another node has cleaned up.
+            if before is not None:
+                await before.stop()  # its workers record under the same names
             self.runs[run] = HostedRun(
                 description,
                 ready.launch,

@@ -35,6 +35,10 @@ class PartState:
 class Owner(Protocol):
     """Whose slots these are: it is told what becomes of parts."""
 
+    async def list_muted(self, part: Part) -> tuple[str, ...]:
+        """Which agents of a part are muted. Raises CommandError: it is not known now."""
+        ...
+
     async def part_hosted(self, state: PartState) -> None:
         """The part is owned by the slot's worker; what was told of its agents before has to be told again."""
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
+import os
 import shutil
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from agent_runtime.agents.cohort import AGENT_ID
 from agent_runtime.model.errors import LaunchError
-from agent_runtime.model.refusals import refuse_limit
+from agent_runtime.model.refusals import refuse_field, refuse_limit
 from agent_runtime.node.records import Description, Population, Records
+from agent_runtime.node.run_names import is_run_name
 
 CHUNK_ROWS = 65_536
 READS_AHEAD = 4
@@ -39,6 +43,15 @@ class Arriving:
             error.message += ": put larger populations into files that are there under the same path on every node"
             raise error
         self.chunks.setdefault(group, []).append(piece)
+
+    def check_groups(self, groups: Collection[str]) -> None:
+        """Raises NodeError for agents of a group that is none of those whose agents are sent."""
+        if stray := self.chunks.keys() - set(groups):
+            raise refuse_field("chunk.group", f"{min(stray)!r} is no group whose agents are to be sent")
+
+    def is_of(self, kept: Mapping[str, Sequence[bytes]]) -> bool:
+        """Whether what was taken are the agents that are kept, of each group of which there is something."""
+        return all(b"".join(pieces) == b"".join(kept.get(group, ())) for group, pieces in self.chunks.items())
 
     def describe(self, group: str) -> Population:
         """What was taken for a group."""
@@ -73,19 +86,45 @@ def write_file(folder: Path, group: str, chunks: Sequence[bytes]) -> Path:
         raise LaunchError(where, "the chunks are no Arrow IPC stream that can be read") from error
     if AGENT_ID not in table.column_names:
         raise LaunchError(where, f"the chunks have no column {AGENT_ID!r}")
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{group}.arrow"
     # Written aside: workers of an earlier launch may have the file mapped.
     aside = path.with_suffix(".new")
-    with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    aside.rename(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        aside.rename(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise LaunchError(where, f"cannot be written on this node: {error.strerror or 'no room'}") from None
     return path
 
 
 def write_files(folder: Path, chunks: Mapping[str, Sequence[bytes]]) -> dict[str, Path]:
     """Write the populations of all groups that came in pieces. Blocks. Raises LaunchError."""
     return {group: write_file(folder, group, pieces) for group, pieces in chunks.items()}
+
+
+def run_folder(scratch: Path, run: str) -> Path:
+    """Where the files of a run are. Raises ValueError for what is no name of a run, and so might lie elsewhere."""
+    if not is_run_name(run):
+        raise ValueError(f"{run!r} is no name of a run")
+    return scratch / run
+
+
+def claim_folder(folder: Path) -> None:
+    """Make a folder that is ours alone, or go on with the one of an earlier life. Blocks.
+
+    Raises OSError: somebody else's folder, or a link, is there; whoever made it could lead us elsewhere.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise FileExistsError(errno.EEXIST, "is there already and not ours alone", str(folder)) from None
 
 
 def remove_folder(folder: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
-from agent_runtime.model.refusals import NodeError, Refusal, refuse_field
+from agent_runtime.model.refusals import NodeError, Refusal
 from agent_runtime.node.launches import Ready, fill_paths, open_launch, plan_parts, refuse_launch
-from agent_runtime.node.populations import Arriving, fetch_chunks, write_files
+from agent_runtime.node.populations import Arriving, fetch_chunks, run_folder, write_files
 from agent_runtime.node.records import Description, Population, Records
+from agent_runtime.node.rights import confine
 from agent_runtime.node.settings import NodeSettings
+from agent_runtime.settings import Launch
 
 
 class Preparing:
@@ -31,13 +33,18 @@ class Preparing:
             NodeError: LAUNCH_REFUSED, RUN_EXISTS.
             EcumeneError: the world cannot be reached.
         """
+        launch = fill_paths(document, {})
+        arriving.check_groups([g.name for g in launch.groups if not g.agents.is_absolute()])
         known = await self._records.read(run)
         if known is None:
-            return await self._describe_new(run, document, parts, arriving)
+            return await self._describe_new(run, document, launch, parts, arriving)
         fresh = Description(run, document, parts, {})
         if known.spec_hash != fresh.spec_hash or (parts and parts != known.parts):
             raise refuse_other(run)
-        chunks = arriving.chunks or await fetch_chunks(self._records, known)
+        # What is hosted is what the world keeps: other nodes have it, and workers map the file.
+        chunks = await fetch_chunks(self._records, known)
+        if not arriving.is_of(chunks):
+            raise refuse_other(run)
         arriving.chunks = {}
         return known, await self.prepare(known, chunks)
 
@@ -48,23 +55,23 @@ class Preparing:
     async def prepare(self, description: Description, chunks: Mapping[str, list[bytes]]) -> Ready:
         """Write the files of a run, and check it. Raises NodeError."""
         try:
-            files = await asyncio.to_thread(write_files, self._settings.scratch / description.run, chunks)
+            # Before anything is written: what it may not have is refused as it is.
+            confine(fill_paths(description.document, {}), self._settings)
+            folder = run_folder(self._settings.scratch, description.run)
+            files = await asyncio.to_thread(write_files, folder, chunks)
+            launch = confine(fill_paths(description.document, files), self._settings)
         except LaunchError as error:
             raise refuse_launch(error) from None
-        launch = fill_paths(description.document, files)
         launch = launch.model_copy(update={"node": self._settings.name})
         return await asyncio.to_thread(open_launch, launch, description.parts)
 
     async def _describe_new(
-        self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
+        self, run: str, document: dict[str, Any], launch: Launch, parts: tuple[Part, ...], arriving: Arriving
     ) -> tuple[Description, Ready]:
-        launch = fill_paths(document, {})
         missing = [g.name for g in launch.groups if not g.agents.is_absolute() and g.name not in arriving.chunks]
         if missing:
             problem = "no agents were sent, none are kept in the world, and no file of them is named"
             raise refuse_launch(LaunchError(f"groups.{missing[0]}.agents", problem))
-        if stray := arriving.chunks.keys() - {g.name for g in launch.groups if not g.agents.is_absolute()}:
-            raise refuse_field("chunk.group", f"{min(stray)!r} is no group whose agents are to be sent")
         populations = {
             g.name: Population(path=str(g.agents)) if g.agents.is_absolute() else arriving.describe(g.name)
             for g in launch.groups
@@ -87,5 +94,5 @@ def choose_parts(description: Description, hosted: list[str]) -> list[Part]:
 
 def refuse_other(run: str) -> NodeError:
     """A run that was launched otherwise."""
-    message = f"run {run!r} was launched with another description or other parts"
+    message = f"run {run!r} was launched with another description, other parts or other agents"
     return NodeError(Refusal.RUN_EXISTS, message, run=run)

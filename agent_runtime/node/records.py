@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +31,16 @@ from ecumene.client import (
 )
 
 from agent_runtime.model.parts import Part
+from agent_runtime.node.run_names import is_run_name
 
 NODES = "/runtime/nodes"
 RUNS = "/runtime/runs"
 KEPT = ("parts", "cursors", "agents", "placed", "ended", "population", "muted", "interventions")
 COMPLETE = "complete"
 SPEC_HASH = "spec-hash"
+GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+CHUNKS_MAX = 100_000
+"""Of one population: far more than a launch may bring."""
 WRITES_AT_A_TIME = 3
 TRANSACTION_OPS = 100
 
@@ -149,13 +154,16 @@ class Records:
         found = {}
         for part, entry in (await self._entries(run, "placed")).items():
             value = entry.value if isinstance(entry.value, dict) else {}
-            found[part] = Placement(str(value.get("node", "")), tuple(value.get("refused", ())), entry.version)
+            refused = value.get("refused")
+            names = tuple(map(str, refused)) if isinstance(refused, list) else ()
+            found[part] = Placement(str(value.get("node", "")), names, entry.version)
         return found
 
     async def list_ended(self, run: str) -> dict[str, str]:
         """The parts that nobody is to host, each with the reason."""
         entries = await self._entries(run, "ended")
-        return {part: str(entry.value.get("reason", "")) for part, entry in entries.items()}
+        values = {part: entry.value if isinstance(entry.value, dict) else {} for part, entry in entries.items()}
+        return {part: str(value.get("reason", "")) for part, value in values.items()}
 
     async def list_muted(self, run: str) -> set[str]:
         """Ids of the muted agents."""
@@ -239,13 +247,22 @@ def write_description(description: Description) -> dict[str, Any]:
 
 def read_description(run: str, config: Mapping[str, Any]) -> Description | None:
     """A description as it stands in the world; None if this is none that we wrote."""
+    launch = config.get("launch")
+    if not is_run_name(run) or not isinstance(launch, dict) or launch.get("run") != run:
+        return None
     try:
         parts = tuple(
             Part(group=group, number=number, first=first, end=end) for group, number, first, end in config["parts"]
         )
-        populations = {
-            group: Population(one["chunks"], one["bytes"], one["path"]) for group, one in config["populations"].items()
-        }
-        return Description(run, config["launch"], parts, populations)
-    except (KeyError, TypeError, ValueError):
+        populations = {group: _read_population(group, one) for group, one in config["populations"].items()}
+        return Description(run, launch, parts, populations)
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _read_population(group: str, kept: Mapping[str, Any]) -> Population:
+    """Raises ValueError, KeyError, TypeError for one that we did not write: its group names a file on every node."""
+    chunks, size_bytes, path = kept["chunks"], kept["bytes"], kept["path"]
+    if not GROUP_NAME.fullmatch(group) or not isinstance(chunks, int) or not 0 <= chunks <= CHUNKS_MAX:
+        raise ValueError(group)
+    return Population(chunks, int(size_bytes), str(path))

@@ -10,6 +10,7 @@ from agent_runtime.model.refusals import NodeError, Refusal
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.launches import fill_paths, refuse_launch
 from agent_runtime.node.records import Description
+from agent_runtime.node.rights import confine
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import GroupSpec, Launch
 
@@ -34,10 +35,12 @@ class Room:
     def fits(self, description: Description, part: Part, beside: list[Part]) -> bool:
         """Whether there is room for a part beside others that are about to come, and what its group needs."""
         try:
-            launch = fill_paths(description.document, {})
-        except NodeError:
+            launch = confine(fill_paths(description.document, {}), self._settings)
+        except (NodeError, LaunchError):
             return False
-        group = next(one for one in launch.groups if one.name == part.group)
+        group = next((one for one in launch.groups if one.name == part.group), None)
+        if group is None:
+            return False
         single = group.process == "agent"
         has_process = not single or self.processes + len(beside) < self._settings.processes_max
         agents = self.agents + count_agents((*beside, part))

@@ -28,7 +28,11 @@ class NodeSettings:
         lease_ttl_s: a node that is silent for longer is not counted as living.
         restarts_max, restart_window_s: a worker that ends more often within the window is given up with its parts.
         part_wait_s: how long a part's last owner may still hold it; above the time of a worker's lease.
+        host_tries_max: times that a worker is told to host a part while what stands in the way may pass.
+        refusal_s: a part that could not be hosted here is left to other nodes for so long.
         silence_s: a worker that has lost a part and does not answer within this time is killed.
+        secrets: variables and absolute paths of files that launches may name as their key; no others.
+        records: the only folder in which launches may write recordings and caches, and read recordings; None = nowhere.
     """
 
     server: str
@@ -48,6 +52,8 @@ class NodeSettings:
     start_timeout_s: float = 90.0
     host_timeout_s: float = 120.0
     part_wait_s: float = 20.0
+    host_tries_max: int = 6
+    refusal_s: float = 60.0
     silence_s: float = 3.0
     stop_grace_s: float = 5.0
     look_every_s: float = 2.0
@@ -57,4 +63,6 @@ class NodeSettings:
     log_lines_max: int = 10_000
     log_line_bytes_max: int = 4096
     asks_in_flight_max: int = 256
+    secrets: frozenset[str] = frozenset()
+    records: Path | None = None
     program: Sequence[str] = PROGRAM

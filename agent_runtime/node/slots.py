@@ -7,7 +7,8 @@ start ─► ready ─► every part hosted ─► … ─► it ends by itself 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import itertools
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from agent_runtime.settings import WorkerConfig
 from agent_runtime.worker_process import WorkerProcess
 
 BACKOFF_DOUBLINGS_MAX = 16
+LEASE_GRACE_S = 5.0
+"""Beyond the time of a lease: until the world has ended it."""
 
 
 class WorkerSlot:
@@ -41,6 +44,7 @@ class WorkerSlot:
         self._is_ready = False
         self._is_stopping = False
         self._hosting = OwnedTasks()
+        self._losses: Counter[str] = Counter()
         self._changed = asyncio.Condition()
 
     @property
@@ -69,12 +73,7 @@ class WorkerSlot:
         state = self.parts.pop(name, None)
         if state is None:
             return None
-        try:
-            timeout_s = drain_s + self._config.launch.worker.stop_timeout_s + self._settings.stop_grace_s
-            answer = await self.ask(lambda number: Drop(id=number, part=name, drain_s=drain_s), timeout_s)
-            state.through = int(answer.get("through") or state.through)
-        except (NodeError, CommandError):
-            pass  # whoever owned it is dead, or knew nothing of it
+        await self._drop(state, drain_s)
         await self._settle(state, condition, reason)
         return state
 
@@ -106,11 +105,11 @@ class WorkerSlot:
         """The entry of a part is gone from the world: unless the worker says so by itself, it is stuck, and killed."""
         state = self.parts.get(name)
         worker = self._worker
-        if state is None or worker is None or state.condition is not Condition.LIVE:
+        if state is None or worker is None or not state.term:
             return
         if await self.inspect(self._settings.silence_s):
             return
-        if self.parts.get(name) is state and state.condition is Condition.LIVE and not worker.is_gone:
+        if self.parts.get(name) is state and state.term and not worker.is_gone:
             self._owner.log(f"lost {name} and does not answer: killed", self.index)
             await worker.kill()
 
@@ -122,6 +121,8 @@ class WorkerSlot:
                 await self._live()
             except (AgentRuntimeError, OSError, TimeoutError) as error:
                 self.last_failure = str(error) or f"not ready within {self._settings.start_timeout_s:g} s"
+            except Exception as defect:  # noqa: BLE001 - the edge: whoever waits for the parts waits for this task
+                self.last_failure = f"{type(defect).__name__}: {defect}"
             self._owner.log(f"ended: {self.last_failure}", self.index)
             now_s = self._clock.now_s()
             ended_s.append(now_s)
@@ -130,13 +131,15 @@ class WorkerSlot:
             if len(ended_s) > self._settings.restarts_max:
                 await self._give_up()
                 return
-            doublings = min(len(ended_s) - 1, BACKOFF_DOUBLINGS_MAX)
-            await asyncio.sleep(min(self._settings.backoff_s_max, self._settings.backoff_first_s * 2**doublings))
+            await asyncio.sleep(self._count_backoff_s(len(ended_s)))
             self.restarts += 1
 
     async def stop(self) -> None:
         """End the process in order; `run` must have been cancelled. Returns when it is gone."""
         self._is_stopping = True
+        if not self.parts:
+            # Whoever could not have the last of them is still telling so.
+            await self._hosting.wait_all(self._settings.stop_grace_s)
         await self._hosting.cancel_all()
         if self._worker is not None:
             await self._worker.stop(self._config.launch.worker.stop_timeout_s, self._settings.stop_grace_s)
@@ -158,7 +161,7 @@ class WorkerSlot:
                 self._begin_hosting(state)
             await worker.wait_ended()
             raise WorkerEndedError(self.index, "ended without being asked to")
-        except TimeoutError:
+        except Exception:
             await worker.kill()
             raise
         finally:
@@ -183,24 +186,63 @@ class WorkerSlot:
             self._hosting.start(self._host(state), f"host {state.part.name}")
 
     async def _host(self, state: PartState) -> None:
-        """Have the worker own a part."""
-        wait_s = self._settings.part_wait_s
-        try:
-            answer = await self.ask(
-                lambda number: Host(id=number, part=state.part, wait_s=wait_s), wait_s + self._settings.host_timeout_s
-            )
-        except CommandError as error:
-            await self._refuse(state, str(error))
-            return
-        except NodeError as error:
-            if error.reason is Refusal.DEADLINE and self._worker is not None:
-                await self._worker.kill()
-            return  # it is hosted again when there is another process
+        """Have the worker own a part; again while what stands in the way may pass, and when it is lost at once."""
+        for tries in itertools.count(1):
+            losses = self._losses[state.part.name]
+            try:
+                answer = await self._ask_host(state)
+            except CommandError as error:
+                if not error.may_pass or tries >= self._settings.host_tries_max:
+                    await self._refuse(state, str(error))
+                    return
+                self._owner.log(f"cannot host {state.part.name} now: {error}", self.index)
+                await asyncio.sleep(self._count_backoff_s(tries))
+                continue
+            except NodeError as error:
+                if error.reason is Refusal.DEADLINE and self._worker is not None:
+                    await self._worker.kill()
+                return  # it is hosted again when there is another process
+            if self.parts.get(state.part.name) is not state:
+                await self._drop(state, 0.0)  # not to be here any more, which the worker could not know
+                return
+            term = state.term = int(answer.get("term") or 0)
+            state.through = int(answer.get("through") or 0)
+            await self._owner.part_hosted(state)
+            if state.term == term and self._losses[state.part.name] == losses:
+                await self._settle(state, Condition.LIVE, "")
+                return
+            state.term = 0
+            await asyncio.sleep(self._count_backoff_s(tries))
+
+    async def _ask_host(self, state: PartState) -> dict[str, Any]:
+        """The worker's answer. Raises CommandError, NodeError."""
         if self.parts.get(state.part.name) is not state:
-            return  # dropped meanwhile
-        state.term, state.through = int(answer.get("term") or 0), int(answer.get("through") or 0)
-        await self._owner.part_hosted(state)
-        await self._settle(state, Condition.LIVE, "")
+            raise self._unavailable()  # dropped meanwhile
+        muted = await self._owner.list_muted(state.part)
+        # Whoever held it and is gone holds it until the end of its lease.
+        wait_s = max(self._settings.part_wait_s, self._config.launch.worker.lease_ttl_s + LEASE_GRACE_S)
+        return await self.ask(
+            lambda number: Host(id=number, part=state.part, wait_s=wait_s, muted=muted),
+            wait_s + self._settings.host_timeout_s,
+        )
+
+    async def _drop(self, state: PartState, drain_s: float) -> None:
+        timeout_s = drain_s + self._config.launch.worker.drop_timeout_s + self._settings.stop_grace_s
+        name = state.part.name
+        try:
+            answer = await self.ask(lambda number: Drop(id=number, part=name, drain_s=drain_s), timeout_s)
+            state.through = int(answer.get("through") or state.through)
+        except CommandError:
+            pass  # it knows nothing of it, or has given it back without its cursor
+        except NodeError as error:
+            # Whoever owned it is dead; or does not come to it, and would own it for as long as it lives.
+            if error.reason is Refusal.DEADLINE and self._worker is not None:
+                self._owner.log(f"does not give {name} back: killed", self.index)
+                await self._worker.kill()
+
+    def _count_backoff_s(self, times: int) -> float:
+        doublings = min(times - 1, BACKOFF_DOUBLINGS_MAX)
+        return min(self._settings.backoff_s_max, self._settings.backoff_first_s * 2.0**doublings)
 
     async def _refuse(self, state: PartState, reason: str) -> None:
         if self.parts.get(state.part.name) is state:
@@ -230,11 +272,15 @@ class WorkerSlot:
         name = told.get("lost")
         if isinstance(name, str):
             state = self.parts.get(name)
-            if state is not None and state.condition is Condition.LIVE:
+            # Counted, too: it may be heard before whoever waits for the answer to Host has come to read it.
+            self._losses[name] += 1
+            if state is not None and state.term:
                 # The node is to host it until it is told otherwise; who was quicker keeps it, and Host then says so.
                 self._owner.log(f"lost {name}: {told.get('reason', '')}", self.index)
+                was_live = state.condition is Condition.LIVE
                 state.condition, state.term = Condition.STARTING, 0
-                self._begin_hosting(state)
+                if was_live:  # else it is being hosted, and hosted again before it counts as live
+                    self._begin_hosting(state)
         else:
             self._owner.heard(told)
 

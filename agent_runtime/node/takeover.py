@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, EventFilter, EventType, World
 
+from agent_runtime.model.clock import Clock
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError
 from agent_runtime.node.logs import NodeLog
@@ -44,13 +45,20 @@ class Taker(Protocol):
 class Takeover:
     """Looks for lost parts: when one is lost, when a node is gone, and every now and then."""
 
-    def __init__(self, world: World, records: Records, settings: NodeSettings, taker: Taker, log: NodeLog) -> None:
+    def __init__(
+        self, world: World, records: Records, settings: NodeSettings, taker: Taker, log: NodeLog, clock: Clock
+    ) -> None:
         self._world = world
         self._records = records
         self._settings = settings
         self._taker = taker
         self._log = log
+        self._clock = clock
         self._news = asyncio.Event()
+        self._refused_s: dict[tuple[str, str, int], float] = {}
+        """When the refusal of a placement was seen first; the last number is the placement's version."""
+        self._ended: dict[str, dict[str, int]] = {}
+        """Runs of which all lost parts have ended, with the versions of their placements."""
 
     async def watch(self) -> None:
         """See entries go, until cancelled."""
@@ -85,19 +93,42 @@ class Takeover:
     async def look(self) -> None:
         """Look at every run once."""
         nodes = await self._records.list_nodes()
-        for run in await self._records.list_runs():
-            placed = await self._records.list_placed(run)
-            if not any(self._is_lost(run, part, placement, nodes) for part, placement in placed.items()):
-                continue
-            description = await self._records.read(run)
-            if description is not None:
-                await self._take_lost(description, placed, nodes)
+        runs = await self._records.list_runs()
+        self._ended = {run: versions for run, versions in self._ended.items() if run in runs}
+        for run in runs:
+            try:
+                await self._look_at(run, nodes)
+            except EcumeneError:
+                raise
+            except Exception as defect:  # noqa: BLE001 - the edge: one run, whatever it is, ends no node and stops no other
+                self._log.write(f"cannot look for its lost parts: {type(defect).__name__}: {defect}", run)
+
+    async def _look_at(self, run: str, nodes: Mapping[str, Any]) -> None:
+        placed = await self._records.list_placed(run)
+        self._forget_refusals(run, placed)
+        lost = [part for part, placement in placed.items() if self._is_lost(run, part, placement, nodes)]
+        if not lost:
+            return
+        versions = {part: placed[part].version for part in lost}
+        if self._ended.get(run) == versions:
+            return  # a launch that takes one of them up again places it anew
+        ended = await self._records.list_ended(run)
+        if ended.keys() >= versions.keys():
+            self._ended[run] = versions
+            return
+        description = await self._records.read(run)
+        if description is not None:
+            await self._take_lost(description, placed, ended, nodes)
 
     async def _take_lost(
-        self, description: Description, placed: Mapping[str, Placement], nodes: Mapping[str, Any]
+        self,
+        description: Description,
+        placed: Mapping[str, Placement],
+        ended: Mapping[str, str],
+        nodes: Mapping[str, Any],
     ) -> None:
         run = description.run
-        owned, ended = await self._records.list_owned(run), await self._records.list_ended(run)
+        owned = await self._records.list_owned(run)
         taken: list[Part] = []
         for part in description.parts:
             placement = placed.get(part.name)
@@ -117,8 +148,11 @@ class Takeover:
         self._log.write(f"takes over {', '.join(names[:20])} ({len(names)} parts)", run)
         try:
             await self._taker.take(description, taken)
-        except NodeError as error:
-            self._log.write(f"cannot host them: {error}", run)
+        except EcumeneError:
+            raise  # they are placed here, and looked at again
+        except Exception as error:  # noqa: BLE001 - the edge: what this node cannot host, another one may
+            what = str(error) if isinstance(error, NodeError) else f"{type(error).__name__}: {error}"
+            self._log.write(f"cannot host them: {what}", run)
             await self._records.hand_over(run, names, self._settings.name, refused=True)
 
     def _is_lost(self, run: str, part: str, placement: Placement, nodes: Mapping[str, Any]) -> bool:
@@ -127,4 +161,19 @@ class Takeover:
         if placement.node == name:
             # From an earlier life of this node, or not hosted yet.
             return not self._taker.has(run, part)
-        return placement.node not in nodes and name not in placement.refused
+        return placement.node not in nodes and not self._refuses(run, part, placement)
+
+    def _forget_refusals(self, run: str, placed: Mapping[str, Placement]) -> None:
+        """Of placements of the run that are others by now."""
+        for key in [key for key in self._refused_s if key[0] == run]:
+            placement = placed.get(key[1])
+            if placement is None or placement.version != key[2]:
+                del self._refused_s[key]
+
+    def _refuses(self, run: str, part: str, placement: Placement) -> bool:
+        """Whether this node could not host a part a short while ago; what stood in the way may have passed since."""
+        if self._settings.name not in placement.refused:
+            return False
+        now_s = self._clock.now_s()
+        first_s = self._refused_s.setdefault((run, part, placement.version), now_s)
+        return now_s - first_s < self._settings.refusal_s

@@ -8,17 +8,39 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from ecumene.client import EntryNotFoundError, Json, Value, World
 from ecumene.client.records import TurnStatus
+from pydantic import BaseModel, Field
 
-from agent_runtime.model.actions import Action
+from agent_runtime.model.actions import Action, Change
+from agent_runtime.model.errors import AgentRuntimeError
 
 ACTIONS_CHARS_MAX = 256 * 1024
 """Larger actions are not kept beside the memory; a turn that is adopted then shows none."""
+
+
+class StateUnreadableError(AgentRuntimeError):
+    """What stands in the place of an agent's state is none that a runtime has written."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"the state of revision {revision} is none that a runtime has written")
+
+
+class _Kept(BaseModel):
+    """The document of a state: anybody who may write to the world may have written another."""
+
+    turn: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    revision: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    status: TurnStatus
+    reason: str | None
+    memory: Any
+    actions: list[tuple[str, str, str, Change, str, Any]] | None
+    costs: dict[str, Annotated[int, Field(ge=0, le=2**63 - 1)]]
+    notes: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +85,22 @@ class AgentState:
         }
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], commit_revision: int) -> AgentState:
-        """What `to_document` gave."""
-        actions = document["actions"]
+    def from_document(cls, document: Value, commit_revision: int) -> AgentState:
+        """What `to_document` gave. Raises StateUnreadableError for anything else, which somebody else has written."""
+        try:
+            kept = _Kept.model_validate(document)
+            actions = None if kept.actions is None else tuple(map(_gather, kept.actions))
+        except ValueError as error:
+            raise StateUnreadableError(commit_revision) from error
         return cls(
-            turn=document["turn"],
-            revision=document["revision"],
-            status=TurnStatus(document["status"]),
-            reason=document["reason"],
-            memory=document["memory"],
-            actions=None if actions is None else tuple(map(_gather, actions)),
-            costs=document["costs"],
-            notes=document["notes"],
+            turn=kept.turn,
+            revision=kept.revision,
+            status=kept.status,
+            reason=kept.reason,
+            memory=kept.memory,
+            actions=actions,
+            costs=kept.costs,
+            notes=kept.notes,
             commit_revision=commit_revision,
         )
 
@@ -87,22 +113,28 @@ class AgentStates:
         self.path = path
         self._place = world.environment(path)
         self._fenced = fenced.environment(path)
+        self._unreadable: set[str] = set()
 
     async def read(self, agent_id: str) -> AgentState | None:
-        """The agent after its last turn; None if it has had none. Raises EcumeneError."""
+        """The agent after its last turn; None if it has had none.
+
+        Raises EcumeneError; StateUnreadableError, once an agent: from then on it is one without memories.
+        """
         try:
             entry = await self._place.get(agent_id)
         except EntryNotFoundError:
             return None
-        return AgentState.from_document(_document(entry.value), entry.modify_revision)
+        try:
+            return AgentState.from_document(entry.value, entry.modify_revision)
+        except StateUnreadableError:
+            if agent_id in self._unreadable:
+                return None
+            self._unreadable.add(agent_id)
+            raise
 
     async def keep(self, agent_id: str, state: AgentState) -> None:
         """Keep a state by itself, where the turn's own op failed. Raises EcumeneError."""
         await self._fenced.set(agent_id, state.to_document())
-
-
-def _document(value: Value) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _spread(action: Action) -> Json:
@@ -111,6 +143,11 @@ def _spread(action: Action) -> Json:
     return [action.name, action.path, action.key, action.change, "", action.value]
 
 
-def _gather(spread: Sequence[Any]) -> Action:
+def _gather(spread: tuple[str, str, str, Change, str, Any]) -> Action:
+    """Raises ValueError."""
     name, path, key, change, kind, value = spread
-    return Action(name, path, key, base64.b64decode(value) if kind == "bytes" else value, change)
+    if kind == "bytes":
+        if not isinstance(value, str):
+            raise ValueError("bytes are kept as text")
+        value = base64.b64decode(value, validate=True)
+    return Action(name, path, key, value, change)

@@ -6,12 +6,15 @@ of the others. A turn that stands there was taken: it is recorded as it was, no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ecumene.client import EventBatch, EventFilter, EventType, Value, World
 
-from agent_runtime.ownership.agent_states import AgentState
+from agent_runtime.ownership.agent_states import AgentState, StateUnreadableError
+
+logger = logging.getLogger("ecumene.runtime")
 
 _WRITES = (EventType.ENTRY_SET, EventType.ENTRY_INCREMENTED, EventType.ENTRY_APPENDED)
 
@@ -40,22 +43,37 @@ class DoneTurn(NamedTuple):
 class History:
     """Turns that were taken, by the revision of their event and by agent."""
 
-    def __init__(self, world: World, *, after: int, term: int, agents_path: str) -> None:
-        """Of the revisions behind `after`, before `term`; states are kept at `agents_path`."""
+    def __init__(
+        self,
+        world: World,
+        *,
+        after: int,
+        term: int,
+        agents_path: str,
+        list_agents: Callable[[], Collection[str]] | None = None,
+    ) -> None:
+        """Of the revisions behind `after`, before `term`; states are kept at `agents_path`.
+
+        `list_agents`: whose turns are kept; the log tells everybody's. None = all.
+        """
         self._world = world
+        self._list_agents = list_agents
         self._after = after
         self._agents_path = agents_path
         self._done: dict[int, dict[str, DoneTurn]] = {}
         self.term = term
         self.is_read = False
+        self.is_over = False
+        """Whether all of its turns have been asked for: what is refused from now on was not decided before."""
 
     async def read(self) -> None:
         """Read the log. Raises EcumeneError, RevisionCompactedError if it does not reach back so far."""
+        ours = None if self._list_agents is None else frozenset(self._list_agents())
         # The taking of the part is such a write, too: the watch surely comes to it.
         watch = self._world.watch_frames(EventFilter(types=_WRITES), from_revision=self._after + 1)
         async with watch:
             async for batch in watch:
-                self._take(batch)
+                self._take(batch, ours)
                 if batch.revisions[-1] >= self.term:
                     break
         self.is_read = True
@@ -75,17 +93,26 @@ class History:
         """Turns up to `through` are not asked for any more."""
         for revision in [known for known in self._done if known <= through]:
             del self._done[revision]
+        self.is_over = through >= self.term
 
-    def _take(self, batch: EventBatch) -> None:
+    def _take(self, batch: EventBatch, ours: Collection[str] | None) -> None:
         columns = (batch.paths, batch.keys, batch.types, batch.values, batch.revisions)
         marks = f"{batch.world}/"
         rows = zip(batch.producers, batch.producer_seqs, batch.causes, *columns, strict=True)
         for producer, seq, cause, path, key, kind, value, revision in rows:
-            if path == self._agents_path and isinstance(value, dict):
-                state = AgentState.from_document(value, revision)
-                self._add(key, state.revision, (), state)
-            elif cause.startswith(marks):
+            if path == self._agents_path:
+                if ours is None or key in ours:
+                    self._take_state(key, value, revision)
+            elif cause.startswith(marks) and (ours is None or producer in ours):
                 self._add(producer, seq, (Effect(path, key, kind, value, revision),), None)
+
+    def _take_state(self, agent: str, value: Value, revision: int) -> None:
+        try:
+            state = AgentState.from_document(value, revision)
+        except StateUnreadableError as error:
+            logger.warning("passed over what stands for agent %s: %s", agent, error)
+            return
+        self._add(agent, state.revision, (), state)
 
     def _add(self, agent: str, event: int, effects: tuple[Effect, ...], state: Any) -> None:
         turns = self._done.setdefault(event, {})

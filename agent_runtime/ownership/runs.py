@@ -50,14 +50,6 @@ async def open_run(world: World, launch: Launch, parts: Sequence[Part], populati
     return [Part.model_validate(part) for part in config_known["parts"]]
 
 
-async def forget_run(world: World, run: str) -> None:
-    """Clear away all that the world keeps of a run: parts, cursors, agents. Without effect when there is nothing.
-
-    Raises EcumeneError.
-    """
-    await world.environment(RunPlaces(run).path).unregister(recursive=True, if_present=True)
-
-
 def digest_launch(launch: Launch, populations: Mapping[str, str]) -> str:
     """Names what makes a run what it is: its seed, and its groups with their agents."""
     groups = [_describe_group(group) | {"population": populations[group.name]} for group in launch.groups]

@@ -7,7 +7,6 @@ defect: the caller gets an incident id, the log the rest.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ import grpc
 from ecumene.client import EcumeneError
 from google.protobuf.message import DecodeError, Message
 
+from agent_runtime.model.json_texts import read_json
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field
 from agent_runtime.node.interventions import refuse_by_world
 from agent_runtime.rpc.errors import CODE_OF, DETAILS_KEY, MESSAGE_BYTES_MAX, encode_status, shorten
@@ -74,6 +74,6 @@ def parse(message_type: type[M], data: bytes) -> M:
 def parse_json(data: bytes, field: str) -> Any:
     """A JSON value. Raises NodeError: INVALID_FIELD."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return read_json(data)
+    except ValueError:
         raise refuse_field(field, "is no JSON") from None

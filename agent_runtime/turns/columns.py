@@ -316,7 +316,7 @@ class ColumnTurns:
     async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
         """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.is_taken_over))
             return (failed if end.status.acted else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
         if outcome.duplicate:
             status, stored = await read_adopted(self._desk.world, ask.path, key)

@@ -51,6 +51,11 @@ class Desk:
     incidents: Incidents = field(default_factory=Incidents)
     threads: AgentThreads = field(default_factory=AgentThreads)
 
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether turns that are taken now may have been taken before, by somebody else."""
+        return self.history is not None and not self.history.is_over
+
     def find_model(self, turn: Turn) -> Model | None:
         """The model that the agent of a turn asks. Raises ModelSetupError if its group's mix has none for it."""
         return self.models.find(turn.agent_id, turn.profile)

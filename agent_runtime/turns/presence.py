@@ -75,6 +75,15 @@ class Presence:
         """Whether a person sits in the agent's place."""
         return agent in self._seats
 
+    def settle(self, is_here: Callable[[str], bool], muted: Sequence[str]) -> None:
+        """Agents have come: of them those are muted and no others, and nobody sits in their places yet.
+
+        What was known of them is of an earlier stay here.
+        """
+        self.muted = {agent for agent in self.muted if not is_here(agent)} | set(muted)
+        for agent in [agent for agent in self._seats if is_here(agent)]:
+            self.give_back(agent)
+
     def mute(self, agent: str, muted: bool) -> None:
         """Let an agent take no more turns, or again."""
         if muted:

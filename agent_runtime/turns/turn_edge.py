@@ -274,7 +274,7 @@ class TurnEdge:
     ) -> tuple[TurnEnd, Sequence[Action]]:
         """What the world's answer makes of a turn."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.history is not None))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.is_taken_over))
             if end.status.acted:
                 return failed, actions
             return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions

@@ -162,6 +162,15 @@ class Fleet:
         parts: dict[str, Any] = told["parts"]
         return parts
 
+    async def wait_load(self, index: int, ticker: Ticker) -> None:
+        """Until turns of a worker's agents are under way, woken anew as often as they end before they are seen."""
+        async with asyncio.timeout(ANSWER_S):
+            while True:
+                await ticker.tick()
+                for _ in range(5):
+                    if any(part["running"] for part in (await self.inspect(index)).values()):
+                        return
+
     def hosted(self, index: int) -> list[Part]:
         """What a worker has."""
         return [part for part in self.parts if self.owners.get(part.name) == index]

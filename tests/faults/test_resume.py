@@ -14,7 +14,7 @@ import pytest
 from ecumene.client import EventFilter, EventType, World
 from ecumene.client.records import RunDigest, digest_entries, digest_state, digest_turns
 
-from agent_runtime.ownership.runs import forget_run
+from agent_runtime.node.records import Records
 from tests.faults.takeovers import COUNTS, Runtime, describe_launch, open_world
 from tests.services import ServerProcess
 
@@ -118,8 +118,8 @@ async def test_a_run_that_exists_is_gone_on_with_only_when_asked_and_only_as_its
             await more.stop()
             # Nothing is held any more; and once it is forgotten, the id is free.
             assert not await world.leases()
-            await forget_run(world, "r")
-            await forget_run(world, "r")
+            assert await Records(world).delete("r")
+            assert not await Records(world).delete("r")
             assert [child.path async for child in world.environment("/runtime/runs").children()] == []
             fresh = Runtime(tmp_path, launch, server.address)
             assert (await fresh.start())["state"] == "ready"

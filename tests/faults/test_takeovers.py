@@ -50,12 +50,16 @@ async def test_whatever_is_killed_every_event_has_one_effect_an_agent(
         await fleet.begin(2)
         await fleet.host(0, *fleet.parts[::2])
         await fleet.host(1, *fleet.parts[1::2])
+        loads = 0
         for _ in range(kills):
             victim = chance.randrange(2)
             for _ in range(chance.randint(1, 4)):
                 await ticker.tick()
                 await asyncio.sleep(chance.uniform(0, 0.4))
             orphans = fleet.hosted(victim)
+            if orphans and (not loads or chance.random() < 0.5):
+                await fleet.wait_load(victim, ticker)  # and at any other moment else
+                loads += 1
             await fleet.kill(victim)
             began_s = asyncio.get_running_loop().time()
             starting = asyncio.create_task(fleet.start(victim), name="restart")
@@ -66,6 +70,7 @@ async def test_whatever_is_killed_every_event_has_one_effect_an_agent(
             await give_half(fleet, 1 - victim, victim, chance)
         await ticker.check_once()
         assert fleet.lost == []
+        assert loads >= 1, "no turns were under way at any kill"
     finally:
         await fleet.end()
 

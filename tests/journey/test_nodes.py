@@ -33,7 +33,7 @@ class Nodes:
 
     def start(self, name: str, *arguments: str) -> None:
         command = [sys.executable, "-m", "ecumene.cli", "runtime", "--server", self.server, "--name", name]
-        command += ["--scratch", str(self.folder), *arguments]
+        command += ["--scratch", str(self.folder), "--records", str(self.folder), *arguments]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self.processes[name] = process

@@ -6,6 +6,9 @@ It owns parts as a worker does: by entries under a lease of its own. `mood` amon
     refuses   cannot host parts of the group
     prints    prints a line that is not for the daemon
     hangs     never answers about an agent of the group
+    stumbles  cannot host a part of the group the first two times, for a reason that may pass
+    waits     cannot host parts of the group before there is a file `until`, for a reason that does not pass
+    forgets   says that a part of the group is lost, once, right behind the answer that it is hosted
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from ecumene.client import EntryExistsError, EntryNotFoundError, Lease, World, connect
@@ -39,6 +43,7 @@ class FakeWorker:
         self.parts: dict[str, tuple[Part, int]] = {}
         self.muted: set[str] = set()
         self.seated: dict[str, int] = {}
+        self.hosted: dict[str, int] = {}
 
     async def do(self, command: Any) -> dict[str, Any]:
         if isinstance(command, Host):
@@ -78,9 +83,13 @@ class FakeWorker:
         return {}
 
     async def host(self, command: Host) -> dict[str, Any]:
-        part = command.part
-        if self.mood(part.group) == "refuses":
+        part, mood = command.part, self.mood(command.part.group)
+        times = self.hosted[part.name] = self.hosted.get(part.name, 0) + 1
+        if mood == "refuses" or (mood == "waits" and not self.find_until(part.group).exists()):
             raise ValueError("not today")
+        if mood == "stumbles" and times <= 2:
+            raise OSError("not now")
+        self.muted |= set(command.muted)
         deadline_s = time.monotonic() + command.wait_s
         while True:
             try:
@@ -91,6 +100,9 @@ class FakeWorker:
                     raise ValueError(f"part {part.name} is held by another worker") from None
                 await asyncio.sleep(0.1)
         self.parts[part.name] = (part, done.revision)
+        if mood == "forgets" and times == 1:
+            await self.drop(part.name)
+            asyncio.get_running_loop().call_soon(say, {"lost": part.name, "reason": "forgotten"})
         if self.mood(part.group) == "dies":
             asyncio.get_running_loop().call_later(0.05, os._exit, 3)
         if self.mood(part.group) == "prints":
@@ -121,6 +133,10 @@ class FakeWorker:
             if agent in ids:
                 return part.group
         raise ValueError(f"no agent {agent!r} lives here")
+
+    def find_until(self, group: str) -> Path:
+        spec = next(one for one in self.config.launch.groups if one.name == group)
+        return Path(spec.parameters["until"])
 
     def mood(self, group: str) -> Any:
         spec = next(one for one in self.config.launch.groups if one.name == group)
@@ -161,6 +177,8 @@ async def answer(worker: FakeWorker, line: bytes) -> None:
         say({"answer": command.id, **(await worker.do(command))})
     except ValueError as error:
         say({"answer": command.id, "error": str(error)})
+    except OSError as error:
+        say({"answer": command.id, "error": str(error), "may_pass": True})
 
 
 def lose(worker: FakeWorker) -> None:

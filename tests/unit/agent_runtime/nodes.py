@@ -80,9 +80,9 @@ def describe_run(run: str = "r", agent: str = "level-k", **group: Any) -> dict[s
     return {"run": run, "workers": 2, "groups": [spec], "worker": {"stop_timeout_s": 2}}
 
 
-def describe_moody(mood: str, run: str = "r") -> dict[str, Any]:
+def describe_moody(mood: str, run: str = "r", **parameters: Any) -> dict[str, Any]:
     """The same with workers that misbehave; see fake_worker."""
-    return describe_run(run, "tests.unit.agent_runtime.players:Moody", parameters={"mood": mood})
+    return describe_run(run, "tests.unit.agent_runtime.players:Moody", parameters={"mood": mood, **parameters})
 
 
 async def make_requests(
@@ -103,6 +103,11 @@ def dump_agents(ids: Sequence[str], **attributes: Sequence[Any]) -> list[bytes]:
         writer.write_table(table)
     data = sink.getvalue()
     return [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+
+
+def list_names(folder: Path) -> list[str]:
+    """What is in a folder, the server's own files left out."""
+    return sorted(path.name for path in folder.iterdir() if path.stem != "data")
 
 
 def name_agents(count: int) -> list[str]:

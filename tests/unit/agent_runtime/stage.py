@@ -143,8 +143,10 @@ async def set_stage(
         await pipeline.start()
         yield stage
     finally:
-        await pipeline.stop()
-        await asyncio.to_thread(recorder.close)
+        try:
+            await pipeline.stop()
+        finally:
+            await asyncio.to_thread(recorder.close)
 
 
 def by_agent(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -49,6 +49,8 @@ def test_a_world_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         (["--label", "gpu"], "is no KEY=VALUE"),
         (["--name", "UP"], "--name"),
         (["--capacity", "0"], "at least 1"),
+        (["--secret", "keys/mine"], "is no name of a variable, and no absolute path"),
+        (["--secret", "A=B"], "is no name of a variable, and no absolute path"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,8 +62,12 @@ def test_wrong_arguments_are_refused(arguments: list[str], why: str, capsys: pyt
 
 def test_arguments_become_settings() -> None:
     arguments = ["--listen", "0.0.0.0:7180", "--insecure", "--label", "gpu=h200", "--label", "zone=x", "--name", "n.1"]
+    arguments += ["--secret", "KEY", "--secret", "/keys/other", "--records", "/shared/records"]
     parsed = parse_arguments(["--server", "s:1", *arguments, "--capacity", "7", "--workers", "3"])
     settings = read_settings(parsed)
+    assert (settings.secrets, settings.records) == ({"KEY", "/keys/other"}, Path("/shared/records"))
+    plain = read_settings(parse_arguments(["--server", "s:1"]))
+    assert (plain.secrets, plain.records) == (frozenset(), None)
     assert parsed.listen == ("0.0.0.0", 7180)
     assert (settings.name, settings.capacity, settings.workers) == ("n.1", 7, 3)
     assert settings.labels == {"gpu": "h200", "zone": "x"}

@@ -10,6 +10,7 @@ import pytest
 from agent_runtime.launching import plan_parts, plan_workers
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import split_evenly
+from agent_runtime.node.launches import refuse_launch
 from agent_runtime.settings import parse_launch
 from tests.unit.agent_runtime.stage import make_launch, write_agents
 
@@ -86,6 +87,53 @@ def test_bad_ids_are_refused_before_anything_starts(tmp_path: Path, ids: dict[st
 def test_what_would_fail_in_every_worker_fails_before(tmp_path: Path, group: dict[str, Any], message: str) -> None:
     with pytest.raises(LaunchError, match=message):
         plan_workers(make(tmp_path, {"a": ["x"]}, a=group), "host:1", "w")
+
+
+BROKEN = {
+    "syntax": "def",
+    "name": "nowhere",
+    "zero": "1 / 0",
+    "exit": "raise SystemExit(3)",
+    "value": "raise ValueError('no luck')",
+}
+UNWILLING = """
+from agent_runtime.agents.agent import Agent, RuleAgents
+class One(Agent):
+    @classmethod
+    def check_group(cls, group):
+        group.parameters["missing"]
+class Many(RuleAgents):
+    def __init__(self, group):
+        raise SystemExit(4)
+"""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_module_that_fails_when_it_is_imported_is_the_launchs_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"broken_{broken}.py").write_text(BROKEN[broken])
+    with pytest.raises(LaunchError, match=rf"groups\.a\.agent: cannot load 'broken_{broken}:Agents'") as refused:
+        plan_workers(make(tmp_path, {"a": ["x"]}, a={"agent": f"broken_{broken}:Agents"}), "host:1", "w")
+    # A node tells whoever launches nothing of what the module has said.
+    assert refuse_launch(refused.value).message.endswith(f"'broken_{broken}:Agents': it cannot be loaded on this node")
+
+
+@pytest.mark.parametrize("name", ["One", "Many"])
+def test_whatever_agents_code_raises_of_its_parameters_is_the_launchs_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "unwilling.py").write_text(UNWILLING)
+    with pytest.raises(LaunchError, match=r"groups\.a\.parameters: (KeyError: 'missing'|SystemExit: 4)"):
+        plan_workers(make(tmp_path, {"a": ["x"]}, a={"agent": f"unwilling:{name}"}), "host:1", "w")
+
+
+def test_single_agents_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
+    ids = {name: [f"{name}-{number}" for number in range(200)] for name in ("a", "b")}
+    with pytest.raises(LaunchError, match=r"groups.b.process: 400 agents, at most 256"):
+        plan_parts(make(tmp_path, ids, a={"process": "agent"}, b={"process": "agent"}))
 
 
 def test_a_file_that_is_no_table_of_agents_is_refused(tmp_path: Path) -> None:

@@ -8,9 +8,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ecumene.client import UnavailableError
+
+from agent_runtime.hosted_part import HostedPart
+from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.obeying import CommandRoom
-from agent_runtime.output import JsonLines
+from agent_runtime.output import LINE_BYTES_MAX, JsonLines
+from agent_runtime.pipeline import Pipeline
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage, wait_until
 
 PART = Part(group="g", number=0, first=0, end=2).model_dump()
@@ -44,6 +50,49 @@ async def test_a_part_is_inspected_dropped_and_hosted(tmp_path: Path) -> None:
     assert gone == {"answer": 3, "error": "parts.g.0: this worker does not host it"}
     assert (hosted["agents"], hosted["term"] > inspected["parts"]["g.0"]["term"]) == (2, True)
     assert hosted["through"] == dropped["through"]
+
+
+@pytest.mark.parametrize(
+    "defect", [KeyError("x"), RecursionError(), OverflowError(), SystemExit(3), asyncio.CancelledError(), TypeError()]
+)
+async def test_whatever_goes_wrong_in_a_command_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: BaseException
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise defect
+
+    monkeypatch.setattr(Pipeline, "find_agent", fail)
+    ask = {"do": "ask", "agent": "n-1", "question": "?"}
+    answers = await tell(tmp_path, {"id": 1, **ask}, {"id": 2, "do": "inspect"}, {"id": 3, **ask})
+    assert [(answer["answer"], "error" in answer) for answer in answers] == [(1, True), (2, False), (3, True)]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [("half a sign: \ud800", True), (float("nan"), True), ("x" * LINE_BYTES_MAX, False), ({1, 2}, False), (b"", False)],
+)
+async def test_whatever_an_answer_holds_the_command_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any, is_told: bool
+) -> None:
+    async def answer(*_: Any) -> dict[str, Any]:
+        return {"text": said}
+
+    monkeypatch.setattr(HostedPart, "interview", answer)
+    (answered,) = await tell(tmp_path, {"id": 1, "do": "ask", "agent": "n-1", "question": "?"})
+    assert answered["answer"] == 1
+    assert ("text" in answered, "error" in answered) == (is_told, not is_told)
+
+
+async def test_what_may_pass_is_told_apart_from_what_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Exception] = [OSError(28, "No space left on device"), UnavailableError(), LaunchError("a", "b")]
+
+    async def fail(*_: Any) -> Any:
+        raise raised.pop(0)
+
+    monkeypatch.setattr(Pipeline, "drop", fail)
+    drop = {"do": "drop", "part": "g.0"}
+    answers = await tell(tmp_path, *({"id": number, **drop} for number in (1, 2, 3)))
+    assert [answer.get("may_pass", False) for answer in answers] == [True, True, False]
 
 
 async def test_how_turns_ended_is_told_with_the_part(tmp_path: Path) -> None:

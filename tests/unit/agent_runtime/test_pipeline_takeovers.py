@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
-from ecumene.client import EventType
+from ecumene.client import EventType, UnavailableError
 
+from agent_runtime.hosted_part import HostedPart
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
+from agent_runtime.pipeline import Pipeline
+from agent_runtime.recording.errors import RecordingFailedError
+from agent_runtime.turns.opened_models import OpenedModels
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
 from tests.unit.agent_runtime.players import Diarist
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, by_agent, make_launch, set_stage, wait_until
@@ -179,6 +183,82 @@ async def test_a_part_is_dropped_and_hosted_again_and_its_cursor_covers_what_is_
     }
 
 
+@pytest.mark.parametrize("fails", ["flush", "cursor"])
+async def test_a_part_that_is_dropped_is_given_back_whatever_fails_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise RecordingFailedError("turns", "the disk is full") if fails == "flush" else UnavailableError()
+
+    launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"])
+    async with set_stage(tmp_path, launch) as stage:
+        stage.world.open_round(1)
+        await stage.wait_turns(2)
+        with monkeypatch.context() as patched:
+            patched.setattr(*((Pipeline, "_flush_records") if fails == "flush" else (HostedPart, "save_cursor")), fail)
+            with pytest.raises((RecordingFailedError, UnavailableError)):
+                await stage.pipeline.drop("g.0")
+        assert (stage.owner.held, stage.pipeline.agents) == (set(), 0)
+        # Nothing is in the way of whoever is to have it next.
+        await stage.pipeline.host(PART)
+
+
+async def test_a_stop_closes_everything_although_records_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: Any) -> None:
+        raise RecordingFailedError("turns", "the disk is full")
+
+    monkeypatch.setattr(Pipeline, "_flush_records", fail)
+    closed: list[bool] = []
+
+    async def close(*_: Any) -> None:
+        closed.append(True)
+
+    monkeypatch.setattr(OpenedModels, "aclose", close)
+    with pytest.raises(RecordingFailedError):
+        async with set_stage(tmp_path, make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1"])) as stage:
+            pass
+    assert (stage.owner.held, closed, stage.pipeline.agents) == (set(), [True], 0)
+
+
+async def test_a_part_whose_agents_cannot_be_made_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("foreign")
+
+    launch = make_launch(tmp_path, f"{PLAYERS}:Rule", ["n-1", "n-2"])
+    async with set_stage(tmp_path, launch) as stage:
+        await stage.pipeline.drop("g.0")
+        with monkeypatch.context() as patched:
+            patched.setattr(Pipeline, "_begin", fail)
+            with pytest.raises(KeyError):
+                await stage.pipeline.host(PART)
+        assert stage.owner.held == set()
+        await stage.pipeline.host(PART)
+
+
+async def test_who_is_muted_is_known_before_anybody_is_woken_and_forgotten_when_the_part_comes_again(
+    tmp_path: Path,
+) -> None:
+    launch = make_launch(tmp_path, f"{PLAYERS}:Moody", ["number-1", "number-2"])
+    async with set_stage(tmp_path, launch) as stage:
+        await stage.pipeline.drop("g.0")
+        stage.world.open_round(1)  # it waits for whoever hosts them next
+        await stage.pipeline.host(PART, muted=["number-1"])
+        await stage.wait_turns(2)
+        await stage.pipeline.drop("g.0")
+        stage.world.open_round(2)
+        await stage.pipeline.host(PART)
+        await stage.wait_turns(4)
+    told = {(row["agent"], row["turn"]): row["status"] for row in stage.read("turns")}
+    assert told == {
+        ("number-1", 1): "cancelled",
+        ("number-2", 1): "ok",
+        ("number-1", 2): "ok",
+        ("number-2", 2): "ok",
+    }
+
+
 async def test_the_cursor_stops_before_a_turn_that_has_not_ended(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, f"{PLAYERS}:Moody", ["hang-1", "number-2"])
     async with set_stage(tmp_path, launch) as stage:
@@ -187,8 +267,8 @@ async def test_the_cursor_stops_before_a_turn_that_has_not_ended(tmp_path: Path)
         stage.world.emit((EventType.ENTRY_SET, "/elsewhere", "x", 1))
         await asyncio.sleep(0.01)
         assert stage.pipeline.parts["g.0"].through == revision - 1
-    cursor = cast(Cursor, stage.owner.cursors.get("g.0"))
-    assert cursor is None or (cursor.through, cursor.turns.tolist()) == (revision - 1, [0, 0])
+    cursor = stage.owner.cursors["g.0"]  # further than where it began, so it was written
+    assert (cursor.through, cursor.turns.tolist()) == (revision - 1, [0, 0])
 
 
 async def test_agents_woken_unequally_have_their_own_numbers_after_a_takeover(tmp_path: Path) -> None:

@@ -43,6 +43,37 @@ def test_a_mistake_is_told_in_one_line_with_its_place(group: dict[str, Any], mes
     assert "\n" not in str(caught.value)
 
 
+FAR = (1e9, 1e300, 10**400, float("inf"), float("nan"))
+BOUNDED = (
+    *(("worker", name) for name in ("stop_timeout_s", "connect_timeout_s", "reconnect_timeout_s", "cursor_interval_s")),
+    *(("worker", name) for name in ("lease_ttl_s", "linger_ms", "ops_waiting_max", "notices_waiting_max")),
+    *(("group", name) for name in ("turn_timeout_s", "mailbox_max", "turns_in_flight_max", "parts")),
+    *(("model", name) for name in ("in_flight_max", "queue_max", "timeout_s", "attempts_max", "retry_total_s")),
+    *(("model", name) for name in ("repairs_max", "slots", "threads")),
+)
+
+
+@pytest.mark.parametrize(("where", "name"), BOUNDED)
+def test_every_wait_and_every_crowd_is_bounded(where: str, name: str) -> None:
+    for value in FAR:
+        changed = {name: value}
+        document = describe(**changed) if where == "group" else describe()
+        if where == "worker":
+            document["worker"] = changed
+        elif where == "model":
+            document["models"] = {"m": {"provider": "scripted", **changed}}
+        with pytest.raises(LaunchError, match=name):
+            parse_launch(document)
+
+
+def test_numbers_fit_where_they_are_kept() -> None:
+    for changed in ({"seed": 2**63}, {"from_revision": 2**63}, {"budget": {"tokens_max": 2**63}}):
+        with pytest.raises(LaunchError):
+            parse_launch({**describe(), **changed})
+    with pytest.raises(LaunchError, match=r"mailbox_max"):
+        parse_launch(describe(mailbox_max=65_535))
+
+
 def test_an_unreadable_description_is_told_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=r"launch\.json: cannot be read: No such file"):
         load_launch(tmp_path / "launch.json")
@@ -58,7 +89,10 @@ def test_two_groups_of_one_name_are_refused() -> None:
 MODELS = {
     "hosted": {
         "provider": "openai",
-        "endpoints": [{"base_url": "http://a/v1", "weight": 2}, {"base_url": "http://b/v1", "in_flight_max": 8}],
+        "endpoints": [
+            {"base_url": "http://a/v1", "weight": 2, "api_key_file": "key"},
+            {"base_url": "http://b/v1", "in_flight_max": 8},
+        ],
         "requests_per_minute": 60,
         "tokens_per_minute": 30_000,
         "quota": "hosted",
@@ -66,7 +100,7 @@ MODELS = {
         "microdollars_max": 5_000_000,
         "two_call": True,
     },
-    "again": {"provider": "replay", "replay_from": "old-run"},
+    "again": {"provider": "replay", "replay_from": "old-run", "api_key_file": "key"},
 }
 
 
@@ -77,6 +111,8 @@ def test_models_budgets_and_mixes_are_read_and_their_paths_count_from_the_descri
     path.write_text(json.dumps(document), encoding="utf-8")
     launch = load_launch(path)
     assert launch.models["again"].replay_from == tmp_path / "old-run"
+    assert launch.models["again"].api_key_file == tmp_path / "key"
+    assert [endpoint.api_key_file for endpoint in launch.models["hosted"].endpoints] == [tmp_path / "key", None]
     assert [endpoint.weight for endpoint in launch.models["hosted"].endpoints] == [2, 1]
     assert launch.groups[0].models() == {"hosted", "again"}
     assert launch.budget.tokens_max == 10

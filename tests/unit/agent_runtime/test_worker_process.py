@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agent_runtime.commands import Inspect
 from agent_runtime.model.errors import CommandError, WorkerEndedError
 from agent_runtime.settings import WorkerConfig
-from agent_runtime.worker_process import WorkerProcess
+from agent_runtime.worker_process import LAST_WORDS_S, WorkerProcess
 from tests.unit.agent_runtime.stage import make_launch
 
 READY = 'print(\'{"state": "ready", "agents": 0}\', flush=True); config = sys.stdin.readline(); '
@@ -82,6 +86,70 @@ async def test_a_lost_part_is_told_or_ends_the_worker(tmp_path: Path) -> None:
     alone = await start(tmp_path, READY + lose)
     with pytest.raises(WorkerEndedError, match=r"part g.0 was lost: lease"):
         await alone.wait_ended()
+
+
+@pytest.mark.parametrize("ties", [True, False])
+async def test_the_end_of_a_worker_is_noticed_whoever_holds_its_pipes(tmp_path: Path, ties: bool) -> None:
+    child = "import subprocess; print(json.dumps({'lost': subprocess.Popen(['sleep', '60']).pid}), flush=True); "
+    heard: list[dict[str, Any]] = []
+    worker = await start(tmp_path, READY + child + "sys.stdin.read()", hear=heard.append, dies_with_us=ties, log=print)
+    await worker.wait_ready()
+    async with asyncio.timeout(10):
+        while not heard:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.01)
+    left = psutil.Process(heard[0]["lost"])
+    try:
+        os.kill(worker.pid, signal.SIGKILL)
+        async with asyncio.timeout(LAST_WORDS_S + 5):
+            with pytest.raises(WorkerEndedError, match="killed by signal 9"):
+                await worker.wait_ended()
+        if ties:  # what it had begun is gone as well
+            async with asyncio.timeout(5):
+                while left.is_running() and left.status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(0.01)
+    finally:
+        if left.is_running():
+            left.kill()
+
+
+async def test_a_worker_that_stops_in_order_leaves_nothing_behind(tmp_path: Path) -> None:
+    code = "import subprocess; subprocess.Popen(['sleep', '60']); " + READY + "sys.stdin.read()"
+    worker = await start(tmp_path, code, dies_with_us=True, log=print)
+    await worker.wait_ready()
+    (left,) = psutil.Process(worker.pid).children()
+    await worker.stop(5)
+    assert worker.failure is None
+    assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_lines_of_no_known_form_are_for_people(tmp_path: Path) -> None:
+    said: list[Any] = [{"answer": []}, {"answer": {}}, {"answer": "1"}, {"answer": None}, {"answer": 77}]
+    code = "".join(f"print({json.dumps(one)!r}, flush=True); " for one in said)
+    code += "print('[' * 100_000); "
+    code += (
+        "number = json.loads(sys.stdin.readline())['id']; print(json.dumps({'answer': number, 'x': 1}), flush=True); "
+    )
+    lines: list[str] = []
+    worker = await start(tmp_path, READY + code + "sys.stdin.read()", log=lines.append)
+    await worker.wait_ready()
+    assert (await worker.ask(lambda number: Inspect(id=number), 10))["x"] == 1
+    await worker.stop(5)
+    assert json.dumps({"answer": []}) in lines
+
+
+async def test_what_agents_print_never_stands_among_the_lines_of_a_worker(tmp_path: Path) -> None:
+    forged = json.dumps({"answer": 1, "x": "forged"})
+    code = "from agent_runtime.output import JsonLines, take_stdout; import subprocess; "
+    code += "lines = JsonLines(take_stdout()); config = sys.stdin.readline(); lines.write({'state': 'ready'}); "
+    code += "number = json.loads(sys.stdin.readline())['id']; "
+    code += f"print({forged!r}, flush=True); subprocess.run(['echo', {forged!r}]); print('x', end='', flush=True); "
+    code += "lines.write({'answer': number, 'x': 'own'}); sys.stdin.read()"
+    told: list[str] = []
+    worker = await start(tmp_path, code, log=told.append)
+    await worker.wait_ready()
+    assert (await worker.ask(lambda number: Inspect(id=number), 10))["x"] == "own"
+    await worker.stop(5)
+    assert told.count(forged) == 2
 
 
 async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path) -> None:

@@ -30,9 +30,13 @@ async def sample_run(world: World, run: str, count: int, *, seed: int = 0, group
 
     Raises:
         RunNotFoundError: no node hosts the run.
+        ConnectionFailedError: a node cannot be reached, whose agents would be missing.
     """
     answers = await ask_each(
-        world, lambda node: node.sample_agents(run, count, seed=seed, groups=groups), absent=RunNotFoundError
+        world,
+        lambda node: node.sample_agents(run, count, seed=seed, groups=groups),
+        absent=RunNotFoundError,
+        needs_all=True,
     )
     if not any(answer is not None for answer in answers):
         raise RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")
@@ -53,13 +57,18 @@ async def survey_agents(
     records = await list_nodes(world)
     left = dict.fromkeys(agents)
 
+    unreached: list[str] = []
+
     async def ask(record: NodeRecord) -> bool:
         """Whether the node hosts the run."""
         async with RuntimeNode(record.address) as node:
             try:
                 async for row in node.survey(run, questions, agents, timeout_s=timeout_s):
                     await rows.put(row)
-            except (RunNotFoundError, ConnectionFailedError):
+            except RunNotFoundError:
+                return False
+            except ConnectionFailedError:
+                unreached.append(record.name)
                 return False
             finally:
                 await rows.put(None)
@@ -77,8 +86,12 @@ async def survey_agents(
                 yield row
         if not any([await task for task in asking]):
             raise RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")
+        status, reason = AnswerStatus.ABSENT, "no such agent lives on any node"
+        if unreached:
+            # Whether it lives there is not known.
+            status, reason = AnswerStatus.ERROR, f"not on those that answered; {', '.join(unreached)} did not"
         for agent in left:
-            yield SurveyRow(agent, "", AnswerStatus.ABSENT, "no such agent lives on any node", {})
+            yield SurveyRow(agent, "", status, reason, {})
     finally:
         for task in asking:
             task.cancel()

@@ -9,12 +9,14 @@ from typing import Any
 from ecumene.launch.errors import LaunchError
 from ecumene.launch.node_runs import POPULATION_BYTES_MAX, GroupAgents
 
+MODEL_PATHS = ("api_key_file", "cache", "replay_from")
+
 
 def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
     """The description in a JSON file, and the agents of its groups; relative paths count from the file.
 
-    Where it records to, every node writes: a folder that all of them see. Agents that take more than 64 MiB in all are
-    left where they are: every node has to see them there.
+    Where it records to, every node writes: a folder that all of them see, below the `--records` of each. Agents that
+    take more than 64 MiB in all are left where they are: every node has to see them there.
 
     Raises:
         LaunchError: the description, or a file that it names, cannot be read.
@@ -34,9 +36,27 @@ def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
         rows, stream = _read_agents(file, group.pop("rows", None))
         group["agents"] = str(file) if stays else ""
         agents[str(group["name"])] = GroupAgents(rows, b"" if stays else stream)
-    if document.get("recording"):
-        document["recording"] = str(path.resolve().parent / document["recording"])
-    return {**document, "groups": groups}, agents
+    return {**_resolve_paths(document, path.resolve().parent), "groups": groups}, agents
+
+
+def _resolve_paths(document: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The description with paths that count from the folder; what is none is left for the node to refuse."""
+    if isinstance(document.get("recording"), str):
+        document = {**document, "recording": str(folder / document["recording"])}
+    models = document.get("models")
+    if isinstance(models, dict):
+        document = {**document, "models": {name: _resolve_model(model, folder) for name, model in models.items()}}
+    return document
+
+
+def _resolve_model(model: Any, folder: Path) -> Any:
+    if not isinstance(model, dict):
+        return model
+    paths = {name: str(folder / model[name]) for name in MODEL_PATHS if isinstance(model.get(name), str)}
+    endpoints = model.get("endpoints")
+    if isinstance(endpoints, list):
+        return {**model, **paths, "endpoints": [_resolve_model(endpoint, folder) for endpoint in endpoints]}
+    return {**model, **paths}
 
 
 def _measure(file: Path) -> int:

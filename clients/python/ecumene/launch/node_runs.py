@@ -29,7 +29,7 @@ from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.runtime_readings import read_record
 from ecumene.client.world import World
 from ecumene.launch.errors import PlacementError
-from ecumene.launch.placement import RARE_PROVIDERS, GroupNeeds, NodeRoom, plan_placement
+from ecumene.launch.placement import GroupNeeds, NodeRoom, plan_placement
 
 NODES_PATH = "/runtime/nodes"
 RUNS_PATH = "/runtime/runs"
@@ -145,17 +145,21 @@ async def use_host(
     Raises:
         AgentNotFoundError: it lives on none.
         RunNotFoundError: no node hosts the run.
+        ConnectionFailedError: not on those that answered, and one did not.
     """
     missed: EcumeneError = RunNotFoundError(f"no node of world {world.name} hosts a run {run!r}")
+    unreached: EcumeneError | None = None
     for record in await list_nodes(world):
         async with RuntimeNode(record.address) as node:
             try:
                 return await use(node)
             except AgentNotFoundError:
                 missed = AgentNotFoundError(f"no agent {agent!r} of run {run!r} lives on any node")
-            except (RunNotFoundError, ConnectionFailedError):
+            except RunNotFoundError:
                 continue
-    raise missed
+            except ConnectionFailedError as error:
+                unreached = error
+    raise unreached or missed
 
 
 def read_needs(document: Mapping[str, Any], agents: Mapping[str, GroupAgents]) -> list[GroupNeeds]:
@@ -172,21 +176,22 @@ def read_needs(document: Mapping[str, Any], agents: Mapping[str, GroupAgents]) -
                 rows=agents[name].rows,
                 is_single=group.get("process") == "agent",
                 labels=dict(group.get("node_labels") or {}),
-                provider=find_provider(models, group.get("model")),
+                providers=_list_providers(group.get("model"), models),
                 parts=group.get("parts"),
             )
         )
     return needs
 
 
-def find_provider(models: Mapping[str, Any], choice: Any) -> str:
-    """The provider that a group's node must have; of those of a mix one that not every node has. "" = it asks none."""
+def _list_providers(choice: Any, models: Mapping[str, Any]) -> frozenset[str]:
+    """Kinds of the providers of a group's model, or of the models of its mix; what is none is the node's to refuse."""
+    names: set[Any] = {choice} if isinstance(choice, str) else set()
     if isinstance(choice, Mapping):
-        named = [*(choice.get("weights") or {}), *(choice.get("assigned") or {}).values(), choice.get("otherwise")]
-    else:
-        named = [choice]
-    providers = {str((models.get(name) or {}).get("provider") or "") for name in named if name} - {""}
-    return min(providers, key=lambda provider: (provider not in RARE_PROVIDERS, provider), default="")
+        named = (choice.get("weights"), choice.get("assigned"))
+        weights, assigned = (one if isinstance(one, Mapping) else {} for one in named)
+        names = {*weights, *(one for one in (*assigned.values(), choice.get("otherwise")) if isinstance(one, str))}
+    known = [models[name] for name in names if isinstance(models.get(name), Mapping)]
+    return frozenset(str(model["provider"]) for model in known if model.get("provider"))
 
 
 def make_room(info: NodeInfo) -> NodeRoom:
@@ -224,16 +229,31 @@ async def _forget(world: World, run: str) -> None:
 
 
 async def ask_each(
-    world: World, ask: Callable[[RuntimeNode], Awaitable[Answer]], absent: type[EcumeneError] = ConnectionFailedError
+    world: World,
+    ask: Callable[[RuntimeNode], Awaitable[Answer]],
+    absent: type[EcumeneError] = ConnectionFailedError,
+    *,
+    needs_all: bool = False,
 ) -> list[Answer | None]:
-    """What each node answers; None for one that cannot be reached, or fails with `absent`."""
+    """What each node answers; None for one that cannot be reached, or fails with `absent`.
+
+    Raises ConnectionFailedError with `needs_all`: one cannot be reached.
+    """
 
     async def ask_one(node: RuntimeNode) -> Answer | None:
         try:
             return await ask(node)
-        except (ConnectionFailedError, absent):
+        except absent:
+            return None
+        except ConnectionFailedError:
+            if needs_all:
+                raise
             return None
 
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(RuntimeNode(one.address)) for one in await list_nodes(world)]
-        return list(await asyncio.gather(*map(ask_one, nodes)))
+        answers = await asyncio.gather(*map(ask_one, nodes), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]

@@ -10,9 +10,8 @@ from ecumene.launch.errors import PlacementError
 
 AGENTS_PER_PART_MIN = 25_000
 """A worker is not worth its start for fewer, where agents may share one."""
-LOCAL_PROVIDER = "local"
-RARE_PROVIDERS = (LOCAL_PROVIDER, "vllm")
-"""Those that a node has only with packages of their own."""
+LOCAL_PROVIDERS = frozenset({"local", "vllm"})
+"""Their models are loaded into the worker: once a node is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class GroupNeeds:
         rows: its agents.
         is_single: each agent has a process of its own.
         labels: a node must have them.
-        provider: kind of the model's provider; "" = it asks none.
+        providers: kinds of the providers of the models that it asks.
         parts: into how many it is cut; None = by the workers of the nodes that fit.
     """
 
@@ -31,7 +30,7 @@ class GroupNeeds:
     rows: int
     is_single: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
-    provider: str = ""
+    providers: frozenset[str] = frozenset()
     parts: int | None = None
 
 
@@ -47,7 +46,7 @@ class NodeRoom:
     def fits(self, group: GroupNeeds) -> bool:
         """Whether agents of a group may live there."""
         has_labels = all(self.node.labels.get(name) == value for name, value in group.labels.items())
-        return has_labels and (not group.provider or group.provider in self.node.models)
+        return has_labels and group.providers <= set(self.node.models)
 
     def has_room(self, group: GroupNeeds, rows: int) -> bool:
         """Whether there is room for so many more."""
@@ -92,7 +91,7 @@ def cut_group(group: GroupNeeds, workers: int) -> list[PartSpan]:
     """The parts of a group: every agent is in one, and shares differ by one agent at most."""
     if group.is_single:
         count = max(1, group.rows)
-    elif group.provider == LOCAL_PROVIDER:
+    elif group.providers & LOCAL_PROVIDERS:
         count = 1
     elif group.parts is not None:
         count = max(1, min(group.parts, group.rows))
@@ -114,6 +113,5 @@ def choose_room(rooms: Iterable[NodeRoom], group: GroupNeeds, rows: int) -> Node
 def describe_needs(group: GroupNeeds) -> str:
     """What a node must have, in words."""
     needs = [f"{name}={value}" for name, value in group.labels.items()]
-    if group.provider:
-        needs.append(f"the provider {group.provider}")
+    needs += [f"the provider {provider}" for provider in sorted(group.providers)]
     return f"has {', '.join(needs)}" if needs else "lives"

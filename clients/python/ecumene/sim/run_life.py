@@ -124,6 +124,8 @@ async def _live(
     except BudgetSpentError as error:
         record.end(RunState.STOPPED_BY_BUDGET, str(error))
         raise
-    except (EcumeneError, OSError) as error:
-        record.end(RunState.FAILED, " ".join(str(error).split()))
+    except Exception as error:
+        # Whatever it was, the manifest says how the run ended.
+        told = isinstance(error, EcumeneError | OSError) and " ".join(str(error).split())
+        record.end(RunState.FAILED, told or f"{type(error).__name__}: {' '.join(str(error).split())}")
         raise

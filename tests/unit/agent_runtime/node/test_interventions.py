@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from ecumene.client import EventFilter, World, connect
 from ecumene.client.runtime_errors import AgentNotFoundError, SeatTakenError, TurnOverError, WorldRefusedError
-from ecumene.client.runtime_model import AnswerStatus, SeatOutcome, SeatTurn
+from ecumene.client.runtime_model import AnswerStatus, PartCondition, SeatOutcome, SeatTurn
 from ecumene.client.runtime_nodes import RuntimeNode
 
+from agent_runtime.node.hosting import HostedRun
 from tests.unit.agent_runtime.nodes import describe_run, make_settings, name_agents, open_served, wait_for
 
 
@@ -87,6 +88,32 @@ async def test_a_muted_agent_stays_muted_in_another_worker(tmp_path: Path, serve
         await wait_for(is_muted_again)
         await node.mute("r", "agent-1", actor="ann", muted=False)
         assert (await node.interview("r", "agent-1", "?")).status is AnswerStatus.OK
+
+
+async def test_a_worker_knows_who_is_muted_when_it_is_told_to_host(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def tell_nothing(*_: Any) -> None:
+        """What else is told behind the answer comes too late: agents are woken by then."""
+
+    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+        await served.launch(describe_run(), {"g": name_agents(4)})
+        await node.mute("r", "agent-1", actor="ann")
+        monkeypatch.setattr(HostedRun, "part_hosted", tell_nothing)
+        (run,) = (await node.inspect()).runs
+        before = {worker.pid for worker in run.workers}
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+
+        async def are_live_again() -> bool:
+            (run,) = (await node.inspect()).runs
+            is_new = all(worker.pid and worker.pid not in before for worker in run.workers)
+            return is_new and all(part.condition is PartCondition.LIVE for part in run.parts)
+
+        await wait_for(are_live_again)
+        # The fake worker answers so for those that are muted.
+        statuses = [(await node.interview("r", f"agent-{number}", "?")).status for number in range(4)]
+        assert statuses == [AnswerStatus.OK, AnswerStatus.RULE, AnswerStatus.OK, AnswerStatus.OK]
 
 
 async def test_a_person_sits_is_told_of_turns_decides_and_leaves(tmp_path: Path, server: str) -> None:

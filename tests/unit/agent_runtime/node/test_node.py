@@ -13,10 +13,13 @@ import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import connect
 
+from agent_runtime.node.populations import run_folder
+from agent_runtime.node.records import Records
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     Served,
     describe_run,
+    list_names,
     make_settings,
     name_agents,
     open_served,
@@ -59,7 +62,85 @@ async def test_a_launch_that_is_repeated_changes_nothing(tmp_path: Path, server:
         without_agents = await served.launch(describe_run(), {})
         terms = [[part.term for part in one.parts] for one in (first, again, without_agents)]
         assert terms[0] == terms[1] == terms[2]
+        assert len(served.node._locks) == 0
         assert await refuse(served, describe_run(seed=3), {"g": name_agents(10)}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
+
+
+async def test_no_name_of_a_run_leads_out_of_the_nodes_folder(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        await served.launch(describe_run(), {"g": name_agents(10)})
+        (tmp_path / "mine").mkdir()
+        for name in (".", "..", "../mine", "../../x", "", "r/..", "r\n"):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await served.stub.CleanUp(pb.CleanUpRequest(run=name))
+            assert (refused.value.code(), read_reason(refused.value)) == (CODE.INVALID_ARGUMENT, "INVALID_FIELD")
+        assert list_names(tmp_path) == ["a", "mine"] and list_names(tmp_path / "a") == ["r"]
+        assert len(served.node._locks) == 0
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "/x", "", "x\n", "-x"])
+def test_what_is_no_name_of_a_run_has_no_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a run"):
+        run_folder(tmp_path, name)
+
+
+async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        await served.launch(describe_run(), {"g": name_agents(10)})
+        kept = (tmp_path / "a" / "r" / "g.arrow").read_bytes()
+        for group in ("../../x", str(tmp_path / "x"), "h"):
+            for run in ("r", "s"):
+                refused = await refuse(served, describe_run(run), {"g": name_agents(10), group: ["a"]})
+                assert refused == (CODE.INVALID_ARGUMENT, "INVALID_FIELD")
+        others = [f"other-{number}" for number in range(10)]
+        assert await refuse(served, describe_run(), {"g": others}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
+        assert (tmp_path / "a" / "r" / "g.arrow").read_bytes() == kept
+        assert list_names(tmp_path) == ["a"] and list_names(tmp_path / "a") == ["r"]
+
+
+@pytest.mark.parametrize("what", ["link", "open folder"])
+async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, server: str, what: str) -> None:
+    settings = make_settings(server, tmp_path)
+    (tmp_path / "theirs").mkdir()
+    if what == "link":
+        settings.scratch.symlink_to(tmp_path / "theirs")
+    else:
+        settings.scratch.mkdir()
+        settings.scratch.chmod(0o777)
+    (tmp_path / "theirs" / "file").touch()
+    with pytest.raises(OSError, match="not ours alone"):
+        async with open_served(settings):
+            pass
+    assert (tmp_path / "theirs" / "file").exists() and settings.scratch.exists()
+
+
+@pytest.mark.parametrize("call", ["Stop", "Drain"])
+async def test_what_is_about_to_be_hosted_when_a_node_is_told_to_end_it_is_ended(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served:
+        begun, may_go_on = asyncio.Event(), asyncio.Event()
+        place = Records.place
+
+        async def place_slowly(*what: Any) -> None:
+            begun.set()
+            await may_go_on.wait()
+            await place(*what)
+
+        monkeypatch.setattr(Records, "place", place_slowly)
+        launching = asyncio.create_task(served.launch(describe_run(), {"g": name_agents(4)}), name="launch")
+        await begun.wait()
+        request = pb.StopRequest(run="r") if call == "Stop" else pb.DrainRequest()
+        ending = asyncio.create_task(call_stub(served, call, request), name="end it")
+        await asyncio.sleep(0.2)  # time to overtake the launch, which it must not use
+        may_go_on.set()
+        assert len((await ending).parts) == 2
+        await asyncio.gather(launching, return_exceptions=True)
+        assert served.node.agents == 0 and not served.node.runs["r"].parts
+
+
+async def call_stub(served: Served, call: str, request: Any) -> Any:
+    return await getattr(served.stub, call)(request)
 
 
 async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp_path: Path, server: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -47,10 +48,11 @@ async def test_a_worker_that_stands_still_beyond_its_lease_is_killed_and_replace
 async def test_a_worker_that_ends_too_often_is_given_up_and_told(tmp_path: Path, server: str) -> None:
     settings = make_settings(server, tmp_path, restarts_max=2, backoff_first_s=0.01)
     async with open_served(settings) as served, connect(server) as world:
-        try:
-            await served.launch(describe_moody("dies"), {"g": ["a", "b"]})
-        except grpc.aio.AioRpcError as error:
-            assert error.code() is grpc.StatusCode.UNAVAILABLE
+        # It may have been live for a moment, or not: what counts is what comes of it.
+        launching = asyncio.create_task(served.launch(describe_moody("dies"), {"g": ["a", "b"]}), name="launch")
+        ended_early = (await asyncio.gather(launching, return_exceptions=True))[0]
+        assert not isinstance(ended_early, grpc.aio.AioRpcError) or ended_early.code() is grpc.StatusCode.UNAVAILABLE
+        assert isinstance(ended_early, grpc.aio.AioRpcError | pb.LaunchResponse)
         await wait_for(lambda: has_condition(served, pb.PART_CONDITION_GIVEN_UP, 2))
         (run,) = (await served.inspect()).runs
         assert "ended 3 times within 60 s" in run.parts[0].reason
@@ -69,6 +71,43 @@ async def test_a_part_that_cannot_be_hosted_fails_the_launch_with_the_workers_wo
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.launch(describe_moody("refuses"), {"g": ["a", "b"]})
         assert "g.0: not today" in str(refused.value.details())
+
+
+async def test_what_may_pass_when_a_part_is_hosted_is_waited_for(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path, backoff_first_s=0.01)) as served:
+        launched = await served.launch(describe_moody("stumbles"), {"g": ["a", "b"]})
+        assert launched.agents == 2
+    async with open_served(make_settings(server, tmp_path, "b", backoff_first_s=0.01, host_tries_max=2)) as served:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await served.launch(describe_moody("stumbles", "s"), {"g": ["a"]})
+        assert "g.0: not now" in str(refused.value.details())
+
+
+async def test_a_part_that_is_lost_before_it_counts_as_live_is_hosted_again(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served, connect(server) as world:
+        read_muted = served.node.records.list_muted
+
+        async def read_slowly(run: str) -> set[str]:
+            await asyncio.sleep(0.3)  # meanwhile the worker says that it has lost the part
+            return await read_muted(run)
+
+        served.node.records.list_muted = read_slowly  # type: ignore[method-assign]
+        launched = await served.launch(describe_moody("forgets"), {"g": ["a"]})
+        (entry,) = [entry async for entry in world.environment("/runtime/runs/r/parts").entries()]
+        assert [part.term for part in launched.parts] == [entry.create_revision]
+
+
+async def test_a_worker_of_which_no_part_is_left_is_ended_and_its_place_is_free(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path, processes_max=1)) as served:
+        alone = describe_moody("refuses")
+        alone["groups"][0]["process"] = "agent"
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.launch(alone, {"g": ["a"]})
+
+        async def is_free() -> bool:
+            return served.node.processes == 0 and not served.node.runs["r"].slots
+
+        await wait_for(is_free)
 
 
 async def test_what_agents_print_goes_to_the_log(tmp_path: Path, server: str) -> None:

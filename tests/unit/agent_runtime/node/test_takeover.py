@@ -6,12 +6,17 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import grpc
+import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import World, connect
 
+from agent_runtime.node import node as hosting_node
 from tests.unit.agent_runtime.nodes import (
     Served,
+    describe_moody,
     describe_run,
+    list_names,
     make_settings,
     name_agents,
     open_served,
@@ -86,6 +91,94 @@ async def test_a_stopped_run_is_nobodys(tmp_path: Path, server: str) -> None:
         await asyncio.sleep(looks)
         assert (one.node.agents, two.node.agents) == (0, 0)
         assert (await two.stub.CleanUp(pb.CleanUpRequest(run="r"))).existed
+
+
+HOSTILE: dict[str, Any] = {
+    "no-launch": {"launch": 5, "parts": [["g", 0, 0, 1]], "populations": {}},
+    "other-name": {"launch": {"run": "r"}, "parts": [["g", 0, 0, 1]], "populations": {}},
+    "no-groups": {"launch": {"run": "no-groups", "groups": 7}, "parts": [["g", 0, 0, 1]], "populations": {}},
+    "no-parts": {"launch": {"run": "no-parts"}, "parts": 9, "populations": {}},
+    "no-text": {"launch": {"run": "no-text"}, "parts": [["g", 0, 0, 1]], "populations": {"g": 5}},
+    "leads-out": {
+        "launch": describe_run("leads-out"),
+        "parts": [["g", 0, 0, 1]],
+        "populations": {"../../g": {"chunks": 1, "bytes": 9, "path": ""}},
+    },
+    "no-chunk": {
+        "launch": describe_run("no-chunk"),
+        "parts": [["g", 0, 0, 1]],
+        "populations": {"g": {"chunks": 0, "bytes": 0, "path": ""}},
+    },
+    "other-group": {"launch": describe_run("other-group"), "parts": [["h", 0, 0, 1]], "populations": {}},
+    "..": {"launch": {"run": ".."}, "parts": [["g", 0, 0, 1]], "populations": {}},
+}
+PLACED: tuple[Any, ...] = ({"node": "", "refused": 5}, {"node": 7}, "nowhere", {"node": "", "refused": [["x"], 3]})
+
+
+async def test_whatever_stands_among_the_runs_ends_no_node_and_keeps_it_from_no_other_run(
+    tmp_path: Path, server: str
+) -> None:
+    async with connect(server) as world, open_served(make_settings(server, tmp_path)) as one:
+        for number, (name, config) in enumerate(HOSTILE.items()):
+            await lay_down(world, name, config, PLACED[number % len(PLACED)])
+        await one.launch(describe_run("z"), {"g": name_agents(10)})
+        async with open_served(make_settings(server, tmp_path, "b")) as two:
+            await one.stub.Drain(pb.DrainRequest())
+            await wait_for(lambda: hosts(two, 10))
+            await asyncio.sleep(3 * two.node.settings.look_every_s)
+            assert not one.node.tasks.failure.done() and not two.node.tasks.failure.done()
+            assert set(two.node.runs) == {"z"}
+    assert list_names(tmp_path) == []
+
+
+async def lay_down(world: World, run: str, config: Any, placement: Any) -> None:
+    """Keep something in the place of a run that nobody looks after."""
+    place = world.environment(f"/runtime/runs/{run}")
+    await place.register(config=config, labels={"complete": "yes"})
+    for kept, value in (("placed", placement), ("ended", 5)):
+        await place.child(kept).register()
+        await place.child(kept).set("g.0" if kept == "placed" else "g.7", value)
+
+
+async def test_what_only_goes_wrong_here_is_left_to_other_nodes_and_ends_none(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for defect in (OSError(28, "No space left on device"), KeyError("foreign code"), RecursionError()):
+        run = f"r-{type(defect).__name__.lower()}"
+        async with open_served(make_settings(server, tmp_path)) as one:
+            await one.launch(describe_run(run), {"g": name_agents(4)})
+        with monkeypatch.context() as patched:
+            patched.setattr(hosting_node, "write_files", fail_with(defect))
+            async with open_served(make_settings(server, tmp_path)) as full, connect(server) as world:
+                place = world.environment(f"/runtime/runs/{run}/placed")
+
+                async def is_refused(place: Any = place) -> bool:
+                    value: Any = (await place.get("g.0")).value
+                    return bool(value == {"node": "", "refused": ["a"]})
+
+                await wait_for(is_refused)
+                assert not full.node.tasks.failure.done() and full.node.agents == 0
+        async with open_served(make_settings(server, tmp_path, "b")) as other:
+            await wait_for(lambda other=other: hosts(other, 4))
+            await other.stub.Stop(pb.StopRequest(run=run))
+
+
+def fail_with(defect: Exception) -> Any:
+    def fail(*_: Any) -> Any:
+        raise defect
+
+    return fail
+
+
+async def test_a_part_that_could_not_be_hosted_is_tried_again_when_others_had_their_time(
+    tmp_path: Path, server: str
+) -> None:
+    until = tmp_path / "until"
+    async with open_served(make_settings(server, tmp_path, refusal_s=0.5)) as served:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.launch(describe_moody("waits", until=str(until)), {"g": ["a", "b"]})
+        until.touch()
+        await wait_for(lambda: hosts(served, 2))
 
 
 async def hosts(served: Served, agents: int) -> bool:

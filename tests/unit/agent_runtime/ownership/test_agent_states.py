@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
-from ecumene.client import Value
+from ecumene.client import Value, World
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.model.actions import Action
-from agent_runtime.ownership.agent_states import ACTIONS_CHARS_MAX, AgentState
+from agent_runtime.ownership.agent_states import ACTIONS_CHARS_MAX, AgentState, AgentStates, StateUnreadableError
+from tests.unit.agent_runtime.fake_world import FakeWorld
 
 
 def make_state(*values: Value) -> AgentState:
@@ -24,6 +26,45 @@ def test_a_state_goes_through_json_unchanged() -> None:
     state = make_state(1.5, 2**62, "x", b"\x00\xff", None, True, {"a": [1]}, [])
     document = json.loads(json.dumps(state.to_document()))
     assert AgentState.from_document(document, 120) == state
+
+
+MALFORMED: list[Any] = [
+    {},
+    5,
+    "x",
+    [],
+    {"turn": "x"},
+    {"turn": -1},
+    {"turn": 2**40},
+    {"revision": None},
+    {"status": "merry"},
+    {"reason": 5},
+    {"actions": 5},
+    {"actions": [["do", "/a"]]},
+    {"actions": [["do", "/a", "k", "set", "bytes", 5]]},
+    {"actions": [["do", "/a", "k", "set", "bytes", "no base64!"]]},
+    {"actions": [["do", "/a", "k", "dance", "", 1]]},
+    {"costs": {"calls": "many"}},
+    {"costs": {"calls": -1}},
+    {"notes": []},
+]
+
+
+@pytest.mark.parametrize("changed", MALFORMED)
+def test_anything_else_in_its_place_is_told_as_such(changed: Any) -> None:
+    document = {**make_state(1).to_document(), **changed} if changed and isinstance(changed, dict) else changed
+    with pytest.raises(StateUnreadableError, match="revision 120 is none that a runtime has written"):
+        AgentState.from_document(document, 120)
+
+
+async def test_an_agent_whose_state_was_overwritten_is_told_once_and_then_begins_anew() -> None:
+    world = FakeWorld()
+    world.store("/agents", "ann", {"memory": 5})
+    states = AgentStates(cast(World, world), cast(World, world), "/agents")
+    with pytest.raises(StateUnreadableError):
+        await states.read("ann")
+    assert await states.read("ann") is None
+    assert await states.read("bob") is None
 
 
 @pytest.mark.parametrize("size", [ACTIONS_CHARS_MAX - 1000, ACTIONS_CHARS_MAX + 1])

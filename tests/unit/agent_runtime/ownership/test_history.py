@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from ecumene.client import World
@@ -17,8 +18,8 @@ def write(world: FakeWorld, revision: int, path: str, key: str, value: object, s
     world.store(path, key, value, key if cause else "somebody", seq, cause)
 
 
-async def read(world: FakeWorld, after: int, term: int) -> History:
-    history = History(cast(World, world), after=after, term=term, agents_path=AGENTS)
+async def read(world: FakeWorld, after: int, term: int, list_agents: Callable[[], list[str]] | None = None) -> History:
+    history = History(cast(World, world), after=after, term=term, agents_path=AGENTS, list_agents=list_agents)
     await history.read()
     return history
 
@@ -43,6 +44,32 @@ async def test_turns_are_known_by_agent_and_event_and_nothing_else_is(seed: int)
     assert dict(history.find_all(["bob", "ann"], 15)).keys() == {1}
     history.forget(15)
     assert history.find("ann", 15) is None and history.find("ann", 16) is not None
+
+
+async def test_of_a_log_of_everybody_only_the_parts_own_turns_are_kept(seed: int) -> None:
+    world = FakeWorld()
+    for number in range(100):
+        write(world, 20 + number, REPORTS, f"agent-{number}", 1.0, 15, "fake/15.0")
+        write(world, 20 + number, AGENTS, f"agent-{number}", {"turn": "no state"}, 15)
+    write(world, 130, "/parts", "g.0", 1, 0)
+    ours = ["agent-7", "agent-9"]
+    history = await read(world, 14, 130, lambda: ours)
+    assert history.find_all([f"agent-{number}" for number in range(100)], 15).keys() == {7, 9}
+    assert history.find("agent-8", 15) is None
+    history.forget(129)
+    assert not history.is_over
+    history.forget(130)
+    assert history.is_over
+
+
+async def test_what_is_no_state_is_passed_over(seed: int) -> None:
+    world = FakeWorld()
+    write(world, 20, REPORTS, "ann", 1.0, 15, "fake/15.0")
+    for number, value in enumerate((5, "x", {}, {"turn": 1}, {"turn": [], "revision": {}}, None)):
+        write(world, 21 + number, AGENTS, "ann", value, 15)
+    write(world, 30, "/parts", "g.0", 1, 0)
+    done = (await read(world, 14, 30)).find("ann", 15)
+    assert done is not None and done.state is None and len(done.effects) == 1
 
 
 async def test_what_lies_before_the_cursor_is_not_asked_for(seed: int) -> None:

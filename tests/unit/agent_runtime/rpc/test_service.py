@@ -98,11 +98,20 @@ async def test_a_run_that_is_not_there_is_not_found(served: Served) -> None:
 
 EDIT_BAD = pb.Edit(path="no", key="k", value_json=b"1")
 EDIT_ABSENT = pb.Edit(path="/x", key="k", value_json=b"1")
+EDIT_HUGE = pb.Edit(path="/x", key="k", value_json=b"1180591620717411303424")
+EDITS_REFUSED = (
+    *(pb.Edit(path="/x", key="k", value_json=text) for text in (b"NaN", b"1e999", b'"\\ud800"', b"\xff", b"-Infinity")),
+    pb.Edit(path="/runtime/runs/r/agents", key="agent-1", value_json=b"{}"),
+    pb.Edit(path="/runtime", key="k", value_json=b"1"),
+    pb.Edit(path="/x", key="k", value_json=b"9" * 5000),
+)
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Launch", {"header": pb.LaunchHeader(description_json=DEEP)}, "LAUNCH_REFUSED"),
     ("Launch", {"header": pb.LaunchHeader(description_json=b"{}")}, "LAUNCH_REFUSED"),
     ("Launch", {"header": pb.LaunchHeader(description_json=b"[]")}, "LAUNCH_REFUSED"),
     ("Launch", {"header": pb.LaunchHeader(description_json=b" " * 600_000)}, "LIMIT_EXCEEDED"),
+    ("Launch", {"header": pb.LaunchHeader(description_json=b'{"run": "s", "seed": NaN}')}, "LAUNCH_REFUSED"),
+    ("Launch", {"header": pb.LaunchHeader(description_json=b'{"run": "s", "groups": "\\ud800"}')}, "LAUNCH_REFUSED"),
     ("Launch", {"chunk": pb.PopulationChunk(group="g", arrow_ipc=b"x")}, "INVALID_FIELD"),
     ("Launch", {}, "INVALID_FIELD"),
     ("Stop", {"run": "r", "drain_ms": -1}, "INVALID_FIELD"),
@@ -110,6 +119,11 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Logs", {"lines_max": 10_001}, "INVALID_FIELD"),
     ("CleanUp", {"run": "../nodes"}, "INVALID_FIELD"),
     ("CleanUp", {}, "INVALID_FIELD"),
+    ("CleanUp", {"run": "."}, "INVALID_FIELD"),
+    ("CleanUp", {"run": ".."}, "INVALID_FIELD"),
+    ("CleanUp", {"run": "r\n"}, "INVALID_FIELD"),
+    ("CleanUp", {"run": "x" * 81}, "INVALID_FIELD"),
+    ("Stop", {"run": ".."}, "INVALID_FIELD"),
     ("CleanUp", {"run": "r"}, "RUN_ACTIVE"),
     ("Interview", {"run": "r", "agent": "nobody", "question": "?"}, "AGENT_NOT_FOUND"),
     ("Interview", {"run": "r", "agent": "agent-1", "question": " "}, "INVALID_FIELD"),
@@ -137,6 +151,8 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
         {"run": "r", "actor": "a", "edit": EDIT_ABSENT},
         "WORLD_REFUSED",
     ),
+    ("Intervene", {"run": "r", "actor": "a", "edit": EDIT_HUGE}, "WORLD_REFUSED"),
+    *(("Intervene", {"run": "r", "actor": "a", "edit": edit}, "INVALID_FIELD") for edit in EDITS_REFUSED),
     ("Intervene", {"run": "r", "actor": "ann", "mute": pb.Mute(agent="nobody")}, "AGENT_NOT_FOUND"),
     ("Intervene", {"run": "r", "actor": "a", "comment": "x" * 2000, "mute": pb.Mute(agent="x")}, "LIMIT_EXCEEDED"),
     ("Sit", {"decide": pb.Decide(turn=1)}, "INVALID_FIELD"),

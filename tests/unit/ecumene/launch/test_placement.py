@@ -44,7 +44,7 @@ def test_labels_and_providers_are_kept_to() -> None:
     rooms = [make_room("a"), make_room("b", gpu="yes")]
     assert count_agents(plan_placement([GroupNeeds("g", 9, labels={"gpu": "yes"})], rooms)) == {"b": 9}
     with pytest.raises(PlacementError, match="no node has gpu=no, the provider vllm"):
-        plan_placement([GroupNeeds("g", 9, labels={"gpu": "no"}, provider="vllm")], rooms)
+        plan_placement([GroupNeeds("g", 9, labels={"gpu": "no"}, providers=frozenset({"vllm"}))], rooms)
 
 
 def test_a_node_without_room_gets_nothing() -> None:
@@ -64,21 +64,25 @@ def test_single_agents_take_processes() -> None:
 
 def test_a_group_that_asks_a_local_model_is_one_part() -> None:
     room = NodeRoom(NodeRecord("a", "a:1", models=("local",), workers=4), 10_000_000, 4)
-    assert len(plan_placement([GroupNeeds("g", 500_000, provider="local")], [room]).parts) == 1
+    assert len(plan_placement([GroupNeeds("g", 500_000, providers=frozenset({"local"}))], [room]).parts) == 1
 
 
-@pytest.mark.parametrize(
-    ("choice", "provider"),
-    [
-        (None, ""),
-        ("a", "openai"),
-        ({"weights": {"a": 1, "b": 1}}, "openai"),
-        ({"weights": {"a": 1, "c": 1}}, "local"),
-        ({"attribute": "age", "assigned": {"1": "a"}, "otherwise": "c"}, "local"),
-    ],
-)
-def test_a_node_needs_the_rarest_provider_of_a_mix(choice: object, provider: str) -> None:
-    models = {"a": {"provider": "openai"}, "b": {"provider": "scripted"}, "c": {"provider": "local"}}
-    group = {"name": "g", "model": choice}
-    (needs,) = read_needs({"groups": [group], "models": models}, {"g": GroupAgents(3)})
-    assert needs.provider == provider
+def test_a_group_with_a_mix_of_models_needs_the_providers_of_all_of_them() -> None:
+    models = {"a": {"provider": "openai"}, "b": {"provider": "vllm"}, "c": {"provider": "replay"}}
+    agents = {"g": GroupAgents(10)}
+    cases: list[tuple[object, set[str]]] = [
+        ({"weights": {"a": 1, "b": 2}}, {"openai", "vllm"}),
+        ({"attribute": "x", "assigned": {"high": "a"}, "otherwise": "c"}, {"openai", "replay"}),
+        ("c", {"replay"}),
+        (None, set()),
+        ({"weights": 5}, set()),
+        (["a"], set()),
+    ]
+    for choice, wanted in cases:
+        (needs,) = read_needs({"models": models, "groups": [{"name": "g", "model": choice}]}, agents)
+        assert needs.providers == wanted
+    mixed = GroupNeeds("g", 100_000, providers=frozenset({"openai", "vllm"}))
+    both = NodeRoom(NodeRecord("a", "a:1", models=("openai", "vllm"), workers=4), 1_000_000, 4)
+    assert len(plan_placement([mixed], [both]).parts) == 1  # a model that is loaded is loaded once a node
+    with pytest.raises(PlacementError, match="the provider openai, the provider vllm"):
+        plan_placement([mixed], [NodeRoom(NodeRecord("a", "a:1", models=("openai",), workers=4), 1_000_000, 4)])
