@@ -26,6 +26,7 @@ from ecumene.client import (
     Writes,
 )
 from ecumene.workflows.actors import find_actor_class
+from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.errors import Failure, FlowLostError
 from ecumene.workflows.hosts import HostsWatch
@@ -75,7 +76,7 @@ class Hosting:
         self._links: dict[str, WorldLink] = {}
         self._outcomes: dict[tuple[str, str], CallerOutcomes] = {}
         self._watches: list[FrameWatch] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Background(lambda error: self._fail(HostLostItselfError(f"a defect of the host: {error!r}")))
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the reason when the host cannot go on."""
 
@@ -110,7 +111,7 @@ class Hosting:
         await inbox.register(lease_id=self.lease_id)
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone)
+        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone, self._fail)
         self.circles = Circles(world)
         self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
         self.hosts = HostsWatch(world, self._fail)
@@ -148,9 +149,7 @@ class Hosting:
         await self.hosts.close()
         for watch in self._watches:
             await watch.aclose()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         if not self._lease.is_ended:
             try:
                 await self._lease.revoke()
@@ -208,12 +207,13 @@ class Hosting:
             await asyncio.sleep(NAME_RETRY_S)
 
     def _take_calls(self, batch: EventBatch) -> None:
-        for value in batch.values:
+        for value, revision, wall_ns in zip(batch.values, batch.revisions, batch.wall_times_ns, strict=True):
             try:
                 message = read_message(value if isinstance(value, str) else "")
             except ValueError as error:
                 logger.warning("host %s was sent what it cannot read: %s", self.name, error)
                 continue
+            message.revision, message.observed_at_ns = revision, wall_ns
             self._find_outcomes(message.flow, message.caller)
             self.stage.take(message)
 
@@ -272,6 +272,4 @@ class Hosting:
             self.failed.exception()  # whoever stops without asking has not missed it
 
     def _begin(self, work: Any, what: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=f"workflow host {what}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(work, f"workflow host {what}")

@@ -228,8 +228,8 @@ async def test_effects_are_one_transaction_with_the_result(
     (first, *_) = [events for events in seen.values() if any(event.path == "/effects" for event in events)]
     assert {event.path.rpartition("/")[0] or event.path for event in first} >= {f"{ROOT}/{flow.name}"}
     effect = next(event for event in first if event.path == "/effects")
-    assert effect.actor and effect.producer == f"{effect.actor}.wf"
-    assert effect.producer_seq >> 20 == 2, "the counter was made by call 1"
+    assert effect.actor and effect.producer == f"{effect.actor}/wf"
+    assert effect.producer_seq >> 28 == 2, "the counter was made by call 1"
 
 
 async def test_released_results_and_closed_flows_leave_nothing_in_the_world(

@@ -27,7 +27,7 @@ from ecumene.workflows.errors import (
     to_error,
 )
 from ecumene.workflows.ledger import FlowStatistics, Ledger
-from ecumene.workflows.limits import FlowLimits
+from ecumene.workflows.limits import FlowLimits, check_options
 from ecumene.workflows.messages import host_of, is_failure, large_bytes, mark_resent, read_outcome, write_failure
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
@@ -92,7 +92,9 @@ class Caller:
         Raises:
             NoHostError: there is none, or not that one.
             ValueRefusedError: the arguments cannot be sent.
+            ValueError: no such `retry` or `timeout_s`.
         """
+        check_options(retry, timeout_s)
         name = name_actor_class(cls)
         packing = Packing(self.describe_proxy)
         inner = packing.pack([list(args), kwargs])
@@ -156,8 +158,10 @@ class Caller:
         raise ValueRefusedError(f"{proxy!r} belongs to another flow")
 
     def find_proxy(self, described: Sequence[Any]) -> Proxy:
-        """The proxy of what `describe_proxy` gave, here or elsewhere."""
+        """The proxy of what `describe_proxy` gave, here or elsewhere. Raises ValueError: it is nothing of that."""
         actor, host, class_name, made = described
+        if not all(isinstance(text, str) for text in (actor, host, class_name)) or type(made) is not int:
+            raise ValueError("it describes no actor")
         target = self._targets.get(actor)
         if target is None:
             target = self._targets[actor] = Target(actor, host, class_name, None)

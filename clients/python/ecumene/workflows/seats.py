@@ -28,6 +28,13 @@ class FinishedCall:
     actor: str
     class_name: str
     method: str
+    do: str
+    """Whether it makes, calls or stops its actor."""
+    life: int
+    """Of one that makes an actor: how often that was made before."""
+    revision: int
+    """At which the call came to its host, and when that was; 0 in a local flow."""
+    observed_at_ns: int
     failure: Failure | None
     attempts: int
     arrived_s: float

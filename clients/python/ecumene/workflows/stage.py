@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
 from ecumene.workflows.acting import Acted, Acting, FindClass
+from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
-from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, Origin
+from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
 from ecumene.workflows.seats import FinishedCall, Job, Seat, StagePort
@@ -53,7 +54,9 @@ class Stage:
         self._seats: dict[str, Seat] = {}
         self._waiting = 0
         self._waiting_bytes = 0
-        self._finishing: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+        # What they wait for has its own end, and they commit whatever that is.
+        self._finishing = Background(lambda error: None)
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
 
@@ -103,12 +106,12 @@ class Stage:
 
     async def close(self) -> None:
         """End everything; calls under way get no outcome. Functions that run in threads are left to their end."""
-        tasks = {seat.task for seat in self._seats.values() if seat.task is not None} | self._finishing
+        tasks = {seat.task for seat in self._seats.values() if seat.task is not None}
+        self._is_closing = True
         for seat in list(self._seats.values()):
             self._remove(seat)
-        for task in tasks:
-            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._finishing.close()
         await self.waits.close()
         self._threads.close()
 
@@ -138,14 +141,12 @@ class Stage:
             text = ""
         self._waiting_bytes += len(text)
         job.message.size += len(text)
-        if not text:
-            pass
-        elif is_failure(text):
-            failure = read_outcome(text).failure
-            assert failure is not None
-            job.failures[place] = failure
-        else:
-            job.refs[place] = read_outcome(text).tree
+        if text:
+            outcome = read_outcome(text)
+            if outcome.failure is not None:
+                job.failures[place] = outcome.failure
+            else:
+                job.refs[place] = outcome.tree
         job.missing -= 1
         if not job.missing and not seat.is_gone and seat.lanes[job.message.lane][0] is job:
             self._make_ready(seat, job)
@@ -154,7 +155,6 @@ class Stage:
         seat.ready.append(job)
         if seat.task is None and (seat.instance is not None or seat.failure is not None or job.message.do == MAKE):
             seat.task = self._loop.create_task(self._serve(seat), name=f"actor {seat.actor}")
-            seat.task.add_done_callback(_tell_defect)
 
     async def _serve(self, seat: Seat) -> None:
         """Run what is ready, one after the other."""
@@ -168,7 +168,12 @@ class Stage:
                     job = next(found for found in seat.ready if found.message.do == MAKE)
                     seat.ready.remove(job)
                 seat.running = job
-                await self._run(seat, job)
+                try:
+                    await self._run(seat, job)
+                except Exception as error:  # noqa: BLE001 - the edge: the actor's other calls are waited for
+                    logger.exception("a defect ended %s", job.message)
+                    if not job.is_told:
+                        self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
                 seat.running = None
                 self._advance(seat, job.message.lane)
                 count += 1
@@ -176,7 +181,7 @@ class Stage:
                     await asyncio.sleep(0)
         except asyncio.CancelledError:
             if seat.running is not None and not seat.running.is_told:
-                self._forget(seat.running.message)
+                self._cut_short(seat.running)
             raise
         finally:
             seat.task = None
@@ -200,7 +205,7 @@ class Stage:
                 seat.failure = passed
             self._commit(job, write_failure(passed))
         elif message.do == STOP:
-            self._remove(seat)
+            self._remove(seat, f"actor {seat.actor} was stopped")
             self._commit(job, '{"ok":null}')
         else:
             await self._act(seat, job)
@@ -237,11 +242,14 @@ class Stage:
         """The method has returned placeholders: the actor is free, the call ends when those are there."""
 
         async def finish() -> None:
-            self._commit(job, await acted.resolve())
+            try:
+                text = await acted.resolve()
+            except asyncio.CancelledError:
+                self._cut_short(job)
+                raise
+            self._commit(job, text)
 
-        task = self._loop.create_task(finish(), name=f"result of {job.message}")
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
+        self._finishing.begin(finish(), f"result of {job.message}")
 
     async def _commit_effects(self, job: Job, text: str, effects: Writes) -> Exception | None:
         committed: asyncio.Future[Exception | None] = self._loop.create_future()
@@ -256,6 +264,15 @@ class Stage:
         if conflict is None:
             self._end(job, text, len(effects))
         return conflict
+
+    def _cut_short(self, job: Job) -> None:
+        """A call is not going to end: its actor is gone with what made it, or the host is, which its lease tells."""
+        message = job.message
+        if not self._is_closing:
+            self._fail(job, FlowLostError.code, f"what made actor {message.actor} has ended")
+            return
+        job.is_told = True
+        self._end(job, write_failure(Failure(FlowLostError.code, f"host {self._host} has ended")), 0)
 
     def _commit(self, job: Job, text: str) -> None:
         job.is_told = True
@@ -280,6 +297,10 @@ class Stage:
                 actor=message.actor,
                 class_name=message.class_name,
                 method=message.method,
+                do=message.do,
+                life=message.life,
+                revision=message.revision,
+                observed_at_ns=message.observed_at_ns,
                 failure=failure,
                 attempts=job.attempts,
                 arrived_s=job.arrived_s,
@@ -296,8 +317,8 @@ class Stage:
         if not self._waiting:
             self._idle.set()
 
-    def _remove(self, seat: Seat) -> None:
-        """An actor goes; calls on it that have not begun are refused, as far as anybody waits for them."""
+    def _remove(self, seat: Seat, refusal: str = "") -> None:
+        """An actor goes, and whoever waits for its calls is told; `refusal`: why, if it was asked for."""
         if seat.is_gone:
             return
         seat.is_gone = True
@@ -307,10 +328,9 @@ class Stage:
             seat.task.cancel()
         for lane in seat.lanes.values():
             for job in lane:
-                if job is not seat.running:
-                    self._fail(job, CallRefusedError.code, f"actor {seat.actor} was stopped")
-
-
-def _tell_defect(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        logger.error("a defect ended %s", task.get_name(), exc_info=task.exception())
+                if job is seat.running:
+                    pass  # its task is told
+                elif refusal:
+                    self._fail(job, CallRefusedError.code, refusal)
+                else:
+                    self._cut_short(job)

@@ -9,7 +9,26 @@ from agent_runtime.workflows.recording import CallCounts, Recorders
 
 
 def make_call(failure: Failure | None = None, attempts: int = 1, effects: int = 0) -> FinishedCall:
-    return FinishedCall("f", "7", 1, "", "f.7.1", "m:C", "go", failure, attempts, 0.0, 0.1, 0.2, 10, effects)
+    return FinishedCall(
+        flow="f",
+        caller="7",
+        number=1,
+        lane="",
+        actor="f.7.1",
+        class_name="m:C",
+        method="go",
+        do="call",
+        life=0,
+        revision=3,
+        observed_at_ns=4,
+        failure=failure,
+        attempts=attempts,
+        arrived_s=0.0,
+        started_s=0.1,
+        ended_s=0.2,
+        result_bytes=10,
+        effects=effects,
+    )
 
 
 def test_counts_and_all_recorders() -> None:
