@@ -38,7 +38,7 @@ async def host_here(
     """A host in this process."""
     async with connect(address) as world:
         kept = recorder or KeptCalls()
-        hosting = Hosting(world, name, kept, limits or StageLimits(), random.Random(1), LEASE_TTL_S)
+        hosting = Hosting(world, name, kept, limits or StageLimits(), random.Random(1), LEASE_TTL_S, None)
         try:
             await hosting.start({})
             yield hosting
@@ -53,6 +53,8 @@ class HostChild:
     def __init__(self, address: str, name: str, *arguments: str, lease_ttl_s: float = LEASE_TTL_S) -> None:
         command = [sys.executable, "-m", "agent_runtime.workflows.host", "--server", address, "--name", name]
         command += ["--lease-ttl-s", str(lease_ttl_s), "--with-parent", *arguments]
+        if not {"--module", "--any-module"} & {*arguments}:
+            command += ["--module", "tests.workflow_actors"]
         self.name = name
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_runtime.launching import PROCESSES_MAX
 from agent_runtime.worker_process import PROGRAM
+from agent_runtime.workflows.host_process import HostSettings
 
 MIB = 1024 * 1024
 AGENTS_PER_CORE = 5_000_000
@@ -29,6 +30,7 @@ class NodeSettings:
         restarts_max, restart_window_s: a worker that ends more often within the window is given up with its parts.
         part_wait_s: how long a part's last owner may still hold it; above the time of a worker's lease.
         silence_s: a worker that has lost a part and does not answer within this time is killed.
+        workflows: of a host of workflows beside it; None = it has none.
     """
 
     server: str
@@ -58,3 +60,4 @@ class NodeSettings:
     log_line_bytes_max: int = 4096
     asks_in_flight_max: int = 256
     program: Sequence[str] = PROGRAM
+    workflows: HostSettings | None = None

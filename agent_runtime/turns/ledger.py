@@ -128,6 +128,7 @@ class Ledger:
                 turn.mode,
                 ",".join(turn.flags) if turn.flags else None,
                 observed_at_ns,
+                None,
             )
         )
         if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:

@@ -60,8 +60,9 @@ class Hosting:
         limits: StageLimits,
         chance: random.Random,
         lease_ttl_s: float,
-        modules: Collection[str] = (),
+        modules: Collection[str] | None = (),
     ) -> None:
+        """`modules`: flows may name actors of these alone; None = of any."""
         self.world: World | None = world
         self._world = world
         self.name = name
@@ -76,7 +77,7 @@ class Hosting:
         self._links: dict[str, WorldLink] = {}
         self._outcomes: dict[tuple[str, str], CallerOutcomes] = {}
         self._watches: list[FrameWatch] = []
-        self._tasks = Background(lambda error: self._fail(HostLostItselfError(f"a defect of the host: {error!r}")))
+        self._tasks = Background(lambda error: self.fail(HostLostItselfError(f"a defect of the host: {error!r}")))
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the reason when the host cannot go on."""
 
@@ -105,16 +106,16 @@ class Hosting:
         """
         world = self._world
         await make_places(world)
-        self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self._fail)
+        self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self.fail)
         self._place = name_place(self.name, self.lease_id)
         inbox = world.environment(inbox_path(self._place))
         await inbox.register(lease_id=self.lease_id)
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone, self._fail)
+        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone, self.fail)
         self.circles = Circles(world)
         self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
-        self.hosts = HostsWatch(world, self._fail)
+        self.hosts = HostsWatch(world, self.fail)
         await self.hosts.start()
         calls = EventFilter(path_prefix=inbox.path, types=(EventType.ENTRY_APPENDED,))
         ends = EventFilter(path_prefix=ROOT, types=(EventType.ENVIRONMENT_DELETED,))
@@ -221,7 +222,7 @@ class Hosting:
         for path in batch.paths:
             parts = path.removeprefix(f"{ROOT}/").split("/")
             if path == inbox_path(self._place):
-                self._fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
+                self.fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
             elif parts[0] != HOSTS.rpartition("/")[2] and len(parts) <= 2:
                 self._drop(parts[0], parts[1] if len(parts) == 2 else "")
 
@@ -261,12 +262,13 @@ class Hosting:
                 async for batch in watch:
                     take(batch)
             except EcumeneError as error:
-                self._fail(error)
+                self.fail(error)
 
         self._watches.append(watch)
         self._begin(read(), what)
 
-    def _fail(self, error: EcumeneError) -> None:
+    def fail(self, error: Exception) -> None:
+        """It is not to go on: whoever waits for its calls learns that from its end."""
         if not self.failed.done():
             self.failed.set_exception(error)
             self.failed.exception()  # whoever stops without asking has not missed it

@@ -19,7 +19,7 @@ import pytest
 from ecumene import World, connect, workflows
 from ecumene.workflows.messages import HOSTS, ROOT, host_of
 
-from agent_runtime.workflows.host_process import HostEndedError, HostProcess
+from agent_runtime.workflows.host_process import HostEndedError, HostProcess, HostSettings
 from tests.services import ROOT as FOLDER
 from tests.services import ServerProcess
 from tests.workflow_actors import Counter, Teller
@@ -238,7 +238,8 @@ async def test_a_host_process_ends_with_its_parent_and_stops_with_a_function_tha
 
 
 async def test_a_host_is_started_and_stopped_by_a_function(server: ServerProcess) -> None:
-    async with HostProcess(server.address, "started", lease_ttl_s=2.0) as process:
+    settings = HostSettings(["tests.workflow_actors"], lease_ttl_s=2.0)
+    async with HostProcess(server.address, "started", settings) as process:
         pid = process.pid
         async with workflows.connect(server.address) as flow:
             (teller,) = flow.spawn(Teller)
@@ -246,4 +247,4 @@ async def test_a_host_is_started_and_stopped_by_a_function(server: ServerProcess
     assert process.ended["state"] == "ended" and process.ended["calls"]["ok"] == 2
     assert not psutil.pid_exists(pid)
     with pytest.raises(HostEndedError, match="exit code 2"):
-        await HostProcess(server.address, "broken", modules=["no_such_module"]).start()
+        await HostProcess(server.address, "broken", HostSettings(["no_such_module"])).start()

@@ -216,4 +216,3 @@ def _read_count(document: Mapping[str, Any], name: str, maximum: int) -> int:
     if type(found) is not int or not 0 <= found <= maximum:
         raise ValueError(f"its {name} is no number from 0 to {maximum}")
     return found
-

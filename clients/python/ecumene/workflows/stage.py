@@ -82,7 +82,10 @@ class Stage:
             return
         seat = self._seats.get(message.actor)
         if seat is None:
-            seat = self._seats[message.actor] = Seat(message.actor, message.class_name, (message.flow, message.caller))
+            made_for = (message.flow, message.caller)
+            seat = self._seats[message.actor] = Seat(message.actor, message.class_name, made_for, message.life)
+        if message.do != STOP:
+            job.turn = seat.turns = seat.turns + 1
         lane = seat.lanes.setdefault(message.lane, deque())
         lane.append(job)
         if job.missing:
@@ -170,7 +173,7 @@ class Stage:
                 seat.running = job
                 try:
                     await self._run(seat, job)
-                except Exception as error:  # noqa: BLE001 - the edge: the actor's other calls are waited for
+                except Exception as error:
                     logger.exception("a defect ended %s", job.message)
                     if not job.is_told:
                         self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
@@ -298,7 +301,7 @@ class Stage:
                 class_name=message.class_name,
                 method=message.method,
                 do=message.do,
-                life=message.life,
+                turn=job.turn,
                 revision=message.revision,
                 observed_at_ns=message.observed_at_ns,
                 failure=failure,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from ecumene.workflows.background import Background
 from ecumene.workflows.calls import Call

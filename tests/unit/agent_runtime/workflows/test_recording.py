@@ -18,7 +18,7 @@ def make_call(failure: Failure | None = None, attempts: int = 1, effects: int = 
         class_name="m:C",
         method="go",
         do="call",
-        life=0,
+        turn=1,
         revision=3,
         observed_at_ns=4,
         failure=failure,
