@@ -32,6 +32,8 @@ Tree = Any
 """What json.dumps takes as it is."""
 Class = TypeVar("Class", bound=type)
 
+_MARK_LEVELS = 2
+"""What the mark of a value adds to its own level."""
 _PLAIN = frozenset({type(None), bool, int, str})
 _CLASSES: dict[str, type] = {}
 _NAMES: dict[type, str] = {}
@@ -104,7 +106,7 @@ class Packing:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"$float": str(value)}
-        if depth > VALUE_DEPTH_MAX:
+        if depth > VALUE_DEPTH_MAX - _MARK_LEVELS:
             raise too_deep()
         if kind is list:
             return [self._pack(item, depth + 1) for item in value]
