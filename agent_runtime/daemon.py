@@ -25,6 +25,7 @@ from agent_runtime.node.node import Node, open_node
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.output import JsonLines
 from agent_runtime.rpc.service import serve
+from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.workflows.host_process import HostProcess
 from agent_runtime.workflows.kept_host import Restarts, keep_host
 
@@ -45,7 +46,7 @@ async def run_daemon(settings: NodeSettings, host: str, port: int, lines: JsonLi
             await node.begin()
             async with keep_workflows(settings, clock, log):
                 lines.write(describe_ready(node))
-                await wait_until(stop, node)
+                await wait_stop_or_failure(stop, node.tasks.failure)
                 node.is_draining = True
     except (AgentRuntimeError, EcumeneError, OSError) as error:
         reason = " ".join(str(error).split())
@@ -68,14 +69,6 @@ async def keep_workflows(settings: NodeSettings, clock: Clock, log: NodeLog) -> 
     )
     async with keep_host(process, restarts, clock, log.write):
         yield
-
-
-async def wait_until(stop: asyncio.Event, node: Node) -> None:
-    """Wait for the stop. Raises what ended the node for good."""
-    node.tasks.failure.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    if node.tasks.failure.done():
-        node.tasks.failure.result()
 
 
 def describe_ready(node: Node) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from ecumene.client import ClientSettings, EcumeneError, connect
 from ecumene.client.records import PartNameError
@@ -29,6 +29,7 @@ from ecumene.workflows.limits import StageLimits
 from agent_runtime.model.clock import Clock
 from agent_runtime.output import JsonLines
 from agent_runtime.recording import Recorder, RecordingError
+from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.parents import watch_parent
@@ -107,7 +108,7 @@ async def host(arguments: argparse.Namespace, lines: JsonLines) -> int:
             try:
                 await hosting.start({"modules": arguments.module})
                 lines.write({"state": "ready", "host": arguments.name, "pid": os.getpid(), "revision": world.revision})
-                await wait_until(stop, hosting)
+                await wait_stop_or_failure(stop, hosting.failed)
                 await hosting.stop(arguments.stop_timeout_s)
             finally:
                 await hosting.close()
@@ -133,19 +134,6 @@ async def open_records(arguments: argparse.Namespace, hosting: Hosting) -> Async
         yield kept
     finally:
         await kept.close()
-
-
-async def wait_until(stop: asyncio.Event, hosting: Hosting) -> None:
-    """Wait for the stop; raises what ended the host for good."""
-    stopping = asyncio.create_task(stop.wait(), name="host stop")
-    ends: set[asyncio.Future[Any]] = {stopping, hosting.failed}
-    try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if hosting.failed.done():
-            hosting.failed.result()
-    finally:
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
 
 
 def run() -> None:

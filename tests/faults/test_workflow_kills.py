@@ -91,7 +91,11 @@ async def test_a_killed_host_fails_what_was_under_way_in_time_and_tells_where(se
 
 
 async def play_kills(address: str, world: World, chance: random.Random, rounds: int) -> tuple[int, int]:
-    """Kill hosts at random moments under load of effects with `retry`; returns calls, and kills under load."""
+    """Kill hosts at random moments under load of effects with `retry`; returns calls, and kills that cut some short.
+
+    What a kill has cut short is not known before it: calls go on while it is made. So those are counted that were sent
+    again afterwards, or failed.
+    """
     loads = 0
     async with children(address, "ann", "bob") as hosts, workflows.connect(address) as flow:
         counters = flow.spawn(Counter, 8, retry=50)
@@ -111,13 +115,13 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
             for _ in range(rounds):
                 await asyncio.sleep(chance.uniform(0.1, 1.5))
                 name = chance.choice(["ann", "bob"])
-                async with asyncio.timeout(IN_TIME_S):
-                    while not flow.statistics().pending:  # noqa: ASYNC110 - nothing else tells of pending calls
-                        await asyncio.sleep(0.001)
-                loads += flow.statistics().pending > 0
+                under_way = [call for call in (*calls, *plain) if not call.done and is_on(name, call)]
+                resent = sum(call._call.resent for call in under_way)
                 await asyncio.to_thread(hosts[name].kill)
                 hosts[name] = HostChild(address, name)
                 await asyncio.to_thread(hosts[name].wait_ready)
+                lost = [call for call in under_way if call.done and call._call.text.startswith('{"error"')]
+                loads += bool(lost) or sum(call._call.resent for call in under_way) > resent
         finally:
             stop.set()
             await sending
@@ -130,10 +134,14 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
         return len(calls), loads
 
 
+def is_on(host: str, call: Any) -> bool:
+    return host_of(call._call.sent_to) == host
+
+
 def check_kills(calls: int, loads: int, rounds: int, value: Any) -> None:
-    print(f"{calls} calls, {loads} of {rounds} kills under load, counter at {value}")
+    print(f"{calls} calls, {loads} of {rounds} kills cut calls short, counter at {value}")
     assert value == calls, "each call had its effect once"
-    assert loads >= rounds // 2, "too little load"
+    assert loads >= rounds * 0.6, "too little load"
 
 
 @pytest.mark.timeout(300)

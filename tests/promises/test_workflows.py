@@ -232,6 +232,40 @@ async def test_effects_are_one_transaction_with_the_result(
     assert effect.producer_seq >> 28 == 2, "the counter was made by call 1"
 
 
+async def test_a_call_with_effects_that_returns_a_call_on_itself_is_told_of_the_circle(
+    server: ServerProcess, hosts: list[HostChild], world: World
+) -> None:
+    await world.environment("/circles").register(if_absent=True)
+    async with workflows.connect(server.address) as flow:
+        counter, other = flow.spawn(Counter, 2)
+        async with asyncio.timeout(30):
+            with pytest.raises(workflows.CircularWaitError, match="would wait for itself"):
+                await counter.increment_and_wait("/circles", "n", counter)
+            assert await counter.increment_and_wait("/circles", "n", other) == "+1"
+            await counter.increment("/circles", "m")
+    # Of the one that was told nothing happened; what it had called ran after it, or was given up with it.
+    assert await world.environment("/circles").value("n") in (2, 3)
+
+
+async def test_entries_of_others_in_the_place_of_a_result_are_told_as_lost(
+    server: ServerProcess, hosts: list[HostChild], world: World
+) -> None:
+    async with workflows.connect(server.address) as flow:
+        slow, other = flow.spawn(Teller, 2)
+        waiting, text = slow.tell_later(1, 1.0), slow.tell_later(2, 1.0)
+        needs, needs_text = other.tell([waiting]), other.tell([text])
+        await asyncio.sleep(0.2)
+        place = world.environment(f"{ROOT}/{flow.name}/{slow._caller.name}")
+        await place.set("rx", "of somebody else")
+        await place.set(f"r{waiting._call.number}", 17)
+        await place.set(f"r{text._call.number}", "neither a result nor a failure")
+        async with asyncio.timeout(10):
+            for call in (waiting, text, needs, needs_text):
+                with pytest.raises(workflows.ResultLostError, match="holds no outcome"):
+                    await call
+            assert await other.tell("alive") == "alive"
+
+
 async def test_released_results_and_closed_flows_leave_nothing_in_the_world(
     server: ServerProcess, hosts: list[HostChild], world: World
 ) -> None:
@@ -326,7 +360,7 @@ async def test_a_host_that_stops_cleanly_ends_its_calls_first(server: ServerProc
 async def test_hosts_are_needed_and_a_name_is_taken_once(server: ServerProcess, world: World) -> None:
     async with connect(server.address, "empty", create=True):
         limits = FlowLimits(host_wait_s=0.2)
-        with pytest.raises(workflows.NoHostError, match=r"agent_runtime\.workflows\.host --server"):
+        with pytest.raises(workflows.NoHostError, match=r"ecumene runtime --server \S+ --workflow-module"):
             async with workflows.connect(server.address, "empty", limits=limits):
                 pass
     async with host_here(server.address, "twice"):
