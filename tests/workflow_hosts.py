@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 from ecumene import connect
 from ecumene.workflows import StageLimits
@@ -14,7 +15,7 @@ from ecumene.workflows.seats import FinishedCall
 
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.recording import CallCounts
-from tests.services import ROOT
+from tests.services import ROOT, ServerProcess
 
 LEASE_TTL_S = 2.0
 
@@ -80,3 +81,15 @@ class HostChild:
         """SIGTERM; returns the exit code."""
         self.process.terminate()
         return self.close()
+
+
+@contextmanager
+def two_hosts(folder: Path) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
+    """A real server with the hosts `ann` and `bob`, which must end in order."""
+    with ServerProcess(folder / "data") as server:
+        children = [HostChild(server.address, name) for name in ("ann", "bob")]
+        try:
+            yield server, [child.wait_ready() for child in children]
+        finally:
+            codes = [child.stop() for child in children]
+        assert codes == [0, 0]

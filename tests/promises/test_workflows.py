@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 from ecumene import World, connect, workflows
 from ecumene.workflows import FlowLimits, StageLimits
@@ -20,25 +18,26 @@ from hypothesis import strategies as st
 
 from tests.services import ServerProcess
 from tests.workflow_actors import Counter, Note, Teller, Verdict
-from tests.workflow_hosts import HostChild, KeptCalls, host_here
+from tests.workflow_hosts import HostChild, KeptCalls, host_here, two_hosts
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A real server."""
-    with ServerProcess(tmp_path_factory.mktemp("workflows") / "data") as server:
-        yield server
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
+    """A real server, and two host processes."""
+    with two_hosts(tmp_path_factory.mktemp("workflows")) as both:
+        yield both
 
 
 @pytest.fixture(scope="module")
-def hosts(server: ServerProcess) -> Iterator[list[HostChild]]:
-    """Two host processes."""
-    children = [HostChild(server.address, name) for name in ("ann", "bob")]
-    try:
-        yield [child.wait_ready() for child in children]
-    finally:
-        codes = [child.stop() for child in children]
-    assert codes == [0, 0]
+def server(both: tuple[ServerProcess, list[HostChild]]) -> ServerProcess:
+    """The server."""
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def hosts(both: tuple[ServerProcess, list[HostChild]]) -> list[HostChild]:
+    """The hosts."""
+    return both[1]
 
 
 @pytest.fixture
@@ -189,20 +188,6 @@ def test_large_results_are_fetched_by_who_needs_them_and_too_large_ones_are_refu
     with pytest.raises(workflows.ValueTooLargeError, match="VALUE_BYTES_MAX is 1000000"):
         one.tell("x" * 1_000_000)
     assert one.tell("x" * 990_000).get() == "x" * 990_000
-
-
-async def test_800_read_modify_writes_of_one_entry_give_800(
-    server: ServerProcess, hosts: list[HostChild], world: World
-) -> None:
-    place = world.environment("/counts")
-    await place.register(if_absent=True)
-    await place.set("n", 0)
-    async with workflows.connect(server.address) as flow:
-        counters = flow.spawn(Counter, 16, retry=1000)
-        calls = [counter.read_modify_write("/counts", "n") for _ in range(50) for counter in counters]
-        results = await workflows.gather(calls)
-    assert await place.value("n") == 800
-    assert sorted(results) == list(range(1, 801))
 
 
 async def test_effects_are_one_transaction_with_the_result(
@@ -385,56 +370,6 @@ async def test_a_host_imports_only_the_modules_that_it_was_given(server: ServerP
                 await made
     finally:
         await asyncio.to_thread(child.stop)
-
-
-def measure_rss(pid: int) -> int:
-    return int(psutil.Process(pid).memory_info().rss)
-
-
-@pytest.mark.timeout(300)
-def test_deep_chains_and_wide_fan_ins_finish_with_flat_memory(
-    server: ServerProcess, hosts: list[HostChild], seed: int
-) -> None:
-    chance = random.Random(seed)
-    pids = [server.pid, *(host.process.pid for host in hosts), psutil.Process().pid]
-    with workflows.connect(server.address) as flow:
-        tellers = workflows.spawn(Teller, 4)
-
-        def work() -> None:
-            value = tellers[0].add(0)
-            for _ in range(1000):
-                value = chance.choice(tellers).add(value, 1)
-            assert value.get(timeout_s=120) == 1000
-            wide = [chance.choice(tellers).add(number) for number in range(10_000)]
-            assert tellers[0].total(wide).get(timeout_s=120) == sum(range(10_000))
-
-        work()
-        before = [measure_rss(pid) for pid in pids]
-        begun = time.monotonic()
-        work()
-        took_s = time.monotonic() - begun
-        gc.collect()
-        server_grown, *grown = (measure_rss(pid) - rss for pid, rss in zip(pids, before, strict=True))
-        assert tellers[0].add(1).get() == 1
-        assert flow.statistics().results <= 10
-    print(
-        f"a chain of 1,000 and a fan-in of 10,000: {took_s:.1f} s; hosts and script grew by {sum(grown) / 1e6:.1f} MB"
-    )
-    assert sum(grown) < 20e6
-    # The server keeps recent events in a ring of 64 MiB as encoded, which fills meanwhile.
-    assert server_grown < 100e6
-
-
-def test_calls_a_second_are_told(flow: workflows.Flow) -> None:
-    tellers = workflows.spawn(Teller, 8)
-    workflows.resolve([teller.add(1) for teller in tellers])
-    count = 10_000
-    begun = time.monotonic()
-    calls = [tellers[number % 8].add(number) for number in range(count)]
-    assert workflows.resolve(calls) == list(range(count))
-    rate = count / (time.monotonic() - begun)
-    print(f"{rate:.0f} calls a second through the world, {count} of one script on two hosts")
-    assert rate > 300, "a tenth of what a busy machine does"
 
 
 def test_limits_of_a_stage_hold_in_a_host(server: ServerProcess) -> None:
