@@ -84,10 +84,10 @@ class HostChild:
 
 
 @contextmanager
-def two_hosts(folder: Path) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
+def two_hosts(folder: Path, lease_ttl_s: float = LEASE_TTL_S) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
     """A real server with the hosts `ann` and `bob`, which must end in order."""
     with ServerProcess(folder / "data") as server:
-        children = [HostChild(server.address, name) for name in ("ann", "bob")]
+        children = [HostChild(server.address, name, lease_ttl_s=lease_ttl_s) for name in ("ann", "bob")]
         try:
             yield server, [child.wait_ready() for child in children]
         finally:

@@ -62,5 +62,5 @@ async def _keep(process: HostProcess, restarts: Restarts, clock: Clock, log: Cal
             try:
                 await process.start()
                 break
-            except HostEndedError as error:
-                problem = error.problem
+            except (HostEndedError, OSError) as error:
+                problem = error.problem if isinstance(error, HostEndedError) else str(error)

@@ -21,7 +21,8 @@ MB = 1e6
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
     """A real server, and two host processes."""
-    with two_hosts(tmp_path_factory.mktemp("workflows")) as both:
+    # On a machine that others use a busy host may be late with its lease.
+    with two_hosts(tmp_path_factory.mktemp("workflows"), lease_ttl_s=15.0) as both:
         yield both
 
 
@@ -89,8 +90,8 @@ def measure_rss(pid: int) -> int:
 
 def measure_rounds(
     server: ServerProcess, hosts: list[HostChild], chance: random.Random, rounds: int
-) -> tuple[int, int, float]:
-    """Play so many rounds after a first one; returns the bytes that the server grew by, hosts and script, and seconds."""
+) -> tuple[int, int]:
+    """Play so many rounds after a first one; returns the bytes that server, and hosts and script, grew by."""
     pids = [server.pid, *(host.process.pid for host in hosts), psutil.Process().pid]
     with workflows.connect(server.address) as flow:
         work = play_chain_and_fan_in(chance)
@@ -111,14 +112,14 @@ def measure_rounds(
         f"{rounds} times a chain of 1,000 and a fan-in of 10,000: {took_s:.1f} s; hosts and script grew by "
         f"{sum(grown) / MB:.1f} MB, the server by {server_grown / MB:.1f} MB"
     )
-    return server_grown, sum(grown), took_s
+    return server_grown, sum(grown)
 
 
 @pytest.mark.timeout(300)
 def test_deep_chains_and_wide_fan_ins_finish_with_flat_memory(
     server: ServerProcess, hosts: list[HostChild], seed: int
 ) -> None:
-    server_grown, grown, _ = measure_rounds(server, hosts, random.Random(seed), 1)
+    server_grown, grown = measure_rounds(server, hosts, random.Random(seed), 1)
     assert grown < 20 * MB
     # The server keeps recent events in a ring of 64 MiB as encoded, which fills meanwhile.
     assert server_grown < 100 * MB
@@ -130,7 +131,7 @@ def test_memory_stays_flat_over_many_deep_chains_and_wide_fan_ins(
     server: ServerProcess, hosts: list[HostChild], seed: int
 ) -> None:
     measure_rounds(server, hosts, random.Random(seed), 4)  # pools and the server's ring fill
-    server_grown, grown, _ = measure_rounds(server, hosts, random.Random(seed + 1), 12)
+    server_grown, grown = measure_rounds(server, hosts, random.Random(seed + 1), 12)
     assert grown < 20 * MB, "over 132,000 calls"
     assert server_grown < 40 * MB
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ecumene.workflows")
 
-CONFLICT_WAIT_MS_MAX = 20.0
+CONFLICT_WAIT_FIRST_MS, CONFLICT_WAIT_MS_MAX = 20.0, 640.0
 _YIELD_EVERY = 16
 
 
@@ -238,8 +238,7 @@ class Stage:
             if job.attempts > job.message.retry or not isinstance(conflict, AbortedError):
                 self._fail(job, EffectsConflictError.code, f"its effects could not be taken: {conflict}")
                 return
-            # Whoever lost to another comes back at another moment.
-            await asyncio.sleep(self._chance.uniform(0, CONFLICT_WAIT_MS_MAX) / 1000)
+            await asyncio.sleep(self._chance.uniform(0, bound_wait_ms(job.attempts)) / 1000)
 
     def _finish_later(self, job: Job, acted: Acted) -> None:
         """The method has returned placeholders: the actor is free, the call ends when those are there."""
@@ -263,10 +262,21 @@ class Stage:
 
         job.is_told = True
         self._port.commit(job.message, text, effects, then)
-        conflict = await asyncio.shield(committed)
+        try:
+            conflict = await asyncio.shield(committed)
+        except asyncio.CancelledError:
+            committed.add_done_callback(lambda done: self._end_late(job, text, effects, done.result()))
+            raise
         if conflict is None:
             self._end(job, text, len(effects))
         return conflict
+
+    def _end_late(self, job: Job, text: str, effects: Writes, conflict: Exception | None) -> None:
+        """What came of effects whose actor was gone before that was known."""
+        if conflict is None:
+            self._end(job, text, len(effects))
+        else:
+            self._cut_short(job)
 
     def _cut_short(self, job: Job) -> None:
         """A call is not going to end: its actor is gone with what made it, or the host is, which its lease tells."""
@@ -337,3 +347,8 @@ class Stage:
                     self._fail(job, CallRefusedError.code, refusal)
                 else:
                     self._cut_short(job)
+
+
+def bound_wait_ms(attempts: int) -> float:
+    """Within what time whoever lost to another comes back: the longer, the more there seem to be."""
+    return min(CONFLICT_WAIT_MS_MAX, CONFLICT_WAIT_FIRST_MS * 2.0 ** min(attempts - 1, 10))
