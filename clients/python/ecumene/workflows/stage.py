@@ -220,6 +220,9 @@ class Stage:
             job.attempts += 1
             job.message.attempt = job.attempts
             acted = await self._acting.act(seat, job, caller, self._port.world)
+            if caller.has_unsent:
+                # Whoever gets a proxy of an actor with the outcome may call it: the order to make it goes first.
+                await caller.flush()
             if acted.late is not None:
                 # It is told already; the actor is busy until the function has come to its end.
                 self._commit(job, acted.text)

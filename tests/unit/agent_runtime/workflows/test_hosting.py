@@ -13,6 +13,7 @@ import pytest
 from ecumene import EventType, connect, workflows
 from ecumene.workflows import FlowLimits
 from ecumene.workflows.messages import CALLS, HOSTS, ROOT
+from ecumene.workflows.world_link import WorldLink
 
 from agent_runtime.workflows.hosting import HostLostItselfError
 from tests.workflow_actors import Teller
@@ -60,6 +61,23 @@ async def test_a_host_whose_reader_dies_ends(address: str, monkeypatch: pytest.M
         async with asyncio.timeout(10):
             with pytest.raises(HostLostItselfError, match="ZeroDivisionError"):
                 await asyncio.shield(hosting.failed)
+
+
+async def test_an_actor_can_be_called_as_soon_as_its_proxy_is_there(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = WorldLink.start
+
+    async def start_late(link: WorldLink) -> None:
+        await asyncio.sleep(0.3)
+        await start(link)
+
+    async with host_here(address, "one"), host_here(address, "two"), workflows.connect(address) as flow:
+        (maker,) = flow.spawn(Teller, 1, host="one")
+        monkeypatch.setattr(WorldLink, "start", start_late)
+        for number in range(20):
+            child = await maker.make_child("two")
+            assert await child.tell(number) == number
 
 
 async def test_calls_on_an_actor_whose_maker_is_gone_end(address: str) -> None:
