@@ -16,14 +16,13 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from ecumene.client import ClientSettings, EcumeneError, World, connect
+from ecumene.lifeline import die_with, hold_lifeline
 
-from agent_runtime.death_signal import DIE_WITH, die_with
 from agent_runtime.llm import ModelError
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError
@@ -35,6 +34,7 @@ from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import WorkerConfig
 from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
+from agent_runtime.worker_process import DIE_WITH
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -69,7 +69,7 @@ async def host(config: WorkerConfig, lines: JsonLines, stdin: StdinLines) -> int
     told: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    watch_stdin(stdin, loop, told, stop, config.launch.worker.stop_timeout_s + EXIT_GRACE_S)
+    follow_runtime(stdin, loop, told, stop, config.launch.worker.stop_timeout_s + EXIT_GRACE_S)
     try:
         ended = await live(config, lines, told, stop)
     except _EXPECTED as error:
@@ -172,42 +172,39 @@ class StdinLines:
     """Lines of stdin, read without its buffer: a thread that waits in it would hold up the interpreter's end."""
 
     def __init__(self) -> None:
-        self._read = b""
+        self._rest = b""
 
     def take(self) -> str | None:
         """The next line; None at the end."""
-        while b"\n" not in self._read:
+        while b"\n" not in self._rest:
             part = os.read(sys.stdin.fileno(), 65_536)
             if not part:
                 return None
-            self._read += part
-        line, _, self._read = self._read.partition(b"\n")
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
         return line.decode(errors="replace")
 
+    def split(self, data: bytes) -> Iterator[str]:
+        """The lines that are whole with what was read elsewhere."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return (line.decode(errors="replace") for line in whole)
 
-def watch_stdin(
+
+def follow_runtime(
     stdin: StdinLines,
     loop: asyncio.AbstractEventLoop,
     told: asyncio.Queue[str],
     stop: asyncio.Event,
-    exit_after_s: float,
+    grace_s: float,
 ) -> None:
-    """Hand on lines; stop when stdin ends, and end the process itself if the loop does not come to it in time.
+    """Hand on the lines of stdin, and stop when it ends: it is the lifeline too."""
 
-    A thread: it notices the death of the runtime even while agents' code blocks the loop.
-    """
+    def hear(data: bytes) -> None:
+        for line in stdin.split(data):
+            loop.call_soon_threadsafe(told.put_nowait, line)
 
-    def read() -> None:
-        try:
-            while (line := stdin.take()) is not None:
-                loop.call_soon_threadsafe(told.put_nowait, line)
-            loop.call_soon_threadsafe(stop.set)
-        except RuntimeError:
-            return
-        threading.Event().wait(exit_after_s)
-        os._exit(EXIT_FAILED)
-
-    threading.Thread(target=read, name="worker stdin", daemon=True).start()
+    hear(b"")  # what came together with the first line
+    hold_lifeline(sys.stdin.fileno(), lambda: loop.call_soon_threadsafe(stop.set), grace_s=grace_s, hear=hear)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_runtime.commands import Command
-from agent_runtime.death_signal import DIE_WITH
 from agent_runtime.model.errors import CommandError, WorkerEndedError
 from agent_runtime.settings import WorkerConfig
 
@@ -19,6 +18,8 @@ from agent_runtime.settings import WorkerConfig
 KILL_GRACE_S = 15.0
 LINE_BYTES_MAX = 4 * 1024 * 1024
 PROGRAM = (sys.executable, "-m", "agent_runtime.worker")
+DIE_WITH = "--die-with"
+"""Before the id of this process, on the command line of a worker that is killed when it is gone."""
 
 Hear = Callable[[dict[str, Any]], None]
 """Is told what a worker says by itself: parts that it lost, turns that wait for a person."""

@@ -3,49 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from ecumene.client import EcumeneError
 
 from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.commands import Command, Mute
+from agent_runtime.commands import Command, Mute, Seat
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, refuse_agent
+from agent_runtime.node.agent_rows import Found, Tables, find_rows, list_in_part
 from agent_runtime.node.logs import NodeLog
+from agent_runtime.node.part_states import Condition, PartState
 from agent_runtime.node.records import Description, Records
+from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
-from agent_runtime.node.slots import Condition, PartState, WorkerSlot
+from agent_runtime.node.slots import WorkerSlot
 from agent_runtime.settings import Launch, WorkerConfig
 
 ONE_TO_ONE_FROM = 1000
 """Indices of workers that host one agent each begin here, so that they are told apart."""
-MUTE_TIMEOUT_S = 10.0
-
-Tables = Mapping[str, pa.Table]
-"""The agents of each group, all of the run's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where an agent lives: its part, and its row among all rows of its group."""
-
-    agent: str
-    row: int
-    state: PartState
-    slot: WorkerSlot
-
-
-class Told(Protocol):
-    """Is told of turns that wait for a person."""
-
-    def __call__(self, run: str, told: dict[str, Any]) -> None: ...
+PRESENCE_TIMEOUT_S = 10.0
 
 
 class HostedRun:
@@ -60,7 +41,7 @@ class HostedRun:
         records: Records,
         log: NodeLog,
         clock: Clock,
-        told: Told,
+        seats: Seats,
     ) -> None:
         self.run = description.run
         self.description = description
@@ -70,7 +51,7 @@ class HostedRun:
         self._records = records
         self._log = log
         self._clock = clock
-        self._told = told
+        self._seats = seats
         self._groups = {group.name: group for group in launch.groups}
         self._slots: dict[int, WorkerSlot] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -171,20 +152,28 @@ class HostedRun:
         return await self.find_one(agent).slot.ask(make, timeout_s)
 
     async def part_hosted(self, state: PartState) -> None:
-        """Tell the part's worker again which of its agents are muted."""
+        """Tell the part's worker again which of its agents are muted, and in whose place a person sits."""
         try:
             muted = await self._records.list_muted(self.run)
         except EcumeneError as error:
             self._log.write(f"muted agents of {state.part.name} are not known: {error}", self.run, state.slot)
-            return
+            muted = set()
+        taken = self._seats.list_taken(self.run)
         slot = self._slots[state.slot]
-        for found in self.find(sorted(muted)) if muted else []:
-            if found.state is state:
-                agent = found.agent
-                try:
-                    await slot.ask(lambda number, agent=agent: Mute(id=number, agent=agent), MUTE_TIMEOUT_S)  # type: ignore[misc]
-                except (NodeError, CommandError) as error:
-                    self._log.write(f"{agent} could not be muted again: {error}", self.run, state.slot)
+        for agent in list_in_part(self.tables, state.part, sorted({*muted, *taken})):
+            try:
+                if agent in muted:
+                    await slot.ask(lambda number, agent=agent: Mute(id=number, agent=agent), PRESENCE_TIMEOUT_S)  # type: ignore[misc]
+                if agent in taken:
+                    timeout_s = taken[agent].timeout_s
+                    await slot.ask(
+                        lambda number, agent=agent, timeout_s=timeout_s: Seat(  # type: ignore[misc]
+                            id=number, agent=agent, timeout_s=timeout_s
+                        ),
+                        PRESENCE_TIMEOUT_S,
+                    )
+            except (NodeError, CommandError) as error:
+                self._log.write(f"{agent} could not be muted or seated again: {error}", self.run, state.slot)
 
     async def part_refused(self, state: PartState) -> None:
         """Somebody else has it, or it cannot be hosted here: others may take it."""
@@ -206,7 +195,7 @@ class HostedRun:
 
     def heard(self, told: dict[str, Any]) -> None:
         """Turns that wait for a person go to whoever sits there."""
-        self._told(self.run, told)
+        self._seats.tell(self.run, told)
 
     def log(self, text: str, worker: int) -> None:
         """A line of a worker."""
@@ -220,6 +209,10 @@ class HostedRun:
 
     def _note_gone(self, states: list[PartState]) -> None:
         self._gone.update((state.part.name, state) for state in states)
+        taken = self._seats.list_taken(self.run)
+        for state in states:
+            for agent in list_in_part(self.tables, state.part, list(taken)):
+                taken[agent].gone.set()
 
     def _choose_slot(self, part: Part) -> WorkerSlot:
         """The worker that is to host a part: its own, the one with the local model, or the one with fewest agents."""
@@ -260,16 +253,3 @@ class HostedRun:
         for state in self.parts.values():
             by_group.setdefault(state.part.group, []).append(state)
         return by_group
-
-
-def find_rows(ids: pa.ChunkedArray, agents: Sequence[str]) -> list[int | None]:
-    """Rows of agents among the ids of a group; None for who is not there. Goes over the ids once."""
-    import pyarrow.compute as pc  # some tenths of a second at first, which a node's start need not wait for
-
-    wanted = pa.array(list(agents), ids.type)
-    places = pc.index_in(ids, value_set=wanted)
-    rows: list[int | None] = [None] * len(agents)
-    at = np.flatnonzero(places.is_valid().to_numpy())
-    for row, place in zip(at.tolist(), places.drop_null().to_pylist(), strict=True):
-        rows[place] = row
-    return rows

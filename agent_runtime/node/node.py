@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
-import platform
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from ecumene.client import ClientSettings, EcumeneError, EnvironmentExistsError, World, connect
 
 from agent_runtime.model.clock import Clock
-from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_run
 from agent_runtime.node.hosting import HostedRun
-from agent_runtime.node.launches import (
-    Ready,
-    fill_paths,
-    list_providers,
-    open_launch,
-    parse_description,
-    plan_parts,
-    refuse_launch,
-)
+from agent_runtime.node.launches import Ready, list_providers, parse_description
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.membership import Membership
-from agent_runtime.node.populations import Arriving, fetch_chunks, remove_folder, write_files
-from agent_runtime.node.records import Description, Population, Records
+from agent_runtime.node.part_states import Condition, PartState
+from agent_runtime.node.populations import Arriving, remove_folder
+from agent_runtime.node.preparing import Preparing, choose_parts, refuse_other
+from agent_runtime.node.records import Description, Records
+from agent_runtime.node.room import Room
 from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
-from agent_runtime.node.slots import Condition, PartState
 from agent_runtime.node.takeover import Takeover
-
-PACKAGES = ("ecumene", "grpcio", "protobuf", "pyarrow", "numpy")
+from agent_runtime.node.versions import find_versions
 
 
 class Node:
@@ -56,18 +45,15 @@ class Node:
         """Whatever fails here for good ends the node."""
         self.membership = Membership(world, settings, self.describe, log)
         self._takeover = Takeover(world, self.records, settings, self, log)
+        self._room = Room(settings, self.runs)
+        self._preparing = Preparing(settings, self.records)
         self._locks: dict[str, asyncio.Lock] = {}
         self._versions = find_versions()
 
     @property
     def agents(self) -> int:
         """Agents that it hosts."""
-        return sum(run.agents for run in self.runs.values())
-
-    @property
-    def processes(self) -> int:
-        """Its workers that host one agent each."""
-        return sum(run.processes for run in self.runs.values())
+        return self._room.agents
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -127,9 +113,9 @@ class Node:
         document = parse_description(description_json, self.settings.description_bytes_max)
         run = str(document["run"])
         async with self._locks.setdefault(run, asyncio.Lock()):
-            description, ready = await self._describe_launch(run, document, parts, arriving)
+            description, ready = await self._preparing.describe(run, document, parts, arriving)
             wanted = choose_parts(description, list(hosted))
-            self._check_room(description, ready, wanted)
+            self._room.check(run, ready.launch, wanted)
             try:
                 await self.records.write(description, arriving.chunks)
             except EnvironmentExistsError:
@@ -200,27 +186,15 @@ class Node:
         return (hosting is not None and part in hosting.parts) or (lock is not None and lock.locked())
 
     def fits(self, description: Description, part: Part, beside: list[Part]) -> bool:
-        """Whether there is room for a part beside others that are about to come, and what its group needs."""
-        if self.is_draining or not self.membership.is_certain:
-            return False
-        try:
-            launch = fill_paths(description.document, {})
-        except NodeError:
-            return False
-        group = next(one for one in launch.groups if one.name == part.group)
-        labels = self.settings.labels
-        has_labels = all(labels.get(name) == value for name, value in group.node_labels.items())
-        single = group.process == "agent"
-        has_process = not single or self.processes + len(beside) < self.settings.processes_max
-        agents = self.agents + sum(one.end - one.first for one in (*beside, part))
-        return has_labels and has_process and agents <= self.settings.capacity
+        """Whether a part may come, beside others that are about to."""
+        is_open = not self.is_draining and self.membership.is_certain
+        return is_open and self._room.fits(description, part, beside)
 
     async def take(self, description: Description, parts: list[Part]) -> None:
         """Host parts that are placed here, from what the world keeps. Raises NodeError, EcumeneError."""
         async with self._locks.setdefault(description.run, asyncio.Lock()):
             if (hosting := self.runs.get(description.run)) is None:
-                ready = await self._prepare(description, await fetch_chunks(self.records, description))
-                hosting = self._host_run(description, ready)
+                hosting = self._host_run(description, await self._preparing.take(description))
             states = await hosting.host(parts)
         self._raise_refused(states)
 
@@ -228,46 +202,6 @@ class Node:
         """The entry of a part is gone."""
         if (hosting := self.runs.get(run)) is not None:
             hosting.check_silent(part)
-
-    async def _describe_launch(
-        self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
-    ) -> tuple[Description, Ready]:
-        """The run as it was launched before, or as it is launched now."""
-        known = await self.records.read(run)
-        if known is not None:
-            fresh = Description(run, document, parts, {})
-            if known.spec_hash != fresh.spec_hash or (parts and parts != known.parts):
-                raise refuse_other(run)
-            chunks = arriving.chunks or await fetch_chunks(self.records, known)
-            arriving.chunks = {}
-            return known, await self._prepare(known, chunks)
-        launch = fill_paths(document, {})
-        missing = [g.name for g in launch.groups if not g.agents.is_absolute() and g.name not in arriving.chunks]
-        if missing:
-            problem = "no agents were sent, none are kept in the world, and no file of them is named"
-            raise refuse_launch(LaunchError(f"groups.{missing[0]}.agents", problem))
-        if stray := arriving.chunks.keys() - {g.name for g in launch.groups if not g.agents.is_absolute()}:
-            raise refuse_field("chunk.group", f"{min(stray)!r} is no group whose agents are to be sent")
-        populations = {
-            g.name: Population(path=str(g.agents)) if g.agents.is_absolute() else arriving.describe(g.name)
-            for g in launch.groups
-        }
-        described = Description(run, document, parts, populations)
-        ready = await self._prepare(described, arriving.chunks)
-        if not parts:
-            planned = plan_parts(ready.launch, ready.tables, self.settings.workers)
-            described = Description(run, document, planned, populations)
-        return described, ready
-
-    async def _prepare(self, description: Description, chunks: Mapping[str, list[bytes]]) -> Ready:
-        """Write the files of a run, and check it. Raises NodeError."""
-        try:
-            files = await asyncio.to_thread(write_files, self.settings.scratch / description.run, chunks)
-        except LaunchError as error:
-            raise refuse_launch(error) from None
-        launch = fill_paths(description.document, files)
-        launch = launch.model_copy(update={"node": self.settings.name})
-        return await asyncio.to_thread(open_launch, launch, description.parts)
 
     def _host_run(self, description: Description, ready: Ready) -> HostedRun:
         run = description.run
@@ -281,31 +215,13 @@ class Node:
                 self.records,
                 self.log,
                 self.clock,
-                self.seats.tell,
+                self.seats,
             )
         return self.runs[run]
 
     def _check_open(self) -> None:
         if self.is_draining:
             raise NodeError(Refusal.DRAINING, "the node takes no more parts", retry_delay_ms=1000)
-
-    def _check_room(self, description: Description, ready: Ready, wanted: list[Part]) -> None:
-        """Raises NodeError: more agents, or processes of single agents, than the node hosts."""
-        hosting = self.runs.get(description.run)
-        fresh = [part for part in wanted if hosting is None or part.name not in hosting.parts]
-        agents = self.agents + sum(part.end - part.first for part in fresh)
-        if agents > self.settings.capacity:
-            raise refuse_room("capacity", self.settings.capacity, agents)
-        single = {group.name for group in ready.launch.groups if group.process == "agent"}
-        processes = self.processes + sum(part.group in single for part in fresh)
-        if processes > self.settings.processes_max:
-            raise refuse_room("processes_max", self.settings.processes_max, processes)
-        labels = self.settings.labels
-        for group in ready.launch.groups:
-            needed = {name: value for name, value in group.node_labels.items() if labels.get(name) != value}
-            if needed and any(part.group == group.name for part in fresh):
-                where, text = f"groups.{group.name}.node_labels", ", ".join(f"{k}={v}" for k, v in needed.items())
-                raise refuse_launch(LaunchError(where, f"this node has not {text}"))
 
     @staticmethod
     def _raise_refused(states: list[PartState]) -> None:
@@ -337,39 +253,3 @@ async def open_node(settings: NodeSettings, log: NodeLog, clock: Clock) -> Async
             yield node
         finally:
             await node.end()
-
-
-def choose_parts(description: Description, hosted: list[str]) -> list[Part]:
-    """The parts of a run that are to be hosted here. Raises NodeError: there is no such part."""
-    by_name = {part.name: part for part in description.parts}
-    if stray := [name for name in hosted if name not in by_name]:
-        raise NodeError(Refusal.PART_NOT_FOUND, f"no such part: {stray[0]!r}", run=description.run, part=stray[0])
-    return [by_name[name] for name in dict.fromkeys(hosted)] if hosted else list(description.parts)
-
-
-def refuse_other(run: str) -> NodeError:
-    """A run that was launched otherwise."""
-    message = f"run {run!r} was launched with another description or other parts"
-    return NodeError(Refusal.RUN_EXISTS, message, run=run)
-
-
-def refuse_room(limit: str, maximum: int, actual: int) -> NodeError:
-    """More than the node hosts."""
-    message = f"{actual:,} exceed the node's {limit} = {maximum:,}"
-    return NodeError(Refusal.CAPACITY_EXCEEDED, message, limit=limit, max=str(maximum), actual=str(actual))
-
-
-def find_versions() -> dict[str, str]:
-    """Versions of Ecumene and of what it runs on."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
-
-
-def choose_scratch(folder: Path, name: str) -> Path:
-    """The folder of a node's own files."""
-    return folder / f"ecumene-runtime-{name}"

@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from agent_runtime.commands import Command, Drop, Host, Inspect
 from agent_runtime.model.clock import Clock
@@ -19,56 +17,12 @@ from agent_runtime.model.errors import AgentRuntimeError, CommandError, WorkerEn
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal
+from agent_runtime.node.part_states import Condition, Owner, PartState
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import WorkerConfig
 from agent_runtime.worker_process import WorkerProcess
 
 BACKOFF_DOUBLINGS_MAX = 16
-
-
-class Condition(Enum):
-    """How a part is on this node; as `PartCondition` in the contract."""
-
-    STARTING = 1
-    LIVE = 2
-    STOPPED = 3
-    HANDED_OVER = 4
-    GIVEN_UP = 5
-
-
-@dataclass(slots=True)
-class PartState:
-    """A part on this node. `term`: revision of its entry while it is owned."""
-
-    part: Part
-    slot: int
-    condition: Condition = Condition.STARTING
-    term: int = 0
-    through: int = 0
-    reason: str = ""
-    statistics: dict[str, int] = field(default_factory=dict)
-
-
-class Owner(Protocol):
-    """Whose slots these are: it is told what becomes of parts."""
-
-    async def part_hosted(self, state: PartState) -> None:
-        """The part is owned by the slot's worker; what was told of its agents before has to be told again."""
-
-    async def part_refused(self, state: PartState) -> None:
-        """The worker cannot have the part; the slot has let it go."""
-
-    async def part_orphaned(self, state: PartState) -> None:
-        """The process that owned the part is dead for sure."""
-
-    async def parts_given_up(self, states: list[PartState]) -> None:
-        """The slot's worker ended too often; the slot has let them go."""
-
-    def heard(self, told: dict[str, Any]) -> None:
-        """What else the worker says by itself."""
-
-    def log(self, text: str, worker: int) -> None:
-        """A line of the worker, or about it."""
 
 
 class WorkerSlot:

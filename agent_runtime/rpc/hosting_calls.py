@@ -10,8 +10,8 @@ from agent_api.v1 import runtime_service_pb2 as pb
 
 from agent_runtime.model.refusals import refuse_field
 from agent_runtime.node.node import Node
+from agent_runtime.node.part_states import Condition
 from agent_runtime.node.populations import Arriving
-from agent_runtime.node.slots import Condition
 from agent_runtime.rpc.edge import Context, parse
 from agent_runtime.rpc.readings import ask_worker, fill_line, fill_node, fill_part, fill_run, read_drain_s, read_parts
 

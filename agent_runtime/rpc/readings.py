@@ -15,7 +15,8 @@ from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.launches import PARTS_MAX, list_providers
 from agent_runtime.node.logs import Line
 from agent_runtime.node.node import Node
-from agent_runtime.node.slots import PartState, WorkerSlot
+from agent_runtime.node.part_states import PartState
+from agent_runtime.node.slots import WorkerSlot
 from agent_runtime.rpc.edge import parse_json
 from agent_runtime.usage import measure_usage
 

@@ -12,10 +12,11 @@ from agent_api.v1 import runtime_service_pb2 as pb
 from agent_runtime.commands import Decide, Seat
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks
-from agent_runtime.model.refusals import NodeError, Refusal, refuse_field
+from agent_runtime.model.refusals import NodeError, Refusal, refuse_agent, refuse_field
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.node.interventions import note_seat
 from agent_runtime.node.node import Node
+from agent_runtime.node.seats import TakenSeat
 from agent_runtime.rpc.asking_calls import sign
 from agent_runtime.rpc.edge import Context, parse, parse_json
 from agent_runtime.rpc.readings import read_choices, read_seat_timeout_s
@@ -39,7 +40,7 @@ class SittingCall:
         hosting, timeout_s = self._node.find_run(take.run), read_seat_timeout_s(take.timeout_ms)
         signed = sign(self._node, take.run, take.actor, take.comment)
         hosting.find_one(take.agent)
-        told = self._node.seats.take(take.run, take.agent)
+        seat = self._node.seats.take(take.run, take.agent, timeout_s)
         try:
             await note_seat(self._node.world, signed, take.agent, timeout_s)
             seated = await self._command(
@@ -48,7 +49,7 @@ class SittingCall:
             profile = json.dumps(seated.get("profile") or {}, ensure_ascii=False, default=str).encode()
             answer = pb.Seated(note=signed.note, group=str(seated.get("group") or ""), profile_json=profile)
             await context.write(pb.SitResponse(seated=answer).SerializeToString())
-            await self._carry(hosting, take.agent, requests, told, context)
+            await self._carry(hosting, take.agent, requests, seat, context)
         finally:
             self._node.seats.leave(take.run, take.agent)
             await self._give_back(hosting, take.agent)
@@ -58,17 +59,20 @@ class SittingCall:
         hosting: HostedRun,
         agent: str,
         requests: AsyncIterator[bytes],
-        told: asyncio.Queue[dict[str, Any]],
+        seat: TakenSeat,
         context: Context,
     ) -> None:
-        """Both ways, until the person leaves. Raises what a decision is refused with."""
+        """Both ways, until the person leaves. Raises NodeError: a decision is refused, or the agent lives elsewhere."""
         tasks = OwnedTasks()
         hearing = tasks.start(self._take_decisions(hosting, agent, requests), f"seat {agent} decisions")
-        telling = tasks.start(self._tell_turns(told, context), f"seat {agent} turns")
+        telling = tasks.start(self._tell_turns(seat.told, context), f"seat {agent} turns")
+        losing = tasks.start(seat.wait_gone(), f"seat {agent} loss")
         try:
-            await asyncio.wait({hearing, telling}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({hearing, telling, losing}, return_when=asyncio.FIRST_COMPLETED)
             if tasks.failure.done():
                 tasks.failure.result()
+            if seat.gone.is_set():
+                raise refuse_agent(hosting.run, agent)
         finally:
             await tasks.cancel_all()
 

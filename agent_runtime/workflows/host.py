@@ -24,6 +24,7 @@ from typing import TextIO
 
 from ecumene.client import ClientSettings, EcumeneError, connect
 from ecumene.client.records import PartNameError
+from ecumene.lifeline import hold_lifeline
 from ecumene.workflows.limits import StageLimits
 
 from agent_runtime.model.clock import Clock
@@ -32,7 +33,6 @@ from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
 from agent_runtime.workflows.hosting import Hosting
-from agent_runtime.workflows.parents import watch_parent
 from agent_runtime.workflows.recording import CallCounts, CallRecords, Recorders
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
@@ -94,7 +94,8 @@ async def host(arguments: argparse.Namespace, lines: JsonLines) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if arguments.with_parent:
-        watch_parent(loop, stop, arguments.stop_timeout_s + EXIT_GRACE_S)
+        grace_s = arguments.stop_timeout_s + EXIT_GRACE_S
+        hold_lifeline(sys.stdin.fileno(), lambda: loop.call_soon_threadsafe(stop.set), grace_s=grace_s)
     counts = CallCounts()
     try:
         settings = ClientSettings(reconnect_timeout_s=60.0)

@@ -28,16 +28,15 @@ from ecumene.client import (
 from ecumene.workflows.actors import find_actor_class
 from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
-from ecumene.workflows.errors import Failure, FlowLostError
 from ecumene.workflows.hosts import HostsWatch
-from ecumene.workflows.limits import FlowLimits, StageLimits
+from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, name_place, read_message
 from ecumene.workflows.stage import FinishedCall, Stage
-from ecumene.workflows.world_link import WorldLink, make_places
+from ecumene.workflows.world_link import make_places
 
 from agent_runtime.workflows.circles import Circles
 from agent_runtime.workflows.committing import Committing
-from agent_runtime.workflows.outcomes import CallerOutcomes
+from agent_runtime.workflows.flow_places import FlowPlaces
 from agent_runtime.workflows.recording import Recorder
 
 logger = logging.getLogger("ecumene.runtime")
@@ -73,9 +72,6 @@ class Hosting:
         self._modules = modules
         self._lease: Lease | None = None
         self._place = ""
-        self._callers: dict[str, Caller] = {}
-        self._links: dict[str, WorldLink] = {}
-        self._outcomes: dict[tuple[str, str], CallerOutcomes] = {}
         self._watches: list[FrameWatch] = []
         self._tasks = Background(lambda error: self.fail(HostLostItselfError(f"a defect of the host: {error!r}")))
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,10 +108,12 @@ class Hosting:
         await inbox.register(lease_id=self.lease_id)
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.committing = Committing(world, self._place, made.revision, self._keep_outcome, self._note_gone, self.fail)
+        self.hosts = HostsWatch(world, self.fail)
+        self.flows = FlowPlaces(world, self.lease_id, self.hosts, self._begin)
+        keep = self.flows.keep_outcome
+        self.committing = Committing(world, self._place, made.revision, keep, self._note_gone, self.fail)
         self.circles = Circles(world)
         self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
-        self.hosts = HostsWatch(world, self.fail)
         await self.hosts.start()
         calls = EventFilter(path_prefix=inbox.path, types=(EventType.ENTRY_APPENDED,))
         ends = EventFilter(path_prefix=ROOT, types=(EventType.ENVIRONMENT_DELETED,))
@@ -137,15 +135,11 @@ class Hosting:
 
     async def close(self) -> None:
         """End everything; whoever waits for a call here is told that the host is gone."""
-        for caller in self._callers.values():
-            caller.end(Failure(FlowLostError.code, f"host {self.name} ends"))
-        for link in self._links.values():
-            await link.close()
         if self._lease is None or not hasattr(self, "stage"):
             return
+        await self.flows.end_callers(f"host {self.name} ends")
         await self.stage.close()
-        for outcomes in list(self._outcomes.values()):
-            await outcomes.close()
+        await self.flows.close()
         await self.committing.close()
         await self.hosts.close()
         for watch in self._watches:
@@ -162,18 +156,12 @@ class Hosting:
     # What the stage needs.
 
     def need(self, message: Message, deliver: Callable[[int, str], None]) -> None:
-        outcomes = self._find_outcomes(message.flow, message.caller)
+        outcomes = self.flows.find_outcomes(message.flow, message.caller)
         for place, number in enumerate(message.refs):
             outcomes.need(number, lambda text, place=place: deliver(place, text))  # type: ignore[misc]
 
     def find_caller(self, message: Message) -> Caller:
-        caller = self._callers.get(message.flow)
-        if caller is None:
-            loop = asyncio.get_running_loop()
-            caller = self._callers[message.flow] = Caller(message.flow, str(self.lease_id), FlowLimits(), loop)
-            self.hosts.add(caller)
-            caller.when_used(lambda: self._begin(self._link(message.flow), f"link of {message.flow}"))
-        return caller
+        return self.flows.find_caller(message.flow)
 
     def commit(
         self, message: Message, text: str, effects: Writes | None, then: Callable[[Exception | None], None]
@@ -185,15 +173,6 @@ class Hosting:
 
     def _find_class(self, name: str) -> type:
         return find_actor_class(name, self._modules)
-
-    async def _link(self, flow: str) -> None:
-        """Connect the caller that actors of a flow have here, when the first of them makes a call."""
-        caller = self._callers[flow]
-        link = self._links[flow] = WorldLink(self._world, caller, self.lease_id)
-        try:
-            await link.start()
-        except EcumeneError as error:
-            caller.end(Failure(FlowLostError.code, f"calls of this host have no place in the flow: {error}"))
 
     async def _take_name(self, lease: Lease, described: Mapping[str, Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -215,7 +194,7 @@ class Hosting:
                 logger.warning("host %s was sent what it cannot read: %s", self.name, error)
                 continue
             message.revision, message.observed_at_ns = revision, wall_ns
-            self._find_outcomes(message.flow, message.caller)
+            self.flows.find_outcomes(message.flow, message.caller)
             self.stage.take(message)
 
     def _take_ends(self, batch: EventBatch) -> None:
@@ -229,32 +208,13 @@ class Hosting:
     def _drop(self, flow: str, caller: str) -> None:
         """A flow has ended, or one of its callers."""
         self.stage.drop(flow, caller)
-        for key in [key for key in self._outcomes if key[0] == flow and caller in ("", key[1])]:
-            self.committing.forget(*key)
-            self._begin(self._outcomes.pop(key).close(), f"end of {flow}")
-        if caller in ("", str(self.lease_id)) and flow in self._callers:
-            ended = self._callers.pop(flow)
-            self.hosts.discard(ended)
-            ended.end(Failure(FlowLostError.code, f"flow {flow} has ended"))
-            link = self._links.pop(flow, None)
-            if link is not None:
-                self._begin(link.close(), f"end of {flow}")
+        for dropped in self.flows.drop(flow, caller):
+            self.committing.forget(*dropped)
 
     def _note_gone(self, message: Message) -> None:
         """Nobody is there to read the outcome of a call: it was on its way when its caller ended."""
-        if (message.flow, message.caller) in self._outcomes:
+        if self.flows.has_caller(message.flow, message.caller):
             self._drop(message.flow, message.caller)
-
-    def _find_outcomes(self, flow: str, caller: str) -> CallerOutcomes:
-        outcomes = self._outcomes.get((flow, caller))
-        if outcomes is None:
-            outcomes = self._outcomes[flow, caller] = CallerOutcomes(self._world, flow, caller)
-        return outcomes
-
-    def _keep_outcome(self, message: Message, text: str) -> None:
-        outcomes = self._outcomes.get((message.flow, message.caller))
-        if outcomes is not None:
-            outcomes.keep(message.number, text)
 
     def _read(self, watch: FrameWatch, take: Callable[[EventBatch], None], what: str) -> None:
         async def read() -> None:

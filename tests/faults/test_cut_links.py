@@ -6,6 +6,7 @@ Needs a network namespace of its own, with a pair of interfaces into it.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -17,11 +18,17 @@ from typing import Any, NoReturn
 import ecumene
 import psutil
 import pytest
+from ecumene.client.runtime_errors import SeatTakenError
+from ecumene.client.runtime_nodes import RuntimeNode
+from ecumene.launch.node_runs import GroupAgents, launch_run
 
 from tests.services import ROOT, ServerProcess
+from tests.unit.agent_runtime.nodes import dump_agents, name_agents
+from tests.unit.agent_runtime.stage import WAKE
 
 CUT_S = 4.0
 SESSIONS = 40
+SEATS = 20
 REAPED_S = 75.0
 """Keep-alives every 30 s, 10 s to answer, and their schedule."""
 
@@ -43,11 +50,11 @@ class FarNetwork:
         """The link is back."""
         run_ip("-n", self.namespace, "link", "set", f"{self.link}b", "up")
 
-    def start(self, server: ServerProcess, *arguments: str) -> subprocess.Popen[str]:
-        """A client over there."""
+    def start(self, port: int, *arguments: str) -> subprocess.Popen[str]:
+        """A client over there, of what listens on this side."""
         command = [
             *("ip", "netns", "exec", self.namespace, sys.executable, "-m", "tests.faults.far_client"),
-            *(f"{self.server_host}:{server.port}", *arguments),
+            *(f"{self.server_host}:{port}", *arguments),
         ]
         return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -98,7 +105,7 @@ def read_line(client: subprocess.Popen[str]) -> str:
 
 async def test_a_client_goes_on_when_its_link_is_back(far_network: FarNetwork, tmp_path: Path) -> None:
     with serve(far_network, tmp_path / "data") as server:
-        client = far_network.start(server, "count")
+        client = far_network.start(server.port, "count")
         try:
             for wanted in range(1, 101):
                 assert await asyncio.to_thread(read_line, client) == str(wanted)
@@ -130,7 +137,7 @@ async def test_what_a_cut_link_left_behind_is_reaped(far_network: FarNetwork, tm
     """Half-open connections do not fill the server: connections and their sessions go, and others are served."""
     with serve(far_network, tmp_path / "data") as server:
         address = f"{far_network.server_host}:{server.port}"
-        client = far_network.start(server, "hold", str(SESSIONS))
+        client = far_network.start(server.port, "hold", str(SESSIONS))
         try:
             assert await asyncio.to_thread(read_line, client) == "ready"
             process = psutil.Process(server.pid)
@@ -147,6 +154,66 @@ async def test_what_a_cut_link_left_behind_is_reaped(far_network: FarNetwork, tm
         finally:
             end(client)
         assert server.stop() == 0, "nothing of them holds up the end"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+async def test_what_a_cut_link_left_behind_at_a_node_is_reaped(far_network: FarNetwork, tmp_path: Path) -> None:
+    """The same for a node: whoever sat there without a word any more has left, and others may take the places."""
+    with ServerProcess(tmp_path / "data") as server:
+        node = start_node(server.address, far_network.server_host, tmp_path)
+        client = None
+        try:
+            assert node.stdout is not None
+            address = str(json.loads(node.stdout.readline())["address"])
+            await launch(server.address)
+            process = psutil.Process(node.pid)
+            client = far_network.start(int(address.rpartition(":")[2]), "sit", str(SEATS))
+            assert await asyncio.to_thread(read_line, client) == "ready"
+            assert len(connections_from(process, far_network.client_host)) == SEATS
+            far_network.cut()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            async with RuntimeNode(address) as near:
+                with pytest.raises(SeatTakenError):
+                    await sit_down(near, 0)
+                while connections_from(process, far_network.client_host):
+                    assert loop.time() - began < REAPED_S, "half-open connections are kept"
+                    assert (await near.inspect(brief=True)).agents == SEATS
+                    await asyncio.sleep(0.5)
+                async with asyncio.timeout(5):
+                    for number in range(SEATS):
+                        await sit_down(near, number)
+        finally:
+            if client is not None:
+                end(client)
+            node.terminate()
+            code = await asyncio.to_thread(node.wait, 30)
+            assert node.stdout is not None
+            node.stdout.close()
+        assert code == 0, "nothing of them holds up the end"
+
+
+def start_node(server: str, host: str, folder: Path) -> subprocess.Popen[str]:
+    """A node that the far client reaches."""
+    command = [sys.executable, "-m", "ecumene.cli", "runtime", "--server", server, "--name", "a"]
+    command += ["--listen", f"{host}:0", "--insecure", "--scratch", str(folder)]
+    with (folder / "node.log").open("wb") as log:
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+
+
+async def launch(server: str) -> None:
+    """As many agents as are to be sat for."""
+    async with ecumene.connect(server) as world:
+        group = {"name": "g", "agent": "level-k", "wake": list(WAKE), "parameters": {"level": 1}}
+        agents = GroupAgents(SEATS, b"".join(dump_agents(name_agents(SEATS))))
+        await launch_run(world, {"run": "r", "groups": [group]}, {"g": agents})
+
+
+async def sit_down(node: RuntimeNode, number: int) -> None:
+    """Takes a place, and leaves it."""
+    async with node.sit("r", f"agent-{number}", actor="near", timeout_s=5):
+        pass
 
 
 def connections_from(process: psutil.Process, host: str) -> list[Any]:

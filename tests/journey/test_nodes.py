@@ -154,12 +154,12 @@ async def make_game(address: str) -> None:
         await world.environment("/game").register(kind="guess_game")
 
 
-async def play_round(address: str) -> int:
+async def play_round(address: str, participants: int = 2 * AGENTS) -> int:
     """One round; how many reported a number."""
     async with connect(address) as world:
         game = world.environment("/game")
         async with world.watch_frames(EventFilter(path_prefix="/game", types=(EventType.GATE_OPENED,))) as watch:
-            opened: Any = await game.invoke("open_round", participants=2 * AGENTS)
+            opened: Any = await game.invoke("open_round", participants=participants)
             await asyncio.wait_for(anext(watch), 20)
         closed: Any = await game.invoke("close_round", generation=opened["generation"])
         return int(closed["reported"])

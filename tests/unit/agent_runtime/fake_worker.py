@@ -19,10 +19,10 @@ import time
 from typing import Any
 
 from ecumene.client import EntryExistsError, EntryNotFoundError, Lease, World, connect
+from ecumene.lifeline import die_with
 
 from agent_runtime.agents.cohort import AGENT_ID, open_agents
 from agent_runtime.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Seat
-from agent_runtime.death_signal import die_with
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import WorkerConfig
 

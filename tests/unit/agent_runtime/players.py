@@ -159,3 +159,10 @@ class NoteKeeper(Agent):
         self.memory.remember(f"{self.id} saw {event.key} in turn {turn.number}")
         self.moods.setdefault(event.key, []).append(turn.number)
         turn.report(1.0)
+
+
+def answer_often(request: ModelRequest, draw: Draw) -> str:
+    """The same, but for every tenth agent, by the number in its id, who gives prose where a shape is asked for."""
+    if request.answer_type is not None and int(request.agent_id.rpartition("-")[2]) % 10 == 0:
+        return "I would rather not say."
+    return answer_anything(request, draw)

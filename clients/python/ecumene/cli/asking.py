@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.failures import CliError, UsageError
+from ecumene.cli.progress import show_progress
+from ecumene.cli.survey_tables import (
+    check_names,
+    check_path,
+    count_statuses,
+    make_row,
+    name_columns,
+    write_csv,
+    write_table,
+)
 from ecumene.cli.tables import print_json, print_table, to_document
 from ecumene.client.runtime_model import AnswerStatus, Question, QuestionType, SurveyRow
 from ecumene.client.world import World
@@ -59,6 +69,10 @@ def survey(
     agent: Annotated[Texts | None, typer.Option(help="This agent, no draw. May be repeated.", metavar="AGENT")] = None,
     timeout: TimeoutOption = 120.0,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the table to this file (.csv, .parquet) instead of printing it.", metavar="FILE"),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
@@ -68,33 +82,34 @@ def survey(
     ecumene survey monday --ask "trust:number:How much do you trust the bank?" --ask "vote:yes|no:Will you vote?"
     """
     questions = [parse_question(text) for text in ask]
+    check_names(questions)
+    if out is not None:
+        check_path(out)
 
     async def collect(opened: World) -> list[SurveyRow]:
         agents = agent or [one.agent for one in await sample_run(opened, run, count, seed=seed, groups=group or ())]
-        rows = [row async for row in survey_agents(opened, run, questions, agents, timeout_s=timeout)]
+        rows: list[SurveyRow] = []
+        with show_progress("survey", len(agents), "agents") as display:
+            async for row in survey_agents(opened, run, questions, agents, timeout_s=timeout):
+                rows.append(row)
+                display.show(len(rows), run)
         order = {one: place for place, one in enumerate(agents)}
         return sorted(rows, key=lambda row: order[row.agent])
 
     rows = run_in_world(server, world, collect)
+    if out is not None:
+        try:
+            write_table(out, rows, questions)
+        except OSError as error:
+            raise CliError(f"{error.strerror or error}: {out}") from error
     if as_json:
         print_json([to_document(row) for row in rows])
-        return
-    columns = ["agent", "group", "status", *(question.name for question in questions), "reason"]
-    table = [make_row(row, questions) for row in rows]
-    if as_csv:
-        writer = csv.writer(sys.stdout)
-        writer.writerow(columns)
-        writer.writerows(["" if cell is None else cell for cell in one] for one in table)
-        return
-    print_table(columns, table)
-    answered = sum(row.status is AnswerStatus.OK for row in rows)
-    print(f"{answered:,} of {len(rows):,} agents answered")
-
-
-def make_row(row: SurveyRow, questions: list[Question]) -> list[object]:
-    """A row of the table."""
-    answers = [row.answers.get(question.name) for question in questions]
-    return [row.agent, row.group, row.status.name.lower(), *answers, row.reason or None]
+    elif as_csv:
+        write_csv(sys.stdout, rows, questions)
+    else:
+        if out is None:
+            print_table(name_columns(questions), (make_row(row, questions) for row in rows))
+        print(count_statuses(rows) + ("" if out is None else f"; table: {out}"))
 
 
 def parse_question(text: str) -> Question:

@@ -9,22 +9,20 @@ import typer
 
 from ecumene.cli.arguments import parse_object
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
-from ecumene.cli.failures import UsageError
+from ecumene.cli.intervene_arguments import ActorOption, AgentArgument, CommentOption, RunArgument, parse_value
+from ecumene.cli.seat import seat
 from ecumene.cli.tables import print_json, show_cell, to_document
-from ecumene.client.model import Json
 from ecumene.client.runtime_model import Intervention
-from ecumene.client.runtime_nodes import RuntimeNode, read_json
+from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.launch.node_runs import use_host
 
 app = typer.Typer(no_args_is_help=True)
 
-RunArgument = Annotated[str, typer.Argument(help="Name of the run.", metavar="RUN")]
-AgentArgument = Annotated[str, typer.Argument(help="Id of the agent.", metavar="AGENT")]
 PathArgument = Annotated[str, typer.Argument(help="Path of the environment.", metavar="PATH")]
 KeyArgument = Annotated[str, typer.Argument(help="Key of the entry.", metavar="KEY")]
 ValueArgument = Annotated[str, typer.Argument(help="JSON, or a text.", metavar="VALUE")]
-ActorOption = Annotated[str, typer.Option("--actor", help="Who intervenes; recorded.", metavar="NAME")]
-CommentOption = Annotated[str, typer.Option("--comment", help="Why; recorded.", metavar="TEXT")]
+
+app.command()(seat)
 
 
 @app.command()
@@ -59,7 +57,7 @@ def set_entry(
     as_json: JsonOption = False,
 ) -> None:
     """Set an entry of the world."""
-    plain = _parse(value)
+    plain = parse_value(value)
     _do(
         (server, world, run, ""),
         lambda node: node.edit_entry(run, path, key, plain, actor=actor, comment=comment),
@@ -80,7 +78,7 @@ def append(
     as_json: JsonOption = False,
 ) -> None:
     """Inject an event: append to a stream of the world."""
-    plain = _parse(value)
+    plain = parse_value(value)
     _do(
         (server, world, run, ""),
         lambda node: node.append_event(run, path, key, plain, actor=actor, comment=comment),
@@ -118,12 +116,3 @@ def _do(where: tuple[str, str, str, str], act: Callable[[RuntimeNode], Awaitable
     else:
         result = "" if done.result is None else f": {show_cell(done.result)}"
         print(f"done in revision {done.revision:,}, noted as {done.note}{result}")
-
-
-def _parse(text: str) -> Json:
-    try:
-        return read_json(text.encode())
-    except ValueError as error:
-        if text.lstrip().startswith(("{", "[")):
-            raise UsageError(f"{text} is no JSON: {error}") from error
-        return text

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Protocol
 
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ConnectionFailedError, EcumeneError, ResourceExhaustedError, UnavailableError
+from ecumene.client.event_batch import Event
 from ecumene.client.model import EventFilter, EventType, Invoked, Json
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
+from ecumene.sim.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
 
 GAME_KIND = "guess_game"
 GAME_PATH = "/game"
@@ -45,6 +49,7 @@ class RoundResult:
     round: int
     generation: int
     participants: int
+    """Agents of the run, and guests that were there."""
     reported: int
     """Numbers that came in time: what the mean is of."""
     failed: int
@@ -63,6 +68,8 @@ class RoundResult:
     """From the answer to the opening to the answer to the closing."""
     revision: int
     """The closing's own."""
+    guests: Mapping[str, GuestTurn] = field(default_factory=dict)
+    """What became of those who are no agents of the run; they are among the participants."""
 
     @property
     def missing(self) -> int:
@@ -96,9 +103,16 @@ class RoundObserver(Protocol):
 class Conductor:
     """Async context manager around the rounds of one game; its watch on the gate lives as long."""
 
-    def __init__(self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver) -> None:
-        """`producer` identifies the run for ever: the same one must not conduct another game of this world."""
+    def __init__(
+        self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver, guests: Guests | None = None
+    ) -> None:
+        """`producer` identifies the run for ever: the same one must not conduct another game of this world.
+
+        `guests`: None = nobody but the agents of the plan plays.
+        """
         self._plan = plan
+        self._guests = guests
+        self._stack = AsyncExitStack()
         self._producer = producer
         self._observer = observer
         self._game = world.environment(GAME_PATH)
@@ -106,18 +120,29 @@ class Conductor:
         self._gate: Watch | None = None
 
     async def __aenter__(self) -> Conductor:
-        await self.register_game()
+        is_new = await self.register_game()
         # From before the first opening on, so that no gate can be missed.
-        gates = EventFilter(path_prefix=GAME_PATH, types=(EventType.GATE_OPENED,))
-        self._gate = self._world.watch(gates)
+        types = (EventType.GATE_OPENED,) if self._guests is None else (EventType.GATE_OPENED, *MEMBER_EVENTS)
+        wanted = EventFilter(path_prefix=GAME_PATH, types=types, exclude_own=self._guests is not None)
+        self._gate = self._world.watch(wanted)
+        self._stack.push_async_callback(self._gate.aclose)
+        try:
+            if self._guests is not None:
+                await self._guests.open(self._stack, self._game)
+            elif not is_new:
+                await close_to_guests(self._game)
+        except BaseException:
+            await self._stack.aclose()
+            raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._gate is not None:
-            await self._gate.aclose()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
 
-    async def register_game(self) -> None:
-        """Create the game's environment, unless the game of the plan is there already.
+    async def register_game(self) -> bool:
+        """Create the game's environment, unless the game of the plan is there already; whether it was created.
 
         Raises:
             KindNotFoundError: the server has no such behaviour.
@@ -125,10 +150,17 @@ class Conductor:
         """
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
-            return
+            return True
         found = await self._game.describe()
         if found.kind != GAME_KIND or found.config != config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
+        return False
+
+    async def wait_for_guests(self) -> None:
+        """Wait until as many guests are here as the first round waits for."""
+        assert self._gate is not None
+        while self._guests is not None and not self._guests.are_enough:
+            self._guests.take(await anext(self._gate))
 
     async def play_round(self, round_number: int) -> RoundResult:
         """One round, from its opening to its closing. `round_number` counts from 1, each once and in order.
@@ -136,19 +168,25 @@ class Conductor:
         Raises:
             EcumeneError: the world refused an operation, or could not be reached for too long.
         """
-        opening = {"participants": self._plan.participants, "deadline_ms": self._plan.deadline_ms}
-        opened = _document((await self._invoke("open_round", opening, seq=2 * round_number - 1)).result)
+        # With guests all live members are waited for, and nobody knows how many those will be.
+        counted = self._plan.participants if self._guests is None else 0
+        opening = {"participants": counted, "deadline_ms": self._plan.deadline_ms}
+        opening_answer = await self._invoke("open_round", opening, seq=2 * round_number - 1)
+        opened = _document(opening_answer.result)
+        if self._guests is not None:
+            self._guests.begin_round(opening_answer.revision)
         started_at = asyncio.get_running_loop().time()
         self._observer.round_opened(round_number)
         gate = await self._wait_for_gate(round_number, str(opened.get("reports", REPORTS_PATH)), opened["generation"])
         closing = await self._invoke("close_round", {"generation": opened["generation"]}, seq=2 * round_number)
         wall_s = asyncio.get_running_loop().time() - started_at
-        result = self._read_result(closing, gate, opened["generation"], wall_s)
+        turns = {} if self._guests is None else await self._guests.read_turns(self._game, gate)
+        result = self._read_result(closing, _document(gate.value), opened["generation"], wall_s, turns)
         self._observer.round_closed(result)
         return result
 
-    async def _wait_for_gate(self, round_number: int, path: str, generation: int) -> Mapping[str, Any]:
-        """The document of the event GATE_OPENED of a generation; meanwhile the observer hears of the reports."""
+    async def _wait_for_gate(self, round_number: int, path: str, generation: int) -> Event:
+        """The event GATE_OPENED of a generation; meanwhile the observer hears of the reports."""
         reports = self._world.environment(path)
         name = f"count reports of round {round_number}"
         counting = asyncio.create_task(self._count_reports(round_number, reports, generation), name=name)
@@ -158,12 +196,13 @@ class Conductor:
             counting.cancel()
             await asyncio.gather(counting, return_exceptions=True)
 
-    async def _read_gate(self, path: str, generation: int) -> Mapping[str, Any]:
+    async def _read_gate(self, path: str, generation: int) -> Event:
         assert self._gate is not None
         async for event in self._gate:
-            document = _document(event.value)
-            if event.path == path and document.get("generation") == generation:
-                return document
+            if self._guests is not None and event.type in MEMBER_EVENTS:
+                self._guests.take(event)
+            elif event.path == path and _document(event.value).get("generation") == generation:
+                return event
         raise asyncio.CancelledError  # the watch ends without an error only when this conductor is left
 
     async def _count_reports(self, round_number: int, reports: Environment, generation: int) -> None:
@@ -185,12 +224,19 @@ class Conductor:
                 # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
                 await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
 
-    def _read_result(self, closing: Invoked, gate: Mapping[str, Any], generation: int, wall_s: float) -> RoundResult:
+    def _read_result(
+        self,
+        closing: Invoked,
+        gate: Mapping[str, Any],
+        generation: int,
+        wall_s: float,
+        guests: Mapping[str, GuestTurn],
+    ) -> RoundResult:
         closed = _document(closing.result)
         return RoundResult(
             round=closed["round"],
             generation=generation,
-            participants=self._plan.participants,
+            participants=self._plan.participants + len(guests),
             reported=closed["reported"],
             failed=closed["failed"],
             mean=closed["mean"],
@@ -201,6 +247,7 @@ class Conductor:
             gate_cause=str(gate.get("cause", "")).lower(),
             wall_s=wall_s,
             revision=closing.revision,
+            guests=guests,
         )
 
 

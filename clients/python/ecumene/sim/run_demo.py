@@ -24,20 +24,20 @@ MIXED_GROUPS = (
 )
 
 
-def make_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path) -> RunSpec:
+def make_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path, guests: int | None = None) -> RunSpec:
     """Rule agents of mixed sophistication; their means fall towards 0. Raises SpecError."""
     return parse_spec(
         {
             "name": "demo",
             "seed": seed,
             "population": {"size": agents, "groups": MIXED_GROUPS},
-            "game": {"ratio": "2/3", "rounds": rounds, "deadline_s": 600},
+            "game": {"ratio": "2/3", "rounds": rounds, "deadline_s": 600, "guests": guests},
             "recording": {"directory": str(directory)},
         }
     )
 
 
-def make_llm_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path) -> RunSpec:
+def make_llm_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path, guests: int | None = None) -> RunSpec:
     """Agents that ask the local model, which is so small that some of its answers are no answers.
 
     Raises SpecError.
@@ -48,7 +48,7 @@ def make_llm_demo_spec(*, agents: int, rounds: int, seed: int, directory: Path) 
             "name": "demo-llm",
             "seed": seed,
             "population": {"groups": [group]},
-            "game": {"ratio": "2/3", "rounds": rounds, "deadline_s": 600},
+            "game": {"ratio": "2/3", "rounds": rounds, "deadline_s": 600, "guests": guests},
             "model": {
                 "provider": "local",
                 "name": LOCAL_MODEL,

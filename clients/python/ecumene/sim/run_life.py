@@ -20,9 +20,11 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.model import EventFilter
 from ecumene.client.records import RunState
 from ecumene.client.settings import ClientSettings
-from ecumene.client.world import connect
+from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
 from ecumene.sim.conductor import GAME_PATH, Conductor, GamePlan, RoundObserver
+from ecumene.sim.guest_records import GuestRecorder
+from ecumene.sim.guests import PLAYERS, Guests
 from ecumene.sim.population import build_population
 from ecumene.sim.run_events import EventRecorder
 from ecumene.sim.run_launch import write_launch
@@ -91,7 +93,8 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
     try:
         launch_path = write_launch(spec, population, run=name, directory=directory, workers=options.workers)
         async with Services() as services:
-            await _Stage(spec, plan, record, services, observer, options).play(launch_path)
+            names = population.name_agents()
+            await _Stage(spec, plan, names, record, services, observer, options).play(launch_path)
         observer.stage_began("writing the report")
         return await asyncio.to_thread(record.end_well)
     except asyncio.CancelledError:
@@ -109,6 +112,7 @@ class _Stage:
         self,
         spec: RunSpec,
         plan: GamePlan,
+        agents: Sequence[str],
         record: RunRecord,
         services: Services,
         observer: RunObserver,
@@ -116,6 +120,7 @@ class _Stage:
     ) -> None:
         self._spec = spec
         self._plan = plan
+        self._agents = agents
         self._record = record
         self._services = services
         self._observer = observer
@@ -132,9 +137,15 @@ class _Stage:
             wanted = EventFilter(path_prefix=GAME_PATH) if self._spec.world else None
             recorder = EventRecorder(world, self._record.directory, run=self._record.run, event_filter=wanted)
             await stack.enter_async_context(recorder)
-            conductor = Conductor(world, self._plan, producer=self._record.run, observer=self._observer)
+            guests = self._invite(world)
+            conductor = Conductor(world, self._plan, producer=self._record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
             runtime = await self._start_runtime(server, world.name, launch_path)
+            if guests is not None and not guests.are_enough:
+                where = f"{GAME_PATH}/{PLAYERS} of world {world.name} at {server}"
+                count = f"{self._spec.game.guests:,} guest{'' if self._spec.game.guests == 1 else 's'}"
+                self._observer.stage_began(f"waiting for {count} to join {where}")
+                await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(self._record.run, self._record.directory, self._plan)
             await self._beside_services(self._play_rounds(conductor))
             self._observer.stage_began("stopping")
@@ -143,8 +154,16 @@ class _Stage:
                 await recorder.wait_for(self._record.rounds[-1].revision)
 
     async def _play_rounds(self, conductor: Conductor) -> None:
+        recorder = GuestRecorder(self._record.directory, run=self._record.run)
         for number in range(1, self._plan.rounds + 1):
-            self._record.rounds.append(await conductor.play_round(number))
+            result = await conductor.play_round(number)
+            self._record.rounds.append(result)
+            if result.guests:
+                await asyncio.to_thread(recorder.record, result)
+
+    def _invite(self, world: World) -> Guests | None:
+        awaited = self._spec.game.guests
+        return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
 
     async def _start_server(self) -> str:
         self._observer.stage_began("starting the server")

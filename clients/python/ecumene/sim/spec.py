@@ -26,12 +26,14 @@ class GameSpec(Section):
         offset: added to ratio × mean; in the units of the numbers.
         rounds: how many.
         deadline_s: a round ends at the latest this many seconds after it began.
+        guests: whether others than the agents may play; the first round waits for so many of them. None = nobody else.
     """
 
     ratio: Annotated[RealNumber, Field(gt=0)] = 2 / 3
     offset: RealNumber = 0.0
     rounds: Annotated[int, Field(ge=1, le=1_000)] = 5
     deadline_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
+    guests: Annotated[int, Field(ge=0, le=10_000)] | None = None
 
 
 class ModelSpec(Section):

@@ -102,7 +102,7 @@ class Acting:
             if message.do == MAKE:
                 seat.instance, value = value, None
             acted.effects = run.take_effects()
-            packing = Packing(caller.describe_proxy)
+            packing = Packing(caller.known.describe)
             acted.tree = packing.pack(value)
             acted.placeholders = packing.placeholders
             if not acted.placeholders:
@@ -124,7 +124,7 @@ class Acting:
         self, seat: Seat, job: Job, caller: Caller
     ) -> tuple[Callable[..., Any], list[Any], dict[str, Any], bool]:
         message = job.message
-        args, kwargs = _unpack(Unpacking(caller.find_proxy, job.refs).unpack(message.inner))
+        args, kwargs = _unpack(Unpacking(caller.known.find, job.refs).unpack(message.inner))
         if message.do == MAKE:
             # In a thread, with the constructor: importing a module may take long.
             return lambda *args, **kwargs: self._find_class(message.class_name)(*args, **kwargs), args, kwargs, False

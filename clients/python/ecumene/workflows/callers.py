@@ -13,22 +13,25 @@ import logging
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ecumene.workflows.actors import name_actor_class
 from ecumene.workflows.calls import CALL, MAKE, STOP, Call
 from ecumene.workflows.composing import compose, fill_number
-from ecumene.workflows.errors import (
-    Failure,
-    Origin,
-    ResultLostError,
-    ValueRefusedError,
-    to_error,
-)
+from ecumene.workflows.errors import Failure, ResultLostError, to_error
+from ecumene.workflows.known_actors import KnownActors
 from ecumene.workflows.ledger import FlowStatistics, Ledger
 from ecumene.workflows.limits import FlowLimits, check_options
-from ecumene.workflows.messages import host_of, is_failure, large_bytes, mark_resent, read_outcome, write_failure
+from ecumene.workflows.links import Link
+from ecumene.workflows.messages import (
+    is_failure,
+    large_bytes,
+    mark_resent,
+    place_failure,
+    read_outcome,
+    write_failure,
+)
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
 from ecumene.workflows.proxies import Proxy
@@ -39,22 +42,6 @@ from ecumene.workflows.values import Packing, Tree
 logger = logging.getLogger("ecumene.workflows")
 
 
-class Link(Protocol):
-    """How a caller's messages reach hosts. Its methods are called in the caller's loop."""
-
-    def send(self, call: Call, host: str, text: str) -> None:
-        """Tell a host of a call."""
-
-    def release(self, calls: Sequence[Call]) -> None:
-        """Results that nobody needs any more."""
-
-    def give_up(self, call: Call, text: str) -> None:
-        """Write an outcome, unless there is one; `take_outcome` follows with the one that counts."""
-
-    def fetch(self, call: Call) -> Awaitable[str]:
-        """A large outcome."""
-
-
 class Caller:
     """Sends calls and keeps what comes of them."""
 
@@ -63,6 +50,7 @@ class Caller:
         self.name = name
         self.loop = loop
         self.placing = Placing(self, limits)
+        self.known = KnownActors(self)
         self._ledger = Ledger(limits)
         self._lock = threading.Lock()
         """Held for moments. Never taken by what the garbage collector may call."""
@@ -72,8 +60,6 @@ class Caller:
         self._link: Link | None = None
         self._first_use: Callable[[], None] | None = None
         self._end: Failure | None = None
-        self._targets: weakref.WeakValueDictionary[str, Target] = weakref.WeakValueDictionary()
-        self._classes: dict[str, type] = {}
         self._actors = 0
         self._idle: list[asyncio.Future[None]] = []
         self._flushing: list[asyncio.Future[None]] = []
@@ -97,15 +83,14 @@ class Caller:
         """
         check_options(retry, timeout_s)
         name = name_actor_class(cls)
-        packing = Packing(self.describe_proxy)
+        packing = Packing(self.known.describe)
         inner = packing.pack([list(args), kwargs])
         with self._lock:
             self._actors += 1
             actor = f"{self.flow}.{self.name}.{self._actors}"
         maker = Maker(inner, packing.placeholders) if retry else None
         target = Target(actor, self.placing.choose(host), name, cls, retry, timeout_s, maker)
-        self._targets[actor] = target
-        self._classes[name] = cls
+        self.known.add(target, cls)
         self._submit(target, MAKE, "", inner, packing.placeholders)
         return Proxy(self, target, retry, timeout_s)
 
@@ -125,7 +110,7 @@ class Caller:
             FlowFullError: the flow's bounds are reached.
             FlowLostError: it has ended.
         """
-        packing = Packing(self.describe_proxy)
+        packing = Packing(self.known.describe)
         inner = packing.pack([list(args), kwargs] if kwargs else [list(args)])
         return self._submit(target, CALL, method, inner, packing.placeholders, retry, timeout_s)
 
@@ -155,26 +140,6 @@ class Caller:
         """How it is doing. From any thread."""
         with self._lock:
             return self._ledger.statistics(len(self.placing.hosts))
-
-    def describe_proxy(self, proxy: Proxy) -> list[Any]:
-        """What a proxy is in a message."""
-        target = proxy._target
-        if target.cls is None or proxy._caller.flow == self.flow:
-            return [target.actor, target.host, target.class_name, target.made]
-        raise ValueRefusedError(f"{proxy!r} belongs to another flow")
-
-    def find_proxy(self, described: Sequence[Any]) -> Proxy:
-        """The proxy of what `describe_proxy` gave, here or elsewhere. Raises ValueError: it is nothing of that."""
-        actor, host, class_name, made = described
-        if not all(isinstance(text, str) for text in (actor, host, class_name)) or type(made) is not int:
-            raise ValueError("it describes no actor")
-        target = self._targets.get(actor)
-        if target is None:
-            target = self._targets[actor] = Target(actor, host, class_name, None)
-        if made > target.made:
-            # It was made again, since we heard of it last.
-            target.host, target.made, target.failure = host, made, None
-        return Proxy(self, target, target.retry, target.timeout_s)
 
     def when_used(self, then: Callable[[], None]) -> None:
         """Have something called in the loop when the first call waits for a link."""
@@ -219,7 +184,7 @@ class Caller:
         call = self._ledger.get(number)
         if call is None or not call.is_done or not call.size or self._link is None:
             return
-        text = write_failure(_place(Failure(ResultLostError.code, f"the result of {call} was deleted"), call))
+        text = write_failure(place_failure(Failure(ResultLostError.code, f"the result of {call} was deleted"), call))
         call.text = text
         self._link.give_up(call, text)
 
@@ -232,15 +197,11 @@ class Caller:
         with self._lock:
             return [call for call in self._ledger.list_pending() if call.target is target]
 
-    def find_class(self, name: str) -> type:
-        """A class of which an actor was made through this caller."""
-        return self._classes[name]
-
     def lose_host(self, place: str) -> None:
         """The host at a place has ended: its actors with it."""
         with self._lock:
             pending = self._ledger.list_pending()
-        targets = {call.target for call in pending} | {found for ref in self._targets.valuerefs() if (found := ref())}
+        targets = {call.target for call in pending} | self.known.list_targets()
         for target in sorted(targets, key=lambda target: target.actor):
             self.placing.lose(target, place)
 
@@ -265,7 +226,7 @@ class Caller:
         """A call is not to have another outcome than this, unless it has one already."""
         if self._link is not None and not call.is_done:
             # The one outcome that counts is in the world: the host may have been first.
-            self._link.give_up(call, write_failure(_place(failure, call)))
+            self._link.give_up(call, write_failure(place_failure(failure, call)))
 
     async def fetch(self, call: Call) -> str:
         """A large outcome."""
@@ -280,7 +241,7 @@ class Caller:
             pending = self._ledger.list_pending()
         self._end_flushing()
         for call in pending:
-            self.take_outcome(call.number, write_failure(_place(failure, call)))
+            self.take_outcome(call.number, write_failure(place_failure(failure, call)))
 
     async def wait_idle(self, timeout_s: float) -> int:
         """Wait until no call is under way, at most so long; returns how many still are."""
@@ -369,11 +330,3 @@ class Caller:
             call.target.failure = call.target.failure or failure
         elif call.is_dropped:
             logger.warning("a call that nobody waited for failed: %s", failure.describe())
-
-
-def _place(failure: Failure, call: Call) -> Failure:
-    """A failure as this call has it: with the call as its origin, unless it has another one."""
-    if failure.origin.actor:
-        return failure.passed_through(str(call))
-    origin = Origin(call.target.actor, call.target.class_name, call.method, host_of(call.sent_to or call.target.host))
-    return Failure(failure.code, failure.text, failure.kind, origin, failure.causes, failure.through)

@@ -28,7 +28,7 @@ class LocalFlow:
 
     def __init__(self, name: str, limits: FlowLimits, stage_limits: StageLimits, chance: random.Random) -> None:
         self.caller = Caller(name, LOCAL, limits, asyncio.get_running_loop())
-        self.stage = Stage(LOCAL, self, stage_limits, chance, self.caller.find_class)
+        self.stage = Stage(LOCAL, self, stage_limits, chance, self.caller.known.find_class)
         self.caller.placing.add_host(HostInfo(LOCAL, LOCAL, 0))
         self.caller.attach(self)
         self.finished = 0

@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ecumene.workflows.calls import CALL, MAKE, STOP, Outcome
-from ecumene.workflows.errors import Failure, ResultLostError
+from ecumene.workflows.calls import CALL, MAKE, STOP, Call, Outcome
+from ecumene.workflows.errors import Failure, Origin, ResultLostError
 from ecumene.workflows.limits import RETRY_MAX, is_time
 from ecumene.workflows.values import Tree, dump
 
@@ -195,6 +195,14 @@ def read_outcome(text: str) -> Outcome:
 def write_foreign(key: str) -> str:
     """The outcome of a call in whose place somebody wrote what is none."""
     return write_failure(Failure(ResultLostError.code, f"the entry {key} holds no outcome"))
+
+
+def place_failure(failure: Failure, call: Call) -> Failure:
+    """A failure as a call has it: with the call as its origin, unless it has another one."""
+    if failure.origin.actor:
+        return failure.passed_through(str(call))
+    origin = Origin(call.target.actor, call.target.class_name, call.method, host_of(call.sent_to or call.target.host))
+    return Failure(failure.code, failure.text, failure.kind, origin, failure.causes, failure.through)
 
 
 def _read_text(document: Mapping[str, Any], name: str) -> str:

@@ -140,7 +140,7 @@ def _value_of(call: Call) -> Any:
         outcome = read_outcome(text)
         if outcome.failure is not None:
             raise to_error(outcome.failure)
-        value = call.value = Unpacking(call.caller.find_proxy).unpack(outcome.tree)
+        value = call.value = Unpacking(call.caller.known.find).unpack(outcome.tree)
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from ecumene.client import EventFilter, World, connect
-from ecumene.client.runtime_errors import SeatTakenError, TurnOverError, WorldRefusedError
+from ecumene.client.runtime_errors import AgentNotFoundError, SeatTakenError, TurnOverError, WorldRefusedError
 from ecumene.client.runtime_model import AnswerStatus, SeatOutcome, SeatTurn
 from ecumene.client.runtime_nodes import RuntimeNode
 
@@ -116,3 +117,27 @@ async def test_a_person_sits_is_told_of_turns_decides_and_leaves(tmp_path: Path,
         await wait_for(is_free)
         async with node.sit("r", "agent-1", actor="bob", timeout_s=5) as seat:
             assert seat.note
+
+
+async def test_a_person_keeps_the_place_in_another_worker(tmp_path: Path, server: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+        await served.launch(describe_run(), {"g": name_agents(4)})
+        async with node.sit("r", "agent-1", actor="ann", timeout_s=30) as seat:
+            assert isinstance(await anext(seat), SeatTurn)
+            (run,) = (await node.inspect()).runs
+            for worker in run.workers:
+                os.kill(worker.pid, signal.SIGKILL)
+            async with asyncio.timeout(20):
+                assert isinstance(await anext(seat), SeatTurn)
+
+
+@pytest.mark.parametrize("way", ["stopped", "drained"])
+async def test_a_person_whose_agent_goes_elsewhere_is_told(tmp_path: Path, server: str, way: str) -> None:
+    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+        await served.launch(describe_run(), {"g": name_agents(4)})
+        async with node.sit("r", "agent-1", actor="ann", timeout_s=30) as seat:
+            assert isinstance(await anext(seat), SeatTurn)
+            await (node.stop("r") if way == "stopped" else node.drain())
+            with pytest.raises(AgentNotFoundError):
+                async with asyncio.timeout(20):
+                    await anext(seat)

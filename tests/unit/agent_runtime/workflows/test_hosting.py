@@ -114,7 +114,7 @@ async def test_the_end_of_a_flow_ends_its_actors_and_calls_and_no_others(address
         while hosting.actors > 1 or hosting.stage.waiting:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
-        assert not [key for key in hosting._outcomes if key[0] == ended.name]
+        assert not [key for key in hosting.flows._outcomes if key[0] == ended.name]
         assert await survivor.all_heard() == [1]
 
 

@@ -81,6 +81,10 @@ class FakeEnvironment:
         self.world = world
         self.path = path
 
+    def child(self, name: str) -> FakeEnvironment:
+        """The one below."""
+        return FakeEnvironment(self.world, f"{self.path}/{name}")
+
     async def register(self, *, kind: str, config: Mapping[str, Any], if_absent: bool) -> Written:
         """Note what was asked for."""
         self.world.registered[self.path] = (kind, dict(config), if_absent)
@@ -90,7 +94,7 @@ class FakeEnvironment:
         """What was there already."""
         assert self.world.already_there is not None
         kind, config = self.world.already_there
-        return SimpleNamespace(kind=kind, config=config)
+        return SimpleNamespace(kind=kind, config=config, gates=())
 
     async def run(self, operation: str, args: Mapping[str, Any], *, producer: str, seq: int) -> Invoked:
         """Run once for each (producer, seq)."""

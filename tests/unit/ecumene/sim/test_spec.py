@@ -11,7 +11,8 @@ from ecumene.client.errors import EcumeneError
 from ecumene.sim.spec import RunSpec, load_spec, parse_spec
 from ecumene.sim.spec_errors import SpecError
 
-EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "guess_average.yaml"
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+EXAMPLE = EXAMPLES / "guess_average.yaml"
 AGENT_CLASSES = "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random' or 'prompted'"
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
@@ -47,6 +48,12 @@ def test_the_example_loads_and_comes_back_from_its_document() -> None:
     spec = load_spec(EXAMPLE)
     assert (spec.game.ratio, spec.game.rounds, spec.population.size) == (2 / 3, 5, 1000)
     assert parse_spec(spec.to_document()) == spec
+
+
+def test_guests_are_invited_by_a_number_or_not_at_all() -> None:
+    assert load_spec(EXAMPLE).game.guests is None
+    assert load_spec(EXAMPLES / "guess_with_guest.yaml").game.guests == 1
+    assert list_lines(change(("game", "guests"), -1)) == ["game.guests: must be greater than or equal to 0, not -1"]
 
 
 @pytest.mark.parametrize("ratio", ["2/3", " 2 / 3 ", 2 / 3, "0.5", 1])

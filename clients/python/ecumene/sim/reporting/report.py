@@ -22,6 +22,7 @@ from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
+GUESTS = "guests"
 RULES_NOTE = "Rule agents: this checks arithmetic and pipeline; it reproduces nobody's behaviour."
 
 
@@ -33,6 +34,7 @@ class GuessReport:
         manifest: of the run.
         game: what was played.
         agents, groups: the size of the population, and of its groups.
+        guests: round -> those who had a turn in it and are not of the population.
         rows: one a round.
         references: what the rows are compared with.
         statuses: status -> turns of the whole run.
@@ -47,6 +49,7 @@ class GuessReport:
     game: GameSpec
     agents: int
     groups: Mapping[str, int]
+    guests: Mapping[int, int]
     rows: list[RoundRow]
     references: list[Reference]
     statuses: Mapping[str, int]
@@ -56,10 +59,19 @@ class GuessReport:
     note: str
     plot: Path
 
+    def count_players(self, round_number: int) -> int:
+        """Agents of the run, and guests of a round."""
+        return self.agents + self.guests.get(round_number, 0)
+
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON: what `--json` prints and `summary.json` holds."""
         rows = [
-            {**dataclasses.asdict(row), "failed": row.failed, "turnless": max(0, self.agents - row.turns)}
+            {
+                **dataclasses.asdict(row),
+                "failed": row.failed,
+                "guests": self.guests.get(row.round, 0),
+                "turnless": max(0, self.count_players(row.round) - row.turns),
+            }
             for row in self.rows
         ]
         return {
@@ -97,6 +109,7 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
         game=spec.game,
         agents=len(population),
         groups=population.counts,
+        guests={} if spec.game.guests is None else count_guests(recording, population),
         rows=rows,
         references=list_references(ratio=spec.game.ratio, offset=spec.game.offset, rounds=spec.game.rounds),
         statuses=count_names(recording.statuses, recording.turn_statuses),
@@ -112,11 +125,22 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
     return report
 
 
+def count_guests(recording: GuessRecording, population: Population) -> dict[int, int]:
+    """Round -> those who had a turn in it and are not of the population; rounds without any are left out."""
+    agents = set(population.name_agents())
+    is_guest = np.array([name not in agents for name in recording.agents], dtype=bool)
+    rounds, counts = np.unique(recording.turn_rounds[is_guest[recording.turn_agents]], return_counts=True)
+    return dict(zip(rounds.tolist(), counts.tolist(), strict=True))
+
+
 def draw_report(report: GuessReport, recording: GuessRecording, population: Population) -> None:
     """Draw the picture of a report."""
     names = [group.name for group in population.groups]
     groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
     order = [name for name, count in population.counts.items() if count]
+    if report.guests:
+        groups.update((name, GUESTS) for name in recording.agents if name not in groups)
+        order.append(GUESTS)
     parts = [
         f"population {report.agents:,}",
         f"seed {report.manifest.seed}",

@@ -27,6 +27,8 @@ def render_report(report: GuessReport) -> RenderableType:
 def build_round_table(report: GuessReport) -> Table:
     """One line a round."""
     players = "1 agent" if report.agents == 1 else f"{report.agents:,} agents"
+    if most := max(report.guests.values(), default=0):
+        players += " and 1 guest" if most == 1 else f" and {most:,} guests"
     title = f"Guess the average · {players} · seed {report.manifest.seed}"
     table = Table(title=title, title_justify="left")
     table.add_column("round", justify="right")
@@ -38,7 +40,7 @@ def build_round_table(report: GuessReport) -> Table:
     for row in report.rows:
         table.add_row(
             str(row.round),
-            f"{row.reported:,} of {report.agents:,}",
+            f"{row.reported:,} of {report.count_players(row.round):,}",
             describe_statuses(row.failed) if row.failed else "none",
             *(format_figure(figure) for figure in (row.mean, row.std, row.median, row.target)),
             describe_winners(row),

@@ -1,0 +1,91 @@
+"""Makes a run ready on a node: what was launched before, or is launched now, with its files written and checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.parts import Part
+from agent_runtime.model.refusals import NodeError, Refusal, refuse_field
+from agent_runtime.node.launches import Ready, fill_paths, open_launch, plan_parts, refuse_launch
+from agent_runtime.node.populations import Arriving, fetch_chunks, write_files
+from agent_runtime.node.records import Description, Population, Records
+from agent_runtime.node.settings import NodeSettings
+
+
+class Preparing:
+    """For one node."""
+
+    def __init__(self, settings: NodeSettings, records: Records) -> None:
+        self._settings = settings
+        self._records = records
+
+    async def describe(
+        self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
+    ) -> tuple[Description, Ready]:
+        """A run as it was launched before, or as it is launched now.
+
+        Raises:
+            NodeError: LAUNCH_REFUSED, RUN_EXISTS.
+            EcumeneError: the world cannot be reached.
+        """
+        known = await self._records.read(run)
+        if known is None:
+            return await self._describe_new(run, document, parts, arriving)
+        fresh = Description(run, document, parts, {})
+        if known.spec_hash != fresh.spec_hash or (parts and parts != known.parts):
+            raise refuse_other(run)
+        chunks = arriving.chunks or await fetch_chunks(self._records, known)
+        arriving.chunks = {}
+        return known, await self.prepare(known, chunks)
+
+    async def take(self, description: Description) -> Ready:
+        """A run of which everything stands in the world. Raises NodeError, EcumeneError."""
+        return await self.prepare(description, await fetch_chunks(self._records, description))
+
+    async def prepare(self, description: Description, chunks: Mapping[str, list[bytes]]) -> Ready:
+        """Write the files of a run, and check it. Raises NodeError."""
+        try:
+            files = await asyncio.to_thread(write_files, self._settings.scratch / description.run, chunks)
+        except LaunchError as error:
+            raise refuse_launch(error) from None
+        launch = fill_paths(description.document, files)
+        launch = launch.model_copy(update={"node": self._settings.name})
+        return await asyncio.to_thread(open_launch, launch, description.parts)
+
+    async def _describe_new(
+        self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
+    ) -> tuple[Description, Ready]:
+        launch = fill_paths(document, {})
+        missing = [g.name for g in launch.groups if not g.agents.is_absolute() and g.name not in arriving.chunks]
+        if missing:
+            problem = "no agents were sent, none are kept in the world, and no file of them is named"
+            raise refuse_launch(LaunchError(f"groups.{missing[0]}.agents", problem))
+        if stray := arriving.chunks.keys() - {g.name for g in launch.groups if not g.agents.is_absolute()}:
+            raise refuse_field("chunk.group", f"{min(stray)!r} is no group whose agents are to be sent")
+        populations = {
+            g.name: Population(path=str(g.agents)) if g.agents.is_absolute() else arriving.describe(g.name)
+            for g in launch.groups
+        }
+        described = Description(run, document, parts, populations)
+        ready = await self.prepare(described, arriving.chunks)
+        if not parts:
+            planned = plan_parts(ready.launch, ready.tables, self._settings.workers)
+            described = Description(run, document, planned, populations)
+        return described, ready
+
+
+def choose_parts(description: Description, hosted: list[str]) -> list[Part]:
+    """The parts of a run that are to be hosted here. Raises NodeError: there is no such part."""
+    by_name = {part.name: part for part in description.parts}
+    if stray := [name for name in hosted if name not in by_name]:
+        raise NodeError(Refusal.PART_NOT_FOUND, f"no such part: {stray[0]!r}", run=description.run, part=stray[0])
+    return [by_name[name] for name in dict.fromkeys(hosted)] if hosted else list(description.parts)
+
+
+def refuse_other(run: str) -> NodeError:
+    """A run that was launched otherwise."""
+    message = f"run {run!r} was launched with another description or other parts"
+    return NodeError(Refusal.RUN_EXISTS, message, run=run)
