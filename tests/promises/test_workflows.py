@@ -127,6 +127,7 @@ def test_local_and_distributed_runs_of_random_graphs_are_equal(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_local_and_distributed_runs_of_many_random_graphs_are_equal(
     server: ServerProcess, hosts: list[HostChild], seed: int
 ) -> None:
