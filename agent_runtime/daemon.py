@@ -12,7 +12,8 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ecumene.client import EcumeneError
@@ -24,6 +25,9 @@ from agent_runtime.node.node import Node, open_node
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.output import JsonLines
 from agent_runtime.rpc.service import serve
+from agent_runtime.stopping import wait_stop_or_failure
+from agent_runtime.workflows.host_process import HostProcess
+from agent_runtime.workflows.kept_host import Restarts, keep_host
 
 EXIT_DONE, EXIT_FAILED = 0, 1
 
@@ -40,9 +44,10 @@ async def run_daemon(settings: NodeSettings, host: str, port: int, lines: JsonLi
         async with open_node(settings, log, clock) as node, serve(node, host, port) as address:
             node.address = address
             await node.begin()
-            lines.write(describe_ready(node))
-            await wait_until(stop, node)
-            node.is_draining = True
+            async with keep_workflows(settings, clock, log):
+                lines.write(describe_ready(node))
+                await wait_stop_or_failure(stop, node.tasks.failure)
+                node.is_draining = True
     except (AgentRuntimeError, EcumeneError, OSError) as error:
         reason = " ".join(str(error).split())
         lines.write({"state": "failed", "node": settings.name, "reason": reason})
@@ -52,12 +57,18 @@ async def run_daemon(settings: NodeSettings, host: str, port: int, lines: JsonLi
     return EXIT_DONE
 
 
-async def wait_until(stop: asyncio.Event, node: Node) -> None:
-    """Wait for the stop. Raises what ended the node for good."""
-    node.tasks.failure.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    if node.tasks.failure.done():
-        node.tasks.failure.result()
+@asynccontextmanager
+async def keep_workflows(settings: NodeSettings, clock: Clock, log: NodeLog) -> AsyncIterator[None]:
+    """The node's host of workflows, if it is to have one, under the node's name. Raises HostEndedError."""
+    if settings.workflows is None:
+        yield
+        return
+    process = HostProcess(settings.server, settings.name, settings.workflows, world=settings.world)
+    restarts = Restarts(
+        settings.restarts_max, settings.restart_window_s, settings.backoff_first_s, settings.backoff_s_max
+    )
+    async with keep_host(process, restarts, clock, log.write):
+        yield
 
 
 def describe_ready(node: Node) -> dict[str, Any]:
@@ -69,6 +80,7 @@ def describe_ready(node: Node) -> dict[str, Any]:
         "address": node.address,
         "world": settings.world,
         "capacity": settings.capacity,
+        "workflows": settings.workflows is not None,
         "pid": os.getpid(),
     }
 

@@ -32,6 +32,7 @@ from agent_runtime.rpc.service import is_loopback
 from agent_runtime.settings import Launch, WorkerConfig, load_launch
 from agent_runtime.usage import measure_usage
 from agent_runtime.worker_process import WorkerProcess
+from agent_runtime.workflows.host_process import HostSettings
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,39}")
@@ -86,7 +87,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="a variable, or the absolute path of a file, that launches may name as the key of a model; no others",
     )
     node.add_argument("--records", type=Path, help="the folder where launches may record and cache (default: nowhere)")
+    flows = parser.add_argument_group("workflows: with any of these a node hosts their actors, too (without --spec)")
+    flows.add_argument("--workflow-module", action="append", default=[], metavar="MODULE", help="module with actors")
+    flows.add_argument("--workflow-path", action="append", default=[], type=Path, metavar="FOLDER", help="of modules")
+    flows.add_argument("--workflow-any-module", action="store_true", help="whatever a flow names is imported and run")
+    flows.add_argument("--workflow-recording", type=Path, metavar="FOLDER", help="record their calls as turns")
     arguments = parser.parse_args(list(argv))
+    if arguments.spec is not None and read_workflows(arguments) is not None:
+        parser.error("--spec: a launch hosts no workflows")
     if not (arguments.insecure or is_loopback(arguments.listen[0])):
         parser.error(f"--listen: {arguments.listen[0]} can be reached from other machines: give --insecure for that")
     if not NAME.fullmatch(arguments.name):
@@ -107,7 +115,16 @@ def read_settings(arguments: argparse.Namespace) -> NodeSettings:
         workers=arguments.workers or cores,
         secrets=frozenset(arguments.secret),
         records=arguments.records,
+        workflows=read_workflows(arguments),
     )
+
+
+def read_workflows(arguments: argparse.Namespace) -> HostSettings | None:
+    """What the node's host of workflows is; None = none is asked for."""
+    modules, paths = arguments.workflow_module, arguments.workflow_path
+    if not (modules or paths or arguments.workflow_any_module or arguments.workflow_recording):
+        return None
+    return HostSettings(modules, arguments.workflow_any_module, paths, arguments.workflow_recording)
 
 
 async def launch_node(launch: Launch, server: str, world: str, parts: Sequence[Part], lines: JsonLines) -> int:

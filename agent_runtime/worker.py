@@ -32,6 +32,7 @@ from agent_runtime.ownership.owner import Owner
 from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import WorkerConfig
+from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
 from agent_runtime.worker_process import DIE_WITH
 
@@ -98,7 +99,7 @@ async def live(config: WorkerConfig, lines: JsonLines, told: asyncio.Queue[str],
                 ready = {"worker": config.index, "state": "ready", "agents": pipeline.agents, "pid": os.getpid()}
                 lines.write({**ready, "revision": world.revision})
                 async with obey(pipeline, told, lines), collect_now_and_then():
-                    await wait_until(stop, pipeline)
+                    await wait_stop_or_failure(stop, pipeline.wait_failed())
             ended = describe_end(pipeline)
     finally:
         if recorder is not None:
@@ -153,20 +154,6 @@ def describe_end(pipeline: Pipeline) -> dict[str, Any]:
         "ops": pipeline.ops,
         "stalls": pipeline.stalls.stalls,
     }
-
-
-async def wait_until(stop: asyncio.Event, pipeline: Pipeline) -> None:
-    """Wait for the stop; raises what ended a stage for good."""
-    stopped = asyncio.create_task(stop.wait(), name="worker stop")
-    failed = asyncio.create_task(pipeline.wait_failed(), name="worker failure")
-    try:
-        await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
-        if failed.done():
-            failed.result()
-    finally:
-        stopped.cancel()
-        failed.cancel()
-        await asyncio.gather(stopped, failed, return_exceptions=True)
 
 
 def open_recorder(config: WorkerConfig) -> Recorder | None:

@@ -1,7 +1,7 @@
 """A debate in three rounds: debate_local.py in this process, debate_distributed.py on the hosts of a server.
 
 ecumene serve --data-dir /tmp/example &
-python -m agent_runtime.workflows.host --server 127.0.0.1:7170 --path examples &
+ecumene runtime --server 127.0.0.1:7170 --workflow-path examples --workflow-module debate &
 diff examples/debate_local.py examples/debate_distributed.py
 python examples/debate_local.py; python examples/debate_distributed.py
 """

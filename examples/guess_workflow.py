@@ -1,7 +1,7 @@
 """guess_agentscope.py, ported: players guess two thirds of their average, a moderator tells them.
 
 ecumene serve --data-dir /tmp/example &
-python -m agent_runtime.workflows.host --server 127.0.0.1:7170 --path examples &
+ecumene runtime --server 127.0.0.1:7170 --workflow-path examples --workflow-module guess_workflow &
 python examples/guess_workflow.py local            # or, on the host: python examples/guess_workflow.py 127.0.0.1:7170
 
 What became what:

@@ -64,6 +64,7 @@ PARTS = {
     ),
     "workflows": (
         "tests/promises/test_workflows.py",
+        "tests/promises/test_workflow_scale.py",
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 RUNNING: dict[str, int] = {}
 RUNNING_MAX: dict[str, int] = {}
+GATES: dict[str, threading.Event] = {}
 
 
 @workflows.message
@@ -130,6 +131,25 @@ class Teller(workflows.Actor):
         (child,) = workflows.spawn(Teller, 1, "child")
         return child.tell(value)
 
+    def make_child(self, host: str) -> Any:
+        """Make an actor on a host, and give its proxy away."""
+        return Teller("child").to_dist(host=host)
+
+    def nest(self, me: Any, depth: int) -> Any:
+        """Lists within each other, of results of calls on itself."""
+        return [me.nest(me, depth - 1)] if depth else 0
+
+    def hang(self, key: str) -> str:
+        """Block its thread until the key is let go."""
+        GATES.setdefault(key, threading.Event()).wait(60)
+        return key
+
+    def shout(self, count: int) -> int:
+        """Print so many characters, and a line that looks like a host's."""
+        print('{"state": "ended"}')
+        print("x" * count)
+        return count
+
     def pid(self) -> int:
         """Of the process it lives in."""
         return os.getpid()
@@ -167,6 +187,11 @@ class Counter(workflows.Actor):
         await asyncio.sleep(seconds)
         self.effects.increment(path, key)
         return "+1"
+
+    def increment_and_wait(self, path: str, key: str, me: Any) -> Any:
+        """Stage an effect, and return what comes of a call on itself."""
+        self.effects.increment(path, key)
+        return me.increment(path, key)
 
     def increment_and_fail(self, path: str, key: str) -> None:
         """Stage an effect, then raise."""

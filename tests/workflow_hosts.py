@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 from ecumene import connect
 from ecumene.workflows import StageLimits
@@ -14,7 +15,7 @@ from ecumene.workflows.seats import FinishedCall
 
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.recording import CallCounts
-from tests.services import ROOT
+from tests.services import ROOT, ServerProcess
 
 LEASE_TTL_S = 2.0
 
@@ -38,7 +39,7 @@ async def host_here(
     """A host in this process."""
     async with connect(address) as world:
         kept = recorder or KeptCalls()
-        hosting = Hosting(world, name, kept, limits or StageLimits(), random.Random(1), LEASE_TTL_S)
+        hosting = Hosting(world, name, kept, limits or StageLimits(), random.Random(1), LEASE_TTL_S, None)
         try:
             await hosting.start({})
             yield hosting
@@ -53,6 +54,8 @@ class HostChild:
     def __init__(self, address: str, name: str, *arguments: str, lease_ttl_s: float = LEASE_TTL_S) -> None:
         command = [sys.executable, "-m", "agent_runtime.workflows.host", "--server", address, "--name", name]
         command += ["--lease-ttl-s", str(lease_ttl_s), "--with-parent", *arguments]
+        if not {"--module", "--any-module"} & {*arguments}:
+            command += ["--module", "tests.workflow_actors"]
         self.name = name
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -78,3 +81,15 @@ class HostChild:
         """SIGTERM; returns the exit code."""
         self.process.terminate()
         return self.close()
+
+
+@contextmanager
+def two_hosts(folder: Path, lease_ttl_s: float = LEASE_TTL_S) -> Iterator[tuple[ServerProcess, list[HostChild]]]:
+    """A real server with the hosts `ann` and `bob`, which must end in order."""
+    with ServerProcess(folder / "data") as server:
+        children = [HostChild(server.address, name, lease_ttl_s=lease_ttl_s) for name in ("ann", "bob")]
+        try:
+            yield server, [child.wait_ready() for child in children]
+        finally:
+            codes = [child.stop() for child in children]
+        assert codes == [0, 0]

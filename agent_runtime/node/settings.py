@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_runtime.launching import PROCESSES_MAX
 from agent_runtime.worker_process import PROGRAM
+from agent_runtime.workflows.host_process import HostSettings
 
 MIB = 1024 * 1024
 AGENTS_PER_CORE = 5_000_000
@@ -33,6 +34,7 @@ class NodeSettings:
         silence_s: a worker that has lost a part and does not answer within this time is killed.
         secrets: variables and absolute paths of files that launches may name as their key; no others.
         records: the only folder in which launches may write recordings and caches, and read recordings; None = nowhere.
+        workflows: of a host of workflows beside it; None = it has none.
     """
 
     server: str
@@ -66,3 +68,4 @@ class NodeSettings:
     secrets: frozenset[str] = frozenset()
     records: Path | None = None
     program: Sequence[str] = PROGRAM
+    workflows: HostSettings | None = None

@@ -151,6 +151,7 @@ class Ledger:
             turn.mode,
             ",".join(turn.flags) if turn.flags else None,
             observed_at_ns,
+            None,
         )
         done = [(one.name, one.path, one.key, *spread_value(one.value), revision) for one in actions]
         for seq, columns in enumerate(done):

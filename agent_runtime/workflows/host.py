@@ -17,41 +17,48 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 from ecumene.client import ClientSettings, EcumeneError, connect
+from ecumene.client.records import PartNameError
 from ecumene.lifeline import hold_lifeline
 from ecumene.workflows.limits import StageLimits
 
+from agent_runtime.model.clock import Clock
 from agent_runtime.output import JsonLines
+from agent_runtime.recording import Recorder, RecordingError
+from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
 from agent_runtime.workflows.hosting import Hosting
-from agent_runtime.workflows.recording import CallCounts, Recorder, Recorders
+from agent_runtime.workflows.recording import CallCounts, CallRecords, Recorders
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 EXIT_GRACE_S = 5.0
 """What a stop may take beyond its own time before the process ends itself, functions that hang included."""
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], lines: JsonLines | None = None) -> int:
     """Host actors until told to stop; returns the exit code."""
     arguments = parse_arguments(argv)
+    lines = lines or JsonLines()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     sys.path[:0] = [str(path.resolve()) for path in arguments.path]
     for module in arguments.module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            sys.stderr.write(f"workflow host: cannot import {module!r}: {error}\n")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a module is foreign code
+            problem = " ".join(f"{type(error).__name__}: {error}".split())
+            sys.stderr.write(f"workflow host: cannot import {module!r}: {problem}\n")
             return EXIT_USAGE
     try:
         import uvloop
 
-        return uvloop.run(host(arguments, JsonLines()))
+        return uvloop.run(host(arguments, lines))
     except ModuleNotFoundError:
-        return asyncio.run(host(arguments, JsonLines()))
+        return asyncio.run(host(arguments, lines))
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -65,8 +72,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--module",
         action="append",
         default=[],
-        help="module with actors; with any, flows may name no other",
+        help="module with actors; flows may name actors of these, and of installed packages that declare them",
     )
+    parser.add_argument(
+        "--any-module",
+        action="store_true",
+        help="flows may name any module that can be imported, which is then run: for worlds that only friends write to",
+    )
+    parser.add_argument("--recording", type=Path, help="folder in which calls are recorded as turns")
     parser.add_argument("--actors-max", type=int, default=StageLimits().actors_max, help="actors that it takes")
     parser.add_argument("--lease-ttl-s", type=float, default=5.0, help="a host that is silent so long is lost")
     parser.add_argument("--stop-timeout-s", type=float, default=30.0, help="a stop gives calls so long to end")
@@ -74,7 +87,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(list(argv))
 
 
-async def host(arguments: argparse.Namespace, lines: JsonLines, recorder: Recorder | None = None) -> int:
+async def host(arguments: argparse.Namespace, lines: JsonLines) -> int:
     """Connect, host actors until told to stop, and close everything."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -86,45 +99,58 @@ async def host(arguments: argparse.Namespace, lines: JsonLines, recorder: Record
     counts = CallCounts()
     try:
         settings = ClientSettings(reconnect_timeout_s=60.0)
-        async with connect(arguments.server, arguments.world, settings=settings) as world:
+        async with connect(arguments.server, arguments.world, settings=settings) as world, AsyncExitStack() as records:
             limits = StageLimits(actors_max=arguments.actors_max)
-            recorders = Recorders(counts, recorder) if recorder is not None else counts
-            hosting = Hosting(
-                world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s, arguments.module
-            )
+            modules = None if arguments.any_module else arguments.module
+            recorders = Recorders(counts)
+            hosting = Hosting(world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s, modules)
+            if arguments.recording is not None:
+                recorders.add(await records.enter_async_context(open_records(arguments, hosting)))
             try:
                 await hosting.start({"modules": arguments.module})
                 lines.write({"state": "ready", "host": arguments.name, "pid": os.getpid(), "revision": world.revision})
-                await wait_until(stop, hosting)
+                await wait_stop_or_failure(stop, hosting.failed)
                 await hosting.stop(arguments.stop_timeout_s)
             finally:
                 await hosting.close()
-    except EcumeneError as error:
+    except (EcumeneError, RecordingError, PartNameError, OSError) as error:
         lines.write({"state": "failed", "host": arguments.name, "reason": str(error), "calls": vars(counts)})
         return EXIT_FAILED
     lines.write({"state": "ended", "host": arguments.name, "calls": vars(counts), **measure_usage()})
     return EXIT_DONE
 
 
-async def wait_until(stop: asyncio.Event, hosting: Hosting) -> None:
-    """Wait for the stop; raises what ended the host for good."""
-    stopping = asyncio.create_task(stop.wait(), name="host stop")
-    ends: set[asyncio.Future[Any]] = {stopping, hosting.failed}
+@asynccontextmanager
+async def open_records(arguments: argparse.Namespace, hosting: Hosting) -> AsyncIterator[CallRecords]:
+    """Records of a host, which ends with them. Raises RecordingError, PartNameError, OSError."""
+    loop = asyncio.get_running_loop()
+
+    def fail(error: RecordingError) -> None:
+        loop.call_soon_threadsafe(hosting.fail, error)
+
+    recorder = Recorder(arguments.recording, run="workflows", source=f"workflows-{arguments.name}", on_failure=fail)
+    await asyncio.to_thread(recorder.start)
+    kept = CallRecords(recorder, Clock.system(), hosting.fail)
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if hosting.failed.done():
-            hosting.failed.result()
+        yield kept
     finally:
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
+        await kept.close()
 
 
 def run() -> None:
     """The program. Ends the process even when functions of actors hang in their threads."""
-    code = main(sys.argv[1:])
+    code = main(sys.argv[1:], JsonLines(claim_stdout()))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def claim_stdout() -> TextIO:
+    """Stdout for lines of our own alone: what actors print goes to stderr, with what they start."""
+    sys.stdout.flush()
+    own = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return own
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from ecumene.client import (
     Writes,
 )
 from ecumene.workflows.actors import find_actor_class
+from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.hosts import HostsWatch
 from ecumene.workflows.limits import StageLimits
@@ -58,8 +59,9 @@ class Hosting:
         limits: StageLimits,
         chance: random.Random,
         lease_ttl_s: float,
-        modules: Collection[str] = (),
+        modules: Collection[str] | None = (),
     ) -> None:
+        """`modules`: flows may name actors of these alone; None = of any."""
         self.world: World | None = world
         self._world = world
         self.name = name
@@ -71,7 +73,7 @@ class Hosting:
         self._lease: Lease | None = None
         self._place = ""
         self._watches: list[FrameWatch] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Background(lambda error: self.fail(HostLostItselfError(f"a defect of the host: {error!r}")))
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the reason when the host cannot go on."""
 
@@ -100,15 +102,16 @@ class Hosting:
         """
         world = self._world
         await make_places(world)
-        self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self._fail)
+        self._lease = await world.lease(self._lease_ttl_s, holder=f"workflow host {self.name}", on_lost=self.fail)
         self._place = name_place(self.name, self.lease_id)
         inbox = world.environment(inbox_path(self._place))
         await inbox.register(lease_id=self.lease_id)
         # Items are read as events; the stream itself keeps none but the last.
         made = await inbox.create_stream(CALLS, items_max=1)
-        self.hosts = HostsWatch(world, self._fail)
+        self.hosts = HostsWatch(world, self.fail)
         self.flows = FlowPlaces(world, self.lease_id, self.hosts, self._begin)
-        self.committing = Committing(world, self._place, made.revision, self.flows.keep_outcome, self._note_gone)
+        keep = self.flows.keep_outcome
+        self.committing = Committing(world, self._place, made.revision, keep, self._note_gone, self.fail)
         self.circles = Circles(world)
         self.stage = Stage(self.name, self, self._limits, self._chance, self._find_class, self.circles)
         await self.hosts.start()
@@ -141,9 +144,7 @@ class Hosting:
         await self.hosts.close()
         for watch in self._watches:
             await watch.aclose()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         if not self._lease.is_ended:
             try:
                 await self._lease.revoke()
@@ -186,12 +187,13 @@ class Hosting:
             await asyncio.sleep(NAME_RETRY_S)
 
     def _take_calls(self, batch: EventBatch) -> None:
-        for value in batch.values:
+        for value, revision, wall_ns in zip(batch.values, batch.revisions, batch.wall_times_ns, strict=True):
             try:
                 message = read_message(value if isinstance(value, str) else "")
             except ValueError as error:
                 logger.warning("host %s was sent what it cannot read: %s", self.name, error)
                 continue
+            message.revision, message.observed_at_ns = revision, wall_ns
             self.flows.find_outcomes(message.flow, message.caller)
             self.stage.take(message)
 
@@ -199,7 +201,7 @@ class Hosting:
         for path in batch.paths:
             parts = path.removeprefix(f"{ROOT}/").split("/")
             if path == inbox_path(self._place):
-                self._fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
+                self.fail(HostLostItselfError(f"the inbox of host {self.name} is gone"))
             elif parts[0] != HOSTS.rpartition("/")[2] and len(parts) <= 2:
                 self._drop(parts[0], parts[1] if len(parts) == 2 else "")
 
@@ -220,17 +222,16 @@ class Hosting:
                 async for batch in watch:
                     take(batch)
             except EcumeneError as error:
-                self._fail(error)
+                self.fail(error)
 
         self._watches.append(watch)
         self._begin(read(), what)
 
-    def _fail(self, error: EcumeneError) -> None:
+    def fail(self, error: Exception) -> None:
+        """It is not to go on: whoever waits for its calls learns that from its end."""
         if not self.failed.done():
             self.failed.set_exception(error)
             self.failed.exception()  # whoever stops without asking has not missed it
 
     def _begin(self, work: Any, what: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=f"workflow host {what}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(work, f"workflow host {what}")

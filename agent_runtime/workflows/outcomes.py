@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from ecumene.client import (
@@ -24,8 +24,9 @@ from ecumene.client import (
     NotFoundError,
     World,
 )
+from ecumene.workflows.background import Background
 from ecumene.workflows.errors import Failure, FlowLostError, ResultLostError
-from ecumene.workflows.messages import large_bytes, outcomes_path, write_failure
+from ecumene.workflows.messages import large_bytes, outcomes_path, read_number, write_failure, write_foreign
 
 logger = logging.getLogger("ecumene.workflows")
 
@@ -47,7 +48,7 @@ class CallerOutcomes:
         self._asked: list[int] = []
         self._kept: OrderedDict[int, str] = OrderedDict()
         self._kept_bytes = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Background(lambda error: self._fail_all(f"{self._name} cannot be read: {error!r}"))
         self._watch: FrameWatch | None = None
         self._end: str | None = None
 
@@ -79,10 +80,7 @@ class CallerOutcomes:
         self._end = write_failure(lost)
         if self._watch is not None:
             await self._watch.aclose()
-        tasks = self._tasks - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
         for number in list(self._needed):
             self._deliver(number, self._end)
 
@@ -101,12 +99,13 @@ class CallerOutcomes:
         try:
             result = await self._world.frames.send(frame)
         except EcumeneError as error:
-            logger.warning("%s: %s", self._name, error)
+            for number in numbers:
+                self._deliver(number, write_failure(Failure(FlowLostError.code, f"{self._name}: {error}")))
             return
         for index, number in enumerate(numbers):
             found = result.peek(index)
-            if isinstance(found, Entry) and isinstance(found.value, str):
-                self._take(number, found.value)
+            if isinstance(found, Entry):
+                self._take(number, found.value if isinstance(found.value, str) else write_foreign(f"r{number}"))
             elif isinstance(found, EcumeneError) and not isinstance(found, EntryNotFoundError):
                 what = "the caller has ended" if isinstance(found, EnvironmentNotFoundError) else str(found)
                 self._deliver(number, write_failure(Failure(FlowLostError.code, what)))
@@ -116,16 +115,20 @@ class CallerOutcomes:
             async for batch in watch:
                 self._take_batch(batch)
         except EcumeneError as error:
-            logger.warning("%s: %s", self._name, error)
-            self._end = write_failure(Failure(FlowLostError.code, f"{self._name} cannot be read: {error}"))
-            for number in list(self._needed):
-                self._deliver(number, self._end)
+            self._fail_all(f"{self._name} cannot be read: {error}")
+
+    def _fail_all(self, problem: str) -> None:
+        """Nothing can be had any more, now or later."""
+        logger.warning("%s", problem)
+        self._end = write_failure(Failure(FlowLostError.code, problem))
+        for number in list(self._needed):
+            self._deliver(number, self._end)
 
     def _take_batch(self, batch: EventBatch) -> None:
         for kind, key, value in zip(batch.types, batch.keys, batch.values, strict=True):
-            number = int(key[1:])
-            if kind == EventType.ENTRY_SET and type(value) is str:
-                self._take(number, value)
+            number = read_number(key)
+            if kind == EventType.ENTRY_SET:
+                self._take(number, value if type(value) is str else write_foreign(key))
             elif kind == EventType.ENTRY_DELETED:
                 kept = self._kept.pop(number, "")
                 self._kept_bytes -= len(kept)
@@ -160,7 +163,5 @@ class CallerOutcomes:
         for deliver in self._needed.pop(number, ()):
             deliver(text)
 
-    def _begin(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=self._name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.begin(work, self._name)

@@ -19,7 +19,7 @@ import pytest
 from ecumene import World, connect, workflows
 from ecumene.workflows.messages import HOSTS, ROOT, host_of
 
-from agent_runtime.workflows.host_process import HostEndedError, HostProcess
+from agent_runtime.workflows.host_process import HostEndedError, HostProcess, HostSettings
 from tests.services import ROOT as FOLDER
 from tests.services import ServerProcess
 from tests.workflow_actors import Counter, Teller
@@ -91,7 +91,11 @@ async def test_a_killed_host_fails_what_was_under_way_in_time_and_tells_where(se
 
 
 async def play_kills(address: str, world: World, chance: random.Random, rounds: int) -> tuple[int, int]:
-    """Kill hosts at random moments under load of effects with `retry`; returns calls, and kills under load."""
+    """Kill hosts at random moments under load of effects with `retry`; returns calls, and kills that cut some short.
+
+    What a kill has cut short is not known before it: calls go on while it is made. So those are counted that were sent
+    again afterwards, or failed.
+    """
     loads = 0
     async with children(address, "ann", "bob") as hosts, workflows.connect(address) as flow:
         counters = flow.spawn(Counter, 8, retry=50)
@@ -102,7 +106,10 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
 
         async def send() -> None:
             while not stop.is_set():
-                calls.extend(counter.increment_slowly("/counts", "n", chance.uniform(0, 0.02)) for counter in counters)
+                # None of them is ever idle, and none gets more than it can do.
+                for counter in counters:
+                    while sum(not call.done for call in calls[-50:] if call._call.target is counter._target) < 3:
+                        calls.append(counter.increment_slowly("/counts", "n", chance.uniform(0, 0.1)))
                 plain.append(chance.choice(tellers).tell([calls[-1], chance.choice(plain) if plain else 0]))
                 await asyncio.sleep(0.05)
 
@@ -110,14 +117,15 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
         try:
             for _ in range(rounds):
                 await asyncio.sleep(chance.uniform(0.1, 1.5))
-                name = chance.choice(["ann", "bob"])
-                async with asyncio.timeout(IN_TIME_S):
-                    while not flow.statistics().pending:  # noqa: ASYNC110 - nothing else tells of pending calls
-                        await asyncio.sleep(0.001)
-                loads += flow.statistics().pending > 0
+                # Actors are made again on the host that is left, and stay: the other one has nothing to lose.
+                name = chance.choice(sorted({host_of(counter._target.host) for counter in counters}))
+                under_way = [call for call in (*calls, *plain) if not call.done and is_on(name, call)]
+                resent = sum(call._call.resent for call in under_way)
                 await asyncio.to_thread(hosts[name].kill)
                 hosts[name] = HostChild(address, name)
                 await asyncio.to_thread(hosts[name].wait_ready)
+                lost = [call for call in under_way if call.done and call._call.text.startswith('{"error"')]
+                loads += bool(lost) or sum(call._call.resent for call in under_way) > resent
         finally:
             stop.set()
             await sending
@@ -130,10 +138,14 @@ async def play_kills(address: str, world: World, chance: random.Random, rounds: 
         return len(calls), loads
 
 
+def is_on(host: str, call: Any) -> bool:
+    return host_of(call._call.sent_to) == host
+
+
 def check_kills(calls: int, loads: int, rounds: int, value: Any) -> None:
-    print(f"{calls} calls, {loads} of {rounds} kills under load, counter at {value}")
+    print(f"{calls} calls, {loads} of {rounds} kills cut calls short, counter at {value}")
     assert value == calls, "each call had its effect once"
-    assert loads >= rounds // 2, "too little load"
+    assert loads >= rounds * 0.6, "too little load"
 
 
 @pytest.mark.timeout(300)
@@ -238,7 +250,8 @@ async def test_a_host_process_ends_with_its_parent_and_stops_with_a_function_tha
 
 
 async def test_a_host_is_started_and_stopped_by_a_function(server: ServerProcess) -> None:
-    async with HostProcess(server.address, "started", lease_ttl_s=2.0) as process:
+    settings = HostSettings(["tests.workflow_actors"], lease_ttl_s=2.0)
+    async with HostProcess(server.address, "started", settings) as process:
         pid = process.pid
         async with workflows.connect(server.address) as flow:
             (teller,) = flow.spawn(Teller)
@@ -246,4 +259,4 @@ async def test_a_host_is_started_and_stopped_by_a_function(server: ServerProcess
     assert process.ended["state"] == "ended" and process.ended["calls"]["ok"] == 2
     assert not psutil.pid_exists(pid)
     with pytest.raises(HostEndedError, match="exit code 2"):
-        await HostProcess(server.address, "broken", modules=["no_such_module"]).start()
+        await HostProcess(server.address, "broken", HostSettings(["no_such_module"])).start()

@@ -17,13 +17,14 @@ from tests.services import ROOT, ServerProcess
 from tests.workflow_hosts import HostChild
 
 EXAMPLES = ROOT / "examples"
+MODULES = ("--module", "debate", "--module", "guess_workflow")
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with two hosts that find the classes of the examples."""
     with ServerProcess(tmp_path_factory.mktemp("examples") / "data") as server:
-        hosts = [HostChild(server.address, name, "--path", str(EXAMPLES)) for name in ("ann", "bob")]
+        hosts = [HostChild(server.address, name, "--path", str(EXAMPLES), *MODULES) for name in ("ann", "bob")]
         for host in hosts:
             host.wait_ready()
         yield server.address

@@ -13,6 +13,7 @@ from ecumene import workflows
 from tests.services import ServerProcess
 from tests.workflow_hosts import HostChild
 
+PROGRAM = "workflows_page"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "workflows.md"
 
 
@@ -28,7 +29,7 @@ def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         scripts = re.compile(r"^with workflows.*?(?=^\S|\Z)", re.DOTALL | re.MULTILINE)
         classes = "\n".join(scripts.sub("", block) for block in blocks)
         (tmp_path / "host" / "workflows_page.py").write_text(classes, encoding="utf-8")
-        host = HostChild(server.address, "page", "--path", str(tmp_path / "host")).wait_ready()
+        host = HostChild(server.address, "page", "--path", str(tmp_path / "host"), "--module", PROGRAM).wait_ready()
         try:
             importlib.import_module("workflows_page")
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from ecumene.workflows.values import Packing, Tree, Unpacking, fill_refs
 if TYPE_CHECKING:
     from ecumene.client import World, Writes
     from ecumene.workflows.callers import Caller
+    from ecumene.workflows.calls import Call
     from ecumene.workflows.placeholders import Placeholder
     from ecumene.workflows.seats import Job, Seat
 
@@ -56,20 +58,22 @@ class Acted:
             self.text = write_failure(Failure("VALUE_TOO_LARGE", problem, origin=self.origin))
             self.effects = None
 
-    async def resolve(self) -> str:
-        """The outcome, with values in the places of placeholders."""
-        if self.placeholders:
+    async def resolve(self, wait: Callable[[Call], Awaitable[str]] = text_of) -> str:
+        """The outcome, with values in the places of placeholders; a failure if that cannot be had."""
+        try:
             trees = []
             for placeholder in self.placeholders:
-                outcome = read_outcome(await text_of(placeholder._call))
+                outcome = read_outcome(await wait(placeholder._call))
                 if outcome.failure is not None:
-                    self.effects = None
+                    self.effects, self.placeholders = None, []
                     self.text = write_failure(outcome.failure.passed_through(str(self.message)))
-                    break
+                    return self.text
                 trees.append(outcome.tree)
-            else:
+            if self.placeholders:
                 self.succeed(fill_refs(self.tree, trees))
-            self.placeholders = []
+                self.placeholders = []
+        except Exception as error:  # noqa: BLE001 - the edge: whatever was returned, somebody waits for the outcome
+            self.fail(error)
         return self.text
 
 
@@ -103,6 +107,10 @@ class Acting:
             acted.placeholders = packing.placeholders
             if not acted.placeholders:
                 acted.succeed(acted.tree)
+            elif acted.effects is not None:
+                # The actor goes on only when the effects are sent: it waits, and may wait for itself.
+                waiting = Run(message.actor, None, caller, world, self._waits)
+                await acted.resolve(functools.partial(_wait_as, waiting))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a call fails alone, whatever it raised
             acted.fail(error)
         finally:
@@ -128,14 +136,28 @@ class Acting:
         return getattr(seat.instance, message.method), args, kwargs, is_coroutine_method(cls, message.method)
 
     async def _run_in_thread(self, run: Run, function: Callable[[], Any], acted: Acted) -> Any:
-        future = await self._threads.start(run, function)
         timeout_s = acted.message.timeout_s
-        if timeout_s is not None:
-            done, _ = await asyncio.wait({future}, timeout=timeout_s)
-            if not done:
-                acted.late = future
-                raise _tell_late(timeout_s)
+        if timeout_s is None:
+            return await (await self._threads.start(run, function))
+        # The wait for a slot counts: those that have them may hang.
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        future = await _run_in_time(self._threads.start(run, function), timeout_s)
+        done, _ = await asyncio.wait({future}, timeout=max(0.0, until_s - loop.time()))
+        if not done:
+            acted.late = future
+            self._threads.leave(run, future)
+            raise _tell_late(timeout_s)
         return await future
+
+
+async def _wait_as(run: Run, call: Call) -> str:
+    """The outcome of a call as it travels; meanwhile it is known that the actor waits for it."""
+    token = run.waits.begin(run, call)
+    try:
+        return await text_of(call)
+    finally:
+        run.waits.end(run, token)
 
 
 def _unpack(inner: list[Any]) -> tuple[list[Any], dict[str, Any]]:

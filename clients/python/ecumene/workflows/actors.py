@@ -112,16 +112,17 @@ def is_coroutine_method(cls: type, name: str) -> bool:
     return inspect.iscoroutinefunction(getattr(method, "__wrapped__", method))
 
 
-def find_actor_class(name: str, modules: Collection[str] = ()) -> type[Actor]:
+def find_actor_class(name: str, modules: Collection[str] | None) -> type[Actor]:
     """The class of `module:Class`, or of an installed package's entry point; its module is imported.
 
-    `modules`: only these may be named; none = any that is installed.
+    `modules`: only these may be named, since whoever names one has it run; None = any that is installed.
 
     Raises:
         CallRefusedError: there is none of the name, it is no class of actors, or its module may not be named.
     """
-    if modules and ":" in name and name.partition(":")[0] not in modules:
-        raise CallRefusedError(f"class {name!r} may not be named here: its module is not among {', '.join(modules)}")
+    if modules is not None and ":" in name and name.partition(":")[0] not in modules:
+        among = ", ".join(modules) or "none: it needs --module"
+        raise CallRefusedError(f"class {name!r} may not be named here: the host's modules are {among}")
     try:
         found = _load(name) if ":" in name else _load_declared(name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -22,7 +22,7 @@ from ecumene.workflows.composing import compose, fill_number
 from ecumene.workflows.errors import Failure, ResultLostError, to_error
 from ecumene.workflows.known_actors import KnownActors
 from ecumene.workflows.ledger import FlowStatistics, Ledger
-from ecumene.workflows.limits import FlowLimits
+from ecumene.workflows.limits import FlowLimits, check_options
 from ecumene.workflows.links import Link
 from ecumene.workflows.messages import (
     is_failure,
@@ -62,6 +62,7 @@ class Caller:
         self._end: Failure | None = None
         self._actors = 0
         self._idle: list[asyncio.Future[None]] = []
+        self._flushing: list[asyncio.Future[None]] = []
 
     def make(
         self,
@@ -78,7 +79,9 @@ class Caller:
         Raises:
             NoHostError: there is none, or not that one.
             ValueRefusedError: the arguments cannot be sent.
+            ValueError: no such `retry` or `timeout_s`.
         """
+        check_options(retry, timeout_s)
         name = name_actor_class(cls)
         packing = Packing(self.known.describe)
         inner = packing.pack([list(args), kwargs])
@@ -117,6 +120,11 @@ class Caller:
         self._submit(proxy._target, STOP, "", [[]], [])
 
     @property
+    def has_unsent(self) -> bool:
+        """Whether calls are not on their way yet."""
+        return bool(self._outgoing)
+
+    @property
     def has_ended(self) -> bool:
         """Whether its flow has."""
         return self._end is not None
@@ -141,6 +149,15 @@ class Caller:
         """Calls can be sent from now on. This and all that follows: in the loop."""
         self._link = link
         self._drain()
+        self._end_flushing()
+
+    async def flush(self) -> None:
+        """Until all calls so far are on their way, in front of whatever is sent from now on; or never will be."""
+        self._drain()
+        while self._outgoing:
+            sent = self.loop.create_future()
+            self._flushing.append(sent)
+            await sent
 
     def take_outcome(self, number: int, text: str) -> None:
         """A call has ended. Only its first outcome counts."""
@@ -222,6 +239,7 @@ class Caller:
             self._end = self._end or failure
             self._outgoing.clear()
             pending = self._ledger.list_pending()
+        self._end_flushing()
         for call in pending:
             self.take_outcome(call.number, write_failure(place_failure(failure, call)))
 
@@ -279,6 +297,12 @@ class Caller:
                 self.loop.call_soon_threadsafe(self._drain)
             except RuntimeError:
                 pass  # the loop has ended, and everything with it
+
+    def _end_flushing(self) -> None:
+        flushing, self._flushing = self._flushing, []
+        for sent in flushing:
+            if not sent.done():
+                sent.set_result(None)
 
     def _drain(self) -> None:
         self._wakes = False

@@ -92,11 +92,10 @@ UNREAD = _Unread()
 
 
 class Outcome:
-    """What a call came to, as it travels: {"ok": tree}, {"error": failure} or {"large": bytes}."""
+    """What a call came to, as it travels: {"ok": tree} or {"error": failure}."""
 
-    __slots__ = ("failure", "large_bytes", "tree")
+    __slots__ = ("failure", "tree")
 
-    def __init__(self, tree: Tree = None, failure: Failure | None = None, large_bytes: int = 0) -> None:
+    def __init__(self, tree: Tree = None, failure: Failure | None = None) -> None:
         self.tree = tree
         self.failure = failure
-        self.large_bytes = large_bytes

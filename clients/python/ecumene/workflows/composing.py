@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ecumene.workflows.calls import MAKE
 from ecumene.workflows.errors import ResultExpiredError, ValueRefusedError, ValueTooLargeError
 from ecumene.workflows.limits import VALUE_BYTES_MAX
 from ecumene.workflows.messages import read_outcome
@@ -41,6 +42,8 @@ def compose(
         document["refs"] = [_find_ref(caller, placeholder) for placeholder in placeholders]
     if retry:
         document["retry"] = retry
+    if target.made and do == MAKE:
+        document["made"] = target.made
     if timeout_s is not None:
         document["timeout_s"] = timeout_s
     text = dump(document)

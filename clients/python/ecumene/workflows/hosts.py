@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from ecumene.client import EcumeneError, EventBatch, EventFilter, EventType, FrameWatch, Value, World
+from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.messages import HOSTS, host_of
 from ecumene.workflows.targets import HostInfo
@@ -27,7 +27,7 @@ class HostsWatch:
         self._hosts: dict[str, HostInfo] = {}
         self._callers: set[Caller] = set()
         self._watch: FrameWatch | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Background(lambda error: on_end(EcumeneError(f"the hosts are not known any more: {error!r}")))
 
     async def start(self) -> None:
         """Learn which there are, and watch.
@@ -38,7 +38,7 @@ class HostsWatch:
         watch = self._watch = self._world.watch_frames(EventFilter(path_prefix=HOSTS, types=_EVENTS))
         async for entry in self._world.environment(HOSTS).entries():
             self._add(entry.key, entry.create_revision, entry.value)
-        self._task = asyncio.get_running_loop().create_task(self._read(watch), name="workflow hosts")
+        self._tasks.begin(self._read(watch), "workflow hosts")
 
     def add(self, caller: Caller) -> None:
         """Tell a caller of what is there and what comes."""
@@ -54,9 +54,7 @@ class HostsWatch:
         """End the watch."""
         if self._watch is not None:
             await self._watch.aclose()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._tasks.close()
 
     async def _read(self, watch: FrameWatch) -> None:
         try:

@@ -35,8 +35,10 @@ class KnownActors:
         raise ValueRefusedError(f"{proxy!r} belongs to another flow")
 
     def find(self, described: Sequence[Any]) -> Proxy:
-        """The proxy of what `describe` gave, here or elsewhere."""
+        """The proxy of what `describe` gave, here or elsewhere. Raises ValueError: it is nothing of that."""
         actor, host, class_name, made = described
+        if not all(isinstance(text, str) for text in (actor, host, class_name)) or type(made) is not int:
+            raise ValueError("it describes no actor")
         target = self._targets.get(actor)
         if target is None:
             target = self._targets[actor] = Target(actor, host, class_name, None)

@@ -10,8 +10,14 @@ MIB = 1024 * 1024
 
 VALUE_BYTES_MAX = 1_000_000
 """Arguments of one call, or one result, in encoded form: an entry of the world takes 1 MiB."""
+VALUE_DEPTH_MAX = 128
+"""Lists and dicts within each other, in encoded form; a tuple is two there, a dataclass or another dict is three."""
 INLINE_BYTES_MAX = 16_384
 """A longer result is not told with the news that the call has ended; who needs it fetches it."""
+
+RETRY_MAX = 10_000
+"""Times that a call is run again, and that an actor is made again."""
+TIMEOUT_S_MAX = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,23 @@ class StageLimits:
 
     def __post_init__(self) -> None:
         _check(self)
+
+
+def check_options(retry: int, timeout_s: float | None) -> None:
+    """Accepts what calls may be sent with.
+
+    Raises:
+        ValueError: `retry` is above RETRY_MAX, `timeout_s` no time, or either below 0.
+    """
+    if type(retry) is not int or not 0 <= retry <= RETRY_MAX:
+        raise ValueError(f"retry is a number from 0 to {RETRY_MAX}, not {retry!r}")
+    if timeout_s is not None and not is_time(timeout_s):
+        raise ValueError(f"timeout_s is a number of seconds from 0 to {TIMEOUT_S_MAX:,.0f}, not {timeout_s!r}")
+
+
+def is_time(value: object) -> bool:
+    """Whether it is a number of seconds."""
+    return isinstance(value, int | float) and 0 <= value <= TIMEOUT_S_MAX
 
 
 def _check(limits: FlowLimits | StageLimits) -> None:

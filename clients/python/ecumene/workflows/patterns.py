@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,8 +38,8 @@ def resolve(value: Any) -> Any:
     if isinstance(value, Placeholder):
         return value.get()
     if isinstance(value, list | tuple):
-        return type(value)(resolve(item) for item in value)
-    return {key: resolve(item) for key, item in value.items()} if type(value) is dict else value
+        return _rebuild(value, [resolve(item) for item in value])
+    return _refill(value, [resolve(item) for item in value.values()]) if isinstance(value, dict) else value
 
 
 async def gather(value: Any) -> Any:
@@ -46,5 +47,18 @@ async def gather(value: Any) -> Any:
     if isinstance(value, Placeholder):
         return await value
     if isinstance(value, list | tuple):
-        return type(value)([await gather(item) for item in value])
-    return {key: await gather(item) for key, item in value.items()} if type(value) is dict else value
+        return _rebuild(value, [await gather(item) for item in value])
+    return _refill(value, [await gather(item) for item in value.values()]) if isinstance(value, dict) else value
+
+
+def _rebuild(old: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
+    """A list or tuple of the same class; a named tuple takes its items one by one."""
+    return old._make(items) if hasattr(old, "_make") else type(old)(items)
+
+
+def _refill(old: dict[Any, Any], items: list[Any]) -> Any:
+    """A dict of the same class with other values."""
+    filled = copy.copy(old)
+    for key, item in zip(old, items, strict=True):
+        filled[key] = item
+    return filled

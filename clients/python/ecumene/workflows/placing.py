@@ -6,8 +6,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ecumene.workflows.errors import Failure, HostLostError, NoHostError
-from ecumene.workflows.limits import FlowLimits
+from ecumene.workflows.errors import Failure, HostLostError, NoHostError, WorkflowError
+from ecumene.workflows.limits import RETRY_MAX, FlowLimits
 from ecumene.workflows.messages import host_of
 from ecumene.workflows.targets import HostInfo, Target
 
@@ -54,7 +54,7 @@ class Placing:
         if wanted and wanted not in hosts:
             raise NoHostError(f"there is no host {wanted!r}; there are {', '.join(sorted(hosts)) or 'none'}")
         if not hosts:
-            raise NoHostError("there is no host: start one with `python -m agent_runtime.workflows.host --server ...`")
+            raise NoHostError("there is no host: start one with `ecumene runtime --server ... --workflow-module ...`")
         chosen = wanted or min(hosts, key=lambda name: (self._placed[name], name))
         self._placed[chosen] += 1
         return hosts[chosen].place
@@ -85,12 +85,20 @@ class Placing:
             self._caller.loop.call_later(self._wait_s, self._give_up_waiting, target)
 
     def _make_again(self, target: Target, lost: str) -> None:
+        if target.made >= RETRY_MAX:
+            self._fail(target, f"host {host_of(lost)} ended with actor {target.actor}, made again {RETRY_MAX} times")
+            return
         calls = self._caller.list_pending(target)
         target.host = self.choose()
         target.made += 1
         making = next((call for call in calls if call.is_making), None)
         if making is None:
-            self._caller.make_again(target)
+            try:
+                self._caller.make_again(target)
+            except WorkflowError as error:  # the flow is full, or what it was made with has expired
+                problem = f"host {host_of(lost)} ended with actor {target.actor}, and it cannot be made again: {error}"
+                self._fail(target, problem)
+                return
         else:
             making.resent += 1
             self._caller.send(making)

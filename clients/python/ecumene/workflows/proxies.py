@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ecumene.workflows.actors import find_method
+from ecumene.workflows.limits import check_options
 from ecumene.workflows.messages import host_of
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.targets import Target
@@ -12,8 +13,6 @@ from ecumene.workflows.values import Handle
 
 if TYPE_CHECKING:
     from ecumene.workflows.callers import Caller
-
-RETRY_MAX = 10_000
 
 
 class Proxy(Handle):
@@ -38,8 +37,7 @@ class Proxy(Handle):
         repeated. Effects that were committed are never repeated. An actor that was made with `retry` is then made anew,
         with what it was made with, on another host. `timeout_s`: a call that runs longer fails with CallTimeoutError.
         """
-        if retry is not None and not 0 <= retry <= RETRY_MAX:
-            raise ValueError(f"retry is a number from 0 to {RETRY_MAX}, not {retry}")
+        check_options(retry or 0, timeout_s)
         return Proxy(
             self._caller,
             self._target,

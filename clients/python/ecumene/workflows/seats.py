@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ecumene.client import World, Writes
     from ecumene.workflows.callers import Caller
 
+TURNS_A_LIFE = 1_000_000_000
+"""An actor that was made again counts on from a number that it cannot have had."""
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
@@ -28,6 +31,13 @@ class FinishedCall:
     actor: str
     class_name: str
     method: str
+    do: str
+    """Whether it makes, calls or stops its actor."""
+    turn: int
+    """Its number among those of its actor, from 1, of one made again from TURNS_A_LIFE + 1; 0 = it ran no method."""
+    revision: int
+    """At which the call came to its host, and when that was; 0 in a local flow."""
+    observed_at_ns: int
     failure: Failure | None
     attempts: int
     arrived_s: float
@@ -64,12 +74,13 @@ class StagePort(Protocol):
 class Job:
     """A call on the stage."""
 
-    __slots__ = ("arrived_s", "attempts", "failures", "is_told", "message", "missing", "refs", "started_s")
+    __slots__ = ("arrived_s", "attempts", "failures", "is_told", "message", "missing", "refs", "started_s", "turn")
 
     def __init__(self, message: Message, arrived_s: float) -> None:
         self.message = message
         self.arrived_s = arrived_s
         self.started_s = 0.0
+        self.turn = 0
         self.attempts = 0
         self.is_told = False
         """Its outcome is on its way."""
@@ -92,10 +103,13 @@ class Seat:
         "ready",
         "running",
         "task",
+        "turns",
     )
 
-    def __init__(self, actor: str, class_name: str, made_for: tuple[str, str]) -> None:
+    def __init__(self, actor: str, class_name: str, made_for: tuple[str, str], life: int) -> None:
         self.actor = actor
+        self.turns = life * TURNS_A_LIFE
+        """The number of the last one."""
         self.class_name = class_name
         self.made_for = made_for
         """Flow and caller."""

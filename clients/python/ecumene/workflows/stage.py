@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
 from ecumene.workflows.acting import Acted, Acting, FindClass
+from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
-from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, Origin
+from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
 from ecumene.workflows.seats import FinishedCall, Job, Seat, StagePort
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ecumene.workflows")
 
-CONFLICT_WAIT_MS_MAX = 20.0
+CONFLICT_WAIT_FIRST_MS, CONFLICT_WAIT_MS_MAX = 20.0, 640.0
 _YIELD_EVERY = 16
 
 
@@ -53,7 +54,9 @@ class Stage:
         self._seats: dict[str, Seat] = {}
         self._waiting = 0
         self._waiting_bytes = 0
-        self._finishing: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+        # What they wait for has its own end, and they commit whatever that is.
+        self._finishing = Background(lambda error: None)
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
 
@@ -79,7 +82,10 @@ class Stage:
             return
         seat = self._seats.get(message.actor)
         if seat is None:
-            seat = self._seats[message.actor] = Seat(message.actor, message.class_name, (message.flow, message.caller))
+            made_for = (message.flow, message.caller)
+            seat = self._seats[message.actor] = Seat(message.actor, message.class_name, made_for, message.life)
+        if message.do != STOP:
+            job.turn = seat.turns = seat.turns + 1
         lane = seat.lanes.setdefault(message.lane, deque())
         lane.append(job)
         if job.missing:
@@ -103,12 +109,12 @@ class Stage:
 
     async def close(self) -> None:
         """End everything; calls under way get no outcome. Functions that run in threads are left to their end."""
-        tasks = {seat.task for seat in self._seats.values() if seat.task is not None} | self._finishing
+        tasks = {seat.task for seat in self._seats.values() if seat.task is not None}
+        self._is_closing = True
         for seat in list(self._seats.values()):
             self._remove(seat)
-        for task in tasks:
-            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._finishing.close()
         await self.waits.close()
         self._threads.close()
 
@@ -138,14 +144,12 @@ class Stage:
             text = ""
         self._waiting_bytes += len(text)
         job.message.size += len(text)
-        if not text:
-            pass
-        elif is_failure(text):
-            failure = read_outcome(text).failure
-            assert failure is not None
-            job.failures[place] = failure
-        else:
-            job.refs[place] = read_outcome(text).tree
+        if text:
+            outcome = read_outcome(text)
+            if outcome.failure is not None:
+                job.failures[place] = outcome.failure
+            else:
+                job.refs[place] = outcome.tree
         job.missing -= 1
         if not job.missing and not seat.is_gone and seat.lanes[job.message.lane][0] is job:
             self._make_ready(seat, job)
@@ -154,7 +158,6 @@ class Stage:
         seat.ready.append(job)
         if seat.task is None and (seat.instance is not None or seat.failure is not None or job.message.do == MAKE):
             seat.task = self._loop.create_task(self._serve(seat), name=f"actor {seat.actor}")
-            seat.task.add_done_callback(_tell_defect)
 
     async def _serve(self, seat: Seat) -> None:
         """Run what is ready, one after the other."""
@@ -168,7 +171,12 @@ class Stage:
                     job = next(found for found in seat.ready if found.message.do == MAKE)
                     seat.ready.remove(job)
                 seat.running = job
-                await self._run(seat, job)
+                try:
+                    await self._run(seat, job)
+                except Exception as error:
+                    logger.exception("a defect ended %s", job.message)
+                    if not job.is_told:
+                        self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
                 seat.running = None
                 self._advance(seat, job.message.lane)
                 count += 1
@@ -176,7 +184,7 @@ class Stage:
                     await asyncio.sleep(0)
         except asyncio.CancelledError:
             if seat.running is not None and not seat.running.is_told:
-                self._forget(seat.running.message)
+                self._cut_short(seat.running)
             raise
         finally:
             seat.task = None
@@ -200,7 +208,7 @@ class Stage:
                 seat.failure = passed
             self._commit(job, write_failure(passed))
         elif message.do == STOP:
-            self._remove(seat)
+            self._remove(seat, f"actor {seat.actor} was stopped")
             self._commit(job, '{"ok":null}')
         else:
             await self._act(seat, job)
@@ -212,6 +220,9 @@ class Stage:
             job.attempts += 1
             job.message.attempt = job.attempts
             acted = await self._acting.act(seat, job, caller, self._port.world)
+            if caller.has_unsent:
+                # Whoever gets a proxy of an actor with the outcome may call it: the order to make it goes first.
+                await caller.flush()
             if acted.late is not None:
                 # It is told already; the actor is busy until the function has come to its end.
                 self._commit(job, acted.text)
@@ -230,18 +241,20 @@ class Stage:
             if job.attempts > job.message.retry or not isinstance(conflict, AbortedError):
                 self._fail(job, EffectsConflictError.code, f"its effects could not be taken: {conflict}")
                 return
-            # Whoever lost to another comes back at another moment.
-            await asyncio.sleep(self._chance.uniform(0, CONFLICT_WAIT_MS_MAX) / 1000)
+            await asyncio.sleep(self._chance.uniform(0, bound_wait_ms(job.attempts)) / 1000)
 
     def _finish_later(self, job: Job, acted: Acted) -> None:
         """The method has returned placeholders: the actor is free, the call ends when those are there."""
 
         async def finish() -> None:
-            self._commit(job, await acted.resolve())
+            try:
+                text = await acted.resolve()
+            except asyncio.CancelledError:
+                self._cut_short(job)
+                raise
+            self._commit(job, text)
 
-        task = self._loop.create_task(finish(), name=f"result of {job.message}")
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
+        self._finishing.begin(finish(), f"result of {job.message}")
 
     async def _commit_effects(self, job: Job, text: str, effects: Writes) -> Exception | None:
         committed: asyncio.Future[Exception | None] = self._loop.create_future()
@@ -252,10 +265,30 @@ class Stage:
 
         job.is_told = True
         self._port.commit(job.message, text, effects, then)
-        conflict = await asyncio.shield(committed)
+        try:
+            conflict = await asyncio.shield(committed)
+        except asyncio.CancelledError:
+            committed.add_done_callback(lambda done: self._end_late(job, text, effects, done.result()))
+            raise
         if conflict is None:
             self._end(job, text, len(effects))
         return conflict
+
+    def _end_late(self, job: Job, text: str, effects: Writes, conflict: Exception | None) -> None:
+        """What came of effects whose actor was gone before that was known."""
+        if conflict is None:
+            self._end(job, text, len(effects))
+        else:
+            self._cut_short(job)
+
+    def _cut_short(self, job: Job) -> None:
+        """A call is not going to end: its actor is gone with what made it, or the host is, which its lease tells."""
+        message = job.message
+        if not self._is_closing:
+            self._fail(job, FlowLostError.code, f"what made actor {message.actor} has ended")
+            return
+        job.is_told = True
+        self._end(job, write_failure(Failure(FlowLostError.code, f"host {self._host} has ended")), 0)
 
     def _commit(self, job: Job, text: str) -> None:
         job.is_told = True
@@ -280,6 +313,10 @@ class Stage:
                 actor=message.actor,
                 class_name=message.class_name,
                 method=message.method,
+                do=message.do,
+                turn=job.turn,
+                revision=message.revision,
+                observed_at_ns=message.observed_at_ns,
                 failure=failure,
                 attempts=job.attempts,
                 arrived_s=job.arrived_s,
@@ -296,8 +333,8 @@ class Stage:
         if not self._waiting:
             self._idle.set()
 
-    def _remove(self, seat: Seat) -> None:
-        """An actor goes; calls on it that have not begun are refused, as far as anybody waits for them."""
+    def _remove(self, seat: Seat, refusal: str = "") -> None:
+        """An actor goes, and whoever waits for its calls is told; `refusal`: why, if it was asked for."""
         if seat.is_gone:
             return
         seat.is_gone = True
@@ -307,10 +344,14 @@ class Stage:
             seat.task.cancel()
         for lane in seat.lanes.values():
             for job in lane:
-                if job is not seat.running:
-                    self._fail(job, CallRefusedError.code, f"actor {seat.actor} was stopped")
+                if job is seat.running:
+                    pass  # its task is told
+                elif refusal:
+                    self._fail(job, CallRefusedError.code, refusal)
+                else:
+                    self._cut_short(job)
 
 
-def _tell_defect(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        logger.error("a defect ended %s", task.get_name(), exc_info=task.exception())
+def bound_wait_ms(attempts: int) -> float:
+    """Within what time whoever lost to another comes back: the longer, the more there seem to be."""
+    return min(CONFLICT_WAIT_MS_MAX, CONFLICT_WAIT_FIRST_MS * 2.0 ** min(attempts - 1, 10))

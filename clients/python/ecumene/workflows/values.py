@@ -11,6 +11,8 @@ null, true, 1, 1.5, "text", [...]     the same; int of any size
 {"$model": [name, {...}]}             a pydantic model that was registered under the name
 {"$actor": [id, host, class, made]}   a proxy
 {"$ref": index}                       a placeholder: the result of a call, by its place in the message's `refs`
+
+No tree is deeper than VALUE_DEPTH_MAX: whoever is sent one can read it, however deep it stands itself.
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ecumene.workflows.errors import ValueRefusedError
+from ecumene.workflows.errors import ValueRefusedError, ValueTooLargeError
+from ecumene.workflows.limits import VALUE_DEPTH_MAX
 
 Tree = Any
 """What json.dumps takes as it is."""
 Class = TypeVar("Class", bound=type)
 
+_MARK_LEVELS = 2
+"""What the mark of a value adds to its own level."""
 _PLAIN = frozenset({type(None), bool, int, str})
 _CLASSES: dict[str, type] = {}
 _NAMES: dict[type, str] = {}
@@ -87,24 +92,28 @@ class Packing:
 
         Raises:
             ValueRefusedError: something in it has no form in a message.
+            ValueTooLargeError: it is nested more deeply than VALUE_DEPTH_MAX, or contains itself.
         """
         try:
-            return self._pack(value)
+            return self._pack(value, 1)
         except RecursionError as error:
             raise ValueRefusedError("a value is nested too deeply, or contains itself") from error
 
-    def _pack(self, value: Any) -> Tree:
+    def _pack(self, value: Any, depth: int) -> Tree:
+        """`depth`: that of the value in its tree, from 1."""
         kind = type(value)
         if kind in _PLAIN:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"$float": str(value)}
+        if depth > VALUE_DEPTH_MAX - _MARK_LEVELS:
+            raise too_deep()
         if kind is list:
-            return [self._pack(item) for item in value]
+            return [self._pack(item, depth + 1) for item in value]
         if kind is dict:
-            return self._pack_dict(value)
+            return self._pack_dict(value, depth)
         if kind is tuple:
-            return {"$tuple": [self._pack(item) for item in value]}
+            return {"$tuple": [self._pack(item, depth + 2) for item in value]}
         if isinstance(value, Pending):
             self.placeholders.append(value)
             return {"$ref": len(self.placeholders) - 1}
@@ -112,26 +121,28 @@ class Packing:
             return {"$actor": self._describe_handle(value)}
         if isinstance(value, bytes | bytearray | memoryview):
             return {"$bytes": base64.b64encode(bytes(value)).decode()}
-        return self._pack_object(value, kind)
+        return self._pack_object(value, kind, depth)
 
-    def _pack_dict(self, value: dict[Any, Any]) -> Tree:
+    def _pack_dict(self, value: dict[Any, Any], depth: int) -> Tree:
         if all(type(key) is str and key[:1] != "$" for key in value):
-            return {key: self._pack(item) for key, item in value.items()}
-        return {"$dict": [[self._pack(key), self._pack(item)] for key, item in value.items()]}
+            return {key: self._pack(item, depth + 1) for key, item in value.items()}
+        return {"$dict": [[self._pack(key, depth + 3), self._pack(item, depth + 3)] for key, item in value.items()]}
 
-    def _pack_object(self, value: Any, kind: type) -> Tree:
+    def _pack_object(self, value: Any, kind: type, depth: int) -> Tree:
         name = _NAMES.get(kind)
         if name is not None and _is_model_class(kind):
-            return {"$model": [name, value.model_dump(mode="json")]}
+            fields = value.model_dump(mode="json")
+            check_depth(fields, depth + 2)
+            return {"$model": [name, fields]}
         if name is not None:
-            fields = {field.name: self._pack(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            fields = {f.name: self._pack(getattr(value, f.name), depth + 3) for f in dataclasses.fields(value)}
             return {"$data": [name, fields]}
         if dataclasses.is_dataclass(kind) or _is_model_class(kind):
             raise ValueRefusedError(f"{kind.__name__} is not registered: decorate it with @workflows.message")
         # Subclasses (IntEnum, numpy's float64) stand for their plain type.
         for plain in (bool, int, float, str):
             if isinstance(value, plain):
-                return self._pack(plain(value))
+                return self._pack(plain(value), depth)
         raise ValueRefusedError(
             f"{kind.__name__} cannot be sent: values are JSON, tuples, bytes, registered dataclasses and pydantic "
             "models, proxies and placeholders"
@@ -150,13 +161,41 @@ def dump(tree: Tree) -> str:
         raise ValueRefusedError(f"a value has no form in JSON: {error}") from error
 
 
-def fill_refs(tree: Tree, refs: Sequence[Tree]) -> Tree:
-    """A tree with other trees in the places of its references."""
+def fill_refs(tree: Tree, refs: Sequence[Tree], depth: int = 1) -> Tree:
+    """A tree with other trees in the places of its references. `depth`: its own in the whole.
+
+    Raises:
+        ValueTooLargeError: it gets deeper than VALUE_DEPTH_MAX.
+    """
     if type(tree) is dict:
         if "$ref" in tree:
-            return refs[tree["$ref"]]
-        return {key: fill_refs(item, refs) for key, item in tree.items()}
-    return [fill_refs(item, refs) for item in tree] if type(tree) is list else tree
+            filled = refs[tree["$ref"]]
+            check_depth(filled, depth)
+            return filled
+        return {key: fill_refs(item, refs, depth + 1) for key, item in tree.items()}
+    return [fill_refs(item, refs, depth + 1) for item in tree] if type(tree) is list else tree
+
+
+def check_depth(tree: Tree, depth: int = 1) -> None:
+    """Accepts a tree that stands at a depth of a whole, from 1.
+
+    Raises:
+        ValueTooLargeError: with it the whole is deeper than VALUE_DEPTH_MAX.
+    """
+    level = [tree]
+    while True:
+        level = [item for item in level if type(item) is list or type(item) is dict]
+        if not level:
+            return
+        if depth > VALUE_DEPTH_MAX:
+            raise too_deep()
+        level = [inner for item in level for inner in (item.values() if type(item) is dict else item)]
+        depth += 1
+
+
+def too_deep() -> ValueTooLargeError:
+    """For a value that is nested too deeply."""
+    return ValueTooLargeError(f"a value is nested too deeply, or contains itself; VALUE_DEPTH_MAX is {VALUE_DEPTH_MAX}")
 
 
 class Unpacking:

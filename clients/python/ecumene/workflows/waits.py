@@ -8,9 +8,10 @@ edges; where they lead back to its own actor, the awaited call is given up with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
+from ecumene.workflows.background import Background
 from ecumene.workflows.calls import Call
 from ecumene.workflows.errors import CircularWaitError, Failure
 from ecumene.workflows.runs import Run
@@ -49,7 +50,8 @@ class WaitTable:
         self._check_s = check_s
         self._elsewhere = elsewhere
         self._waits: dict[str, set[Wait]] = {}
-        self._checks: set[asyncio.Task[None]] = set()
+        # One that fails has found no circle.
+        self._checks = Background(lambda error: None)
 
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
@@ -83,9 +85,7 @@ class WaitTable:
             for wait in waits:
                 if wait.timer is not None:
                     wait.timer.cancel()
-        for check in self._checks:
-            check.cancel()
-        await asyncio.gather(*self._checks, return_exceptions=True)
+        await self._checks.close()
 
     def _add(self, wait: Wait) -> None:
         self._waits.setdefault(wait.run.actor, set()).add(wait)
@@ -100,7 +100,7 @@ class WaitTable:
             if not waits:
                 del self._waits[wait.run.actor]
                 if wait.is_told and self._elsewhere is not None:
-                    self._begin(self._elsewhere.forget(wait.call.caller.flow, wait.run.actor), "wait that ended")
+                    self._checks.begin(self._elsewhere.forget(wait.call.caller.flow, wait.run.actor), "wait that ended")
 
     def _check(self, wait: Wait) -> None:
         actor, needed = wait.run.actor, find_needed(wait.call)
@@ -108,16 +108,11 @@ class WaitTable:
             self._give_up(wait)
         elif self._elsewhere is not None:
             wait.is_told = True
-            self._begin(self._look(wait, needed, self._elsewhere), f"circle of {actor}")
+            self._checks.begin(self._look(wait, needed, self._elsewhere), f"circle of {actor}")
 
     async def _look(self, wait: Wait, needed: frozenset[str], elsewhere: Elsewhere) -> None:
         if await elsewhere.look(wait.call.caller.flow, wait.run.actor, needed):
             self._give_up(wait)
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = self._loop.create_task(work, name=name)
-        self._checks.add(task)
-        task.add_done_callback(self._checks.discard)
 
     def _leads_to(self, actor: str, needed: Iterable[str]) -> bool:
         seen: set[str] = set()

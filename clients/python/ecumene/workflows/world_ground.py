@@ -66,7 +66,7 @@ class WorldGround:
         if not await placing.wait_for_host(self._limits.host_wait_s):
             raise NoHostError(
                 f"no host came to {HOSTS} within {self._limits.host_wait_s} s: start one with "
-                f"`python -m agent_runtime.workflows.host --server {server}`"
+                f"`ecumene runtime --server {server} --workflow-module ...`"
             )
 
     def _lose(self, error: EcumeneError) -> None:

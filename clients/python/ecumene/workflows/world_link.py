@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+import logging
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from ecumene.client import (
     EcumeneError,
-    EntryNotFoundError,
     EnvironmentNotFoundError,
     EventBatch,
     EventFilter,
@@ -20,12 +20,26 @@ from ecumene.client import (
     actions,
 )
 from ecumene.client.op_calls import OpCalls
+from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.calls import Call
 from ecumene.workflows.errors import CallRefusedError, Failure, FlowLostError, ResultExpiredError, ResultLostError
-from ecumene.workflows.messages import CALLS, HOSTS, ROOT, host_of, inbox_path, outcomes_path, write_failure
+from ecumene.workflows.messages import (
+    CALLS,
+    HOSTS,
+    ROOT,
+    host_of,
+    inbox_path,
+    outcomes_path,
+    read_number,
+    write_failure,
+    write_foreign,
+)
+
+logger = logging.getLogger("ecumene.workflows")
 
 RELEASES_A_FRAME = 1000
+RELEASE_AGAIN_S = 1.0
 RELEASED = write_failure(Failure(ResultExpiredError.code, "the result was released"))
 
 
@@ -48,7 +62,7 @@ class WorldLink:
         self._inboxes: dict[str, OpCalls] = {}
         self._released: list[Call] = []
         self._has_released = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Background(self._lose)
         self._watch: FrameWatch | None = None
 
     async def start(self) -> None:
@@ -68,9 +82,7 @@ class WorldLink:
         """End the watches and tasks; what is released and not told yet goes with the lease."""
         if self._watch is not None:
             await self._watch.aclose()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def send(self, call: Call, host: str, text: str) -> None:
         inbox = self._inboxes.get(host)
@@ -78,7 +90,7 @@ class WorldLink:
             inbox = self._inboxes[host] = OpCalls(self._world.session, inbox_path(host), None, self._world.stamp)
         try:
             sent = inbox.update(CALLS, actions.append(text), {})
-        except EcumeneError as error:
+        except (EcumeneError, ValueError) as error:  # the latter of a place that no host has: somebody's invention
             self._note_unsent(call, host, error)
             return
         sent.add_done_callback(functools.partial(self._note_sent, call, host))
@@ -135,9 +147,9 @@ class WorldLink:
     async def _read_outcome(self, key: str, otherwise: str) -> str:
         try:
             value = (await self._environment.get(key)).value
-        except EntryNotFoundError:
-            return otherwise
-        return value if isinstance(value, str) else otherwise
+        except EcumeneError:
+            return otherwise  # it is gone, or cannot be read
+        return value if isinstance(value, str) else write_foreign(key)
 
     async def _read(self, watch: FrameWatch) -> None:
         try:
@@ -149,13 +161,14 @@ class WorldLink:
     def _take(self, batch: EventBatch) -> None:
         caller = self._caller
         for kind, key, value in zip(batch.types, batch.keys, batch.values, strict=True):
-            if kind == EventType.ENTRY_SET and type(value) is str:
-                caller.take_outcome(int(key[1:]), value)
+            number = read_number(key)
+            if kind == EventType.ENTRY_SET:
+                caller.take_outcome(number, value if type(value) is str else write_foreign(key))
             elif kind == EventType.ENTRY_DELETED:
-                caller.lose_result(int(key[1:]))
+                caller.lose_result(number)
 
     async def _release_all(self) -> None:
-        """Delete released results, in frames."""
+        """Delete released results, in frames. What the world does not take now is told again, until the flow ends."""
         while True:
             await self._has_released.wait()
             self._has_released.clear()
@@ -170,9 +183,16 @@ class WorldLink:
                         frame.delete(self._path, f"r{call.number}", if_present=True)
                     if call.had_large:
                         frame.delete(self._path, f"v{call.number}", if_present=True)
-                await self._world.frames.send(frame)
+                try:
+                    await self._world.frames.send(frame)
+                except EcumeneError as error:
+                    logger.warning("flow %s keeps %d results for now: %s", self._caller.flow, len(calls), error)
+                    self._released[:0] = calls
+                    await asyncio.sleep(RELEASE_AGAIN_S)
 
-    def _begin(self, work: Any, what: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=f"workflow {self._caller.flow} {what}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _begin(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        self._tasks.begin(work, f"workflow {self._caller.flow} {what}")
+
+    def _lose(self, error: BaseException) -> None:
+        """Something that was to tell of outcomes has ended: nobody is to wait for it."""
+        self._caller.end(Failure(FlowLostError.code, f"a defect ended what reads the flow's results: {error!r}"))

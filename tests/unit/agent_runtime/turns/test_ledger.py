@@ -41,4 +41,5 @@ def test_turn_rows_stand_in_the_order_of_the_table() -> None:
     assert TURN_NAMES == (
         "agent", "group", "turn", "round", "observation_revision", "sim_time_ns", "wall_time_ns", "status", "reason",
         "attempts", "prompt_tokens", "completion_tokens", "latency_ms", "model", "mode", "flags", "observed_at_ns",
+        "method",
     )  # fmt: skip

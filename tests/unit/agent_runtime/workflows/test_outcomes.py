@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from ecumene import World
+from ecumene import DeadlineExceededError, World
+from ecumene.client.errors import ErrorDetails
 from ecumene.workflows.messages import outcomes_path, read_outcome, write_large, write_ok
 
 from agent_runtime.workflows import outcomes as module
@@ -76,6 +78,42 @@ async def test_one_that_is_deleted_while_it_is_needed_is_lost(world: World, outc
     again = asyncio.create_task(get(outcomes, 1), name="get")
     await place.set("r1", '{"ok":2}')
     assert await again == '{"ok":2}'
+
+
+async def test_whoever_needs_what_cannot_be_asked_for_is_told(
+    world: World, outcomes: CallerOutcomes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(frame: Any) -> Any:
+        raise DeadlineExceededError(ErrorDetails("no time", "DEADLINE"))
+
+    monkeypatch.setattr(world.frames, "send", fail)
+    failure = read_outcome(await get(outcomes, 1)).failure
+    assert failure is not None and failure.code == "FLOW_LOST" and "no time" in failure.text
+
+
+async def test_what_is_no_outcome_is_told_as_lost_and_keys_of_others_harm_nobody(
+    world: World, outcomes: CallerOutcomes
+) -> None:
+    place = world.environment(PATH)
+    await place.set("r1", 17)
+    waiting = asyncio.create_task(get(outcomes, 2), name="get")
+    failures = [read_outcome(await get(outcomes, 1)).failure]
+    await place.set("rx", "text")
+    await place.set("r2", [])
+    failures.append(read_outcome(await waiting).failure)
+    assert [failure.code for failure in failures if failure is not None] == ["RESULT_LOST"] * 2
+
+
+async def test_a_reader_that_dies_fails_whoever_needs_something_now_and_later(
+    world: World, outcomes: CallerOutcomes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcomes, "_take_batch", lambda batch: 1 / 0)
+    waiting = asyncio.create_task(get(outcomes, 1), name="get")
+    await asyncio.sleep(0.05)
+    await world.environment(PATH).set("r1", '{"ok":1}')
+    for text in (await asyncio.wait_for(waiting, 10), await get(outcomes, 2)):
+        failure = read_outcome(text).failure
+        assert failure is not None and failure.code == "FLOW_LOST" and "ZeroDivisionError" in failure.text
 
 
 async def test_a_caller_that_has_ended_fails_who_needs_it(world: World, outcomes: CallerOutcomes) -> None:

@@ -13,7 +13,7 @@ from tests.workflow_actors import Counter, Teller
 
 
 def test_classes_are_found_by_module_and_name() -> None:
-    assert find_actor_class(name_actor_class(Teller)) is Teller
+    assert find_actor_class(name_actor_class(Teller), None) is Teller
     assert find_actor_class("tests.workflow_actors:Counter", ["tests.workflow_actors"]) is Counter
 
 
@@ -30,13 +30,15 @@ def test_classes_are_found_by_module_and_name() -> None:
 )
 def test_what_is_no_class_of_actors_is_refused_with_the_reason(name: str, problem: str) -> None:
     with pytest.raises(workflows.CallRefusedError, match=problem):
-        find_actor_class(name)
+        find_actor_class(name, None)
 
 
 def test_modules_that_may_not_be_named_are_not_imported() -> None:
     sys.modules.pop("this", None)
-    with pytest.raises(workflows.CallRefusedError, match=r"not among tests\.workflow_actors"):
+    with pytest.raises(workflows.CallRefusedError, match=r"modules are tests\.workflow_actors"):
         find_actor_class("this:Zen", ["tests.workflow_actors"])
+    with pytest.raises(workflows.CallRefusedError, match="none: it needs --module"):
+        find_actor_class("this:Zen", [])
     assert "this" not in sys.modules
 
 
@@ -48,7 +50,7 @@ def test_a_programs_own_class_is_not_imported_again(monkeypatch: pytest.MonkeyPa
     main.Mine = mine  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert name_actor_class(mine) == "my_debate:Mine"
-    assert find_actor_class("my_debate:Mine") is mine
+    assert find_actor_class("my_debate:Mine", None) is mine
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
+from typing import Any, NamedTuple
+
 import pytest
 from ecumene import workflows
 from ecumene.workflows import fan_in, fan_out, gather, resolve, sequential
@@ -36,3 +39,21 @@ async def test_gather_is_resolve_in_a_loop() -> None:
         with pytest.raises(TypeError, match="await its placeholder"):
             resolve(outs)
         assert await gather({"outs": outs}) == {"outs": [1, 1]}
+
+
+class Pair(NamedTuple):
+    """Takes its items one by one."""
+
+    first: Any
+    second: Any
+
+
+async def test_lists_tuples_and_dicts_of_any_class_are_read_and_keep_it() -> None:
+    async with workflows.local() as flow:
+        (one,) = flow.spawn(Teller, 1)
+        counted: defaultdict[str, Any] = defaultdict(list, key=one.tell_later(3))
+        given = [Pair(one.tell_later(1), (one.tell_later(2),)), counted, OrderedDict(b=one.tell_later(4), a=5)]
+        read = await gather(given)
+        assert read == resolve(given) == [Pair(1, (2,)), {"key": 3}, OrderedDict(b=4, a=5)]
+        assert [type(value) for value in read] == [Pair, defaultdict, OrderedDict]
+        assert read[1]["other"] == [] and list(read[2]) == ["b", "a"]

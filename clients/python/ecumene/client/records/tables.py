@@ -128,6 +128,7 @@ TURNS = Table(
         Column("mode", "category", "how the answer's shape was asked for; null of a rule agent", nullable=True),
         Column("flags", "category", "what was noticed in the answer, comma-separated; null = nothing", nullable=True),
         _OBSERVED_AT,
+        Column("method", "category", "method that a workflow called; null of all other turns", nullable=True),
     ),
 )
 
