@@ -20,7 +20,6 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TextIO
 
 from ecumene.client import ClientSettings, EcumeneError, connect
 from ecumene.client.records import PartNameError
@@ -28,7 +27,7 @@ from ecumene.lifeline import hold_lifeline
 from ecumene.workflows.limits import StageLimits
 
 from agent_runtime.model.clock import Clock
-from agent_runtime.output import JsonLines
+from agent_runtime.output import JsonLines, take_stdout
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.usage import measure_usage
@@ -139,18 +138,10 @@ async def open_records(arguments: argparse.Namespace, hosting: Hosting) -> Async
 
 def run() -> None:
     """The program. Ends the process even when functions of actors hang in their threads."""
-    code = main(sys.argv[1:], JsonLines(claim_stdout()))
+    code = main(sys.argv[1:], JsonLines(take_stdout()))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def claim_stdout() -> TextIO:
-    """Stdout for lines of our own alone: what actors print goes to stderr, with what they start."""
-    sys.stdout.flush()
-    own = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return own
 
 
 if __name__ == "__main__":
