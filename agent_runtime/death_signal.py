@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
 
 DIE_WITH = "--die-with"
 """Before the id of the parent, on the command line of a worker."""
+OWNER = "ECUMENE_ENGINE_OWNER"
+"""The variable that names the parent to processes that are not started by a command line of ours: engines of models."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -22,3 +25,15 @@ def die_with(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it went before the signal was asked for
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_with_owner() -> None:
+    """`die_with` in the children of the process that OWNER names; nothing in itself, and in anybody else's.
+
+    A plugin of vllm, which calls it in each of its processes: an engine whose parent is killed would keep its GPU for
+    ever. The engine's own children notice its end by themselves.
+    """
+    # Known from the start, while the parent of a process that lost it is somebody else.
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None and os.environ.get(OWNER) == str(parent.pid):
+        die_with(parent.pid)

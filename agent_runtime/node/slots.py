@@ -231,9 +231,12 @@ class WorkerSlot:
     async def _host(self, state: PartState) -> None:
         """Have the worker own a part."""
         wait_s = self._settings.part_wait_s
+        launch = self._config.launch
+        load_s = sum(launch.load_timeout_s(group) for group in launch.groups if group.name == state.part.group)
         try:
             answer = await self.ask(
-                lambda number: Host(id=number, part=state.part, wait_s=wait_s), wait_s + self._settings.host_timeout_s
+                lambda number: Host(id=number, part=state.part, wait_s=wait_s),
+                wait_s + self._settings.host_timeout_s + load_s,
             )
         except CommandError as error:
             await self._refuse(state, str(error))

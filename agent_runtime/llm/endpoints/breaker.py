@@ -35,6 +35,11 @@ class Breaker:
         self.opened = 0
         """How often it has opened."""
 
+    @property
+    def strikes(self) -> int:
+        """Failures in a row that bring it nearer to opening; 0 once it has opened, and if it never does."""
+        return self._failures if self._open_until_s is None and self._failures_max else 0
+
     def state(self, now_s: float) -> BreakerState:
         """How it stands."""
         if self._open_until_s is None:

@@ -8,6 +8,7 @@ import sys
 import time
 
 import psutil
+import pytest
 
 CHILD = "from agent_runtime.death_signal import die_with; import sys, time; die_with(int(sys.argv[1])); "
 CHILD += "print('tied', flush=True); time.sleep(60)"
@@ -19,10 +20,28 @@ print(child.pid, flush=True)
 sys.stdin.read()
 """
 
+# As vllm starts its engines: by multiprocessing, with its plugins called in the child.
+ENGINE_OWNER = """
+import multiprocessing, os, sys, time
+from agent_runtime.death_signal import OWNER, die_with_owner
 
-def test_it_goes_with_its_parent() -> None:
+def live():
+    die_with_owner()
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+os.environ[OWNER] = sys.argv[1] or str(os.getpid())
+die_with_owner()
+child = multiprocessing.get_context("fork").Process(target=live)
+child.start()
+child.join()
+"""
+
+
+@pytest.mark.parametrize("command", [[PARENT, CHILD], [ENGINE_OWNER, ""]], ids=["command line", "engine"])
+def test_it_goes_with_its_parent(command: list[str]) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdin is not None and parent.stdout is not None
         child = int(parent.stdout.readline())
@@ -39,3 +58,17 @@ def test_it_does_not_begin_when_the_parent_is_gone_already() -> None:
     done = subprocess.run([sys.executable, "-c", CHILD, str(gone.pid)], capture_output=True, timeout=30)
     assert (done.returncode, done.stdout) == (-9, b"")
     assert os.getpid() != gone.pid
+
+
+def test_children_of_others_are_left_alone() -> None:
+    """A variable that was inherited from a process further up names nobody's parent."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ENGINE_OWNER, "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        parent.wait()
+        time.sleep(0.2)  # the signal would come with the parent's end
+        assert child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+        child.kill()
