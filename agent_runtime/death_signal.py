@@ -28,12 +28,13 @@ def die_with(parent: int) -> None:
 
 
 def die_with_owner() -> None:
-    """`die_with` in the children of the process that OWNER names; nothing in itself, and in anybody else's.
+    """`die_with` in the children of the process that OWNER names, and in theirs; nothing in anybody else's.
 
     A plugin of vllm, which calls it in each of its processes: an engine whose parent is killed would keep its GPU for
-    ever. The engine's own children notice its end by themselves.
+    ever, and so would the processes that compute for it.
     """
     # Known from the start, while the parent of a process that lost it is somebody else.
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid is not None and os.environ.get(OWNER) == str(parent.pid):
         die_with(parent.pid)
+        os.environ[OWNER] = str(os.getpid())

@@ -1,7 +1,7 @@
 """Loading an engine of vllm's: in a thread, since it takes minutes and asks nobody else's leave.
 
-    EngineLoad.wait ──► thread: the engine's GPUs in the environment ─► AsyncLLM, whose process is ours
-          └─ given up: what comes of the thread is ended in it
+EngineLoad.wait ──► thread: the engine's GPUs in the environment ─► AsyncLLM, whose process is ours
+      └─ given up: what comes of the thread is ended in it
 """
 
 from __future__ import annotations

@@ -20,25 +20,34 @@ print(child.pid, flush=True)
 sys.stdin.read()
 """
 
-# As vllm starts its engines: by multiprocessing, with its plugins called in the child.
+# As vllm starts its engines, and these what computes for them: by multiprocessing, its plugins called in each child.
 ENGINE_OWNER = """
 import multiprocessing, os, sys, time
 from agent_runtime.death_signal import OWNER, die_with_owner
 
-def live():
+def live(generations):
     die_with_owner()
+    if generations:
+        multiply(generations - 1)
     print(os.getpid(), flush=True)
     time.sleep(60)
 
+def multiply(generations):
+    child = multiprocessing.get_context("fork").Process(target=live, args=(generations,))
+    child.start()
+    child.join()
+
 os.environ[OWNER] = sys.argv[1] or str(os.getpid())
 die_with_owner()
-child = multiprocessing.get_context("fork").Process(target=live)
-child.start()
-child.join()
+multiply(int(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("command", [[PARENT, CHILD], [ENGINE_OWNER, ""]], ids=["command line", "engine"])
+@pytest.mark.parametrize(
+    "command",
+    [[PARENT, CHILD], [ENGINE_OWNER, "", "0"], [ENGINE_OWNER, "", "1"]],
+    ids=["command line", "engine", "engine's own child"],
+)
 def test_it_goes_with_its_parent(command: list[str]) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -63,7 +72,7 @@ def test_it_does_not_begin_when_the_parent_is_gone_already() -> None:
 def test_children_of_others_are_left_alone() -> None:
     """A variable that was inherited from a process further up names nobody's parent."""
     with subprocess.Popen(
-        [sys.executable, "-c", ENGINE_OWNER, "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", ENGINE_OWNER, "1", "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))

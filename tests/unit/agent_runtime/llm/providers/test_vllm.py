@@ -136,7 +136,7 @@ async def open_one() -> VllmEngine:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - a thread is waited for
             await asyncio.sleep(0.005)
 
 
@@ -264,9 +264,7 @@ async def test_an_answer_that_the_engine_gave_up_is_none(reason: str) -> None:
 async def test_a_conversation_that_the_chat_template_refuses_is_refused() -> None:
     engine = await open_one()
     with pytest.raises(ModelEndpointError, match="must alternate"):
-        await engine.complete(
-            ModelRequest("a", 1, 0, "tiny", (Message("user", "no such role"),)), SchemaMode.TEXT
-        )
+        await engine.complete(ModelRequest("a", 1, 0, "tiny", (Message("user", "no such role"),)), SchemaMode.TEXT)
     await engine.aclose()
 
 
