@@ -44,7 +44,7 @@ test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a mis
 
 vllm: $(VLLM_VENV)/.installed ## vllm for CPUs, in an environment of its own, for test-long PART=vllm; 4 GB
 
-bench: $(VENV)/.installed-all ## measure beside the bare limits of this machine; writes docs/benchmarks.md
+bench: $(VENV)/.installed-all $(VENV)/.installed-llm ## measure beside the bare limits of this machine; writes docs/benchmarks.md
 	$(BIN)/ecumene bench all --out docs/benchmarks.md
 
 clean: ## remove environments, caches and build results; runs and data stay

@@ -99,7 +99,7 @@ class PromptedAgent(Agent):
             self._write_answer(turn, answer.value)
 
     def _write_answer(self, turn: Turn, value: BaseModel) -> None:
-        document = value.model_dump(mode="json")
+        document = value.model_dump(mode="json", by_alias=True)
         told = next(iter(document.values())) if len(document) == 1 else document
         place = self._shared.settings.answer_to
         if place is not None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_runtime.agents.agent import GroupInfo
+from agent_runtime.agents.answer_types import make_answer_type
 from agent_runtime.agents.memory import MEMORY_TOKENS_MAX
 from agent_runtime.agents.scene_templates import SceneTemplate, load_scene_template
 from agent_runtime.agents.tool_sources import ToolSource
 
 PROMPT_DEFAULT = "resident-1"
 _PARSED_MAX = 64
-_KINDS: Mapping[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool}
 
 
 class _Frozen(BaseModel):
@@ -56,6 +56,11 @@ class AnswerField(_Frozen):
     minimum: float | None = None
     maximum: float | None = None
     max_length: Annotated[int, Field(ge=1)] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """As a JSON schema."""
+        named = {"maxLength" if name == "max_length" else name: value for name, value in self}
+        return {name: value for name, value in named.items() if value not in (None, (), "")}
 
 
 class Place(_Frozen):
@@ -118,13 +123,15 @@ class PromptedSettings(_Frozen):
     def _check(self) -> Self:
         if missing := load_scene_template(self.prompt).find_values() - self.values.keys():
             raise ValueError(f"the prompt needs values for {', '.join(sorted(missing))}")
-        answer_type = make_answer_type(self.answer)
+        answer_type = make_answer(self.answer)
         if self.answer_to is not None and answer_type is None:
             raise ValueError("answer_to needs answer: the fields of the answer")
         if self.fallback is not None and self.fallback.answer is not None:
             if answer_type is None:
                 raise ValueError("fallback.answer needs answer: the fields of the answer")
             answer_type.model_validate(dict(self.fallback.answer))
+            if unknown := self.fallback.answer.keys() - self.answer.keys():
+                raise ValueError(f"fallback.answer has fields that answer lacks: {', '.join(sorted(unknown))}")
         return self
 
 
@@ -134,7 +141,7 @@ class Prompted:
     def __init__(self, settings: PromptedSettings) -> None:
         self.settings = settings
         self.template: SceneTemplate = load_scene_template(settings.prompt)
-        self.answer_type = make_answer_type(settings.answer)
+        self.answer_type = make_answer(settings.answer)
         self.rules = self.template.fill("rules", settings.values)
 
 
@@ -159,20 +166,9 @@ def read_prompted(group: GroupInfo) -> Prompted:
     return made
 
 
-def make_answer_type(fields: Mapping[str, AnswerField]) -> type[BaseModel] | None:
-    """The type of an answer of these fields; None of none."""
+def make_answer(fields: Mapping[str, AnswerField]) -> type[BaseModel] | None:
+    """The type of an answer of these fields; None of none. Raises AnswerSchemaError."""
     if not fields:
         return None
-    made: dict[str, Any] = {name: (_find_kind(field), _describe(field)) for name, field in fields.items()}
-    model = create_model("Answer", __config__=ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False), **made)
-    return cast("type[BaseModel]", model)
-
-
-def _find_kind(field: AnswerField) -> Any:
-    return Literal[field.enum] if field.enum else _KINDS[field.type]
-
-
-def _describe(field: AnswerField) -> Any:
-    if field.enum:
-        return Field(description=field.description or None)
-    return Field(description=field.description or None, ge=field.minimum, le=field.maximum, max_length=field.max_length)
+    properties = {name: field.describe() for name, field in fields.items()}
+    return make_answer_type({"type": "object", "properties": properties})

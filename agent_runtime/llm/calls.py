@@ -1,91 +1,65 @@
-"""One question and its calls, as the gateway keeps them."""
+"""Calls of questions at endpoints: each within its time, after which its seat is free and its cost is known."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
 
 from agent_runtime.llm.admission import Dispatch, Seat
-from agent_runtime.llm.answers import Dialogue
 from agent_runtime.llm.call_timers import CallTimer, CallTimers
 from agent_runtime.llm.errors import ModelTimeoutError
-from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
-
-if TYPE_CHECKING:
-    from agent_runtime.llm.weighing import Weighing
-
-
-class CompletionCache(Protocol):
-    """Completions that were given before; see `records.cache`."""
-
-    async def find(self, request: ModelRequest, mode: SchemaMode) -> Completion | None:
-        """What an identical request got."""
-        ...
-
-    async def keep(self, request: ModelRequest, mode: SchemaMode, completion: Completion) -> None:
-        """Keeps what a request got, for later ones."""
-        ...
-
-    async def aclose(self) -> None:
-        """Ends its use."""
-        ...
+from agent_runtime.llm.questions import Question
+from agent_runtime.llm.requests import Completion, ModelRequest
+from agent_runtime.llm.weighing import Weighing
 
 
-class Question:
-    """What one `ask` says, and what it has cost so far."""
+class Calls:
+    """Makes the calls of one model's questions."""
 
-    __slots__ = (
-        "_fresh",
-        "attempts",
-        "completion_tokens",
-        "dialogue",
-        "microdollars",
-        "prompt_tokens",
-        "prompt_tokens_by_rule",
-        "started_s",
-    )
+    def __init__(self, dispatch: Dispatch, weighing: Weighing, *, timeout_s: float, retry_total_s: float) -> None:
+        self.dispatch = dispatch
+        self.weighing = weighing
+        self.timeout_s = timeout_s
+        self._retry_total_s = retry_total_s
+        self.timers = CallTimers(timeout_s)
 
-    def __init__(self, dialogue: Dialogue) -> None:
-        self.dialogue = dialogue
-        self.started_s = 0.0
-        self._fresh: list[tuple[ModelRequest, SchemaMode, Completion]] | None = None
-        self.attempts = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.microdollars = 0
-        self.prompt_tokens_by_rule = 0
-        """Of the call that is on its way or the last one; 0 where calls are not weighed."""
+    def begin(self, question: Question, seat: Seat) -> Call:
+        """One more call of a question, for a `with` around it."""
+        question.attempts += 1
+        request = question.dialogue.request
+        if question.attempts == 1:
+            question.started_s = seat.entered_s
+        else:
+            request = replace(request, attempt=question.attempts)
+        self.weighing.calls += 1
+        if request.tokens_max is not None:
+            request = self.weighing.bound(question, request)
+        return Call(self, question, seat, request)
 
-    def note_for_cache(self, completion: Completion) -> None:
-        """Notes what the call of now got, which no cache had."""
-        if self._fresh is None:
-            self._fresh = []
-        self._fresh.append((self.dialogue.request, self.dialogue.mode, completion))
+    async def make_again(self, question: Question) -> Completion:
+        """One more call of a question that has been let in before, as soon as it is let in again."""
+        load = self.weighing.weigh(question)
+        seat = self.dispatch.try_enter(load)
+        if seat is None:
+            deadline_s = question.started_s + self._retry_total_s
+            seat = await self.dispatch.enter(load, deadline_s, is_repeated=True)
+        with self.begin(question, seat) as call:
+            call.completion = await seat.endpoint.provider.complete(call.request, question.dialogue.mode)
+        return call.completion
 
-    async def keep_in(self, cache: CompletionCache) -> None:
-        """Keeps what was noted: the question is answered, so it was of use."""
-        for request, mode, completion in self._fresh or ():
-            await cache.keep(request, mode, completion)
+    def close(self) -> None:
+        """No timer any more."""
+        self.dispatch.close()
+        self.timers.close()
 
 
 class Call(CallTimer):
-    """One call at an endpoint: a `with` around it, after which its seat is free and its cost is known."""
+    """One call at an endpoint. Its `completion` is to be set within the `with`."""
 
-    __slots__ = ("_dispatch", "_question", "_seat", "_timeout_s", "_weighing", "completion", "request")
+    __slots__ = ("_calls", "_question", "_seat", "completion", "request")
 
-    def __init__(
-        self,
-        timers: CallTimers,
-        timeout_s: float,
-        dispatch: Dispatch,
-        weighing: Weighing,
-        question: Question,
-        seat: Seat,
-        request: ModelRequest,
-    ) -> None:
-        super().__init__(timers)
-        self._timeout_s = timeout_s
-        self._dispatch = dispatch
-        self._weighing = weighing
+    def __init__(self, calls: Calls, question: Question, seat: Seat, request: ModelRequest) -> None:
+        super().__init__(calls.timers)
+        self._calls = calls
         self._question = question
         self._seat = seat
         self.request = request
@@ -96,16 +70,14 @@ class Call(CallTimer):
             super().__exit__(kind, error, trace)
         except TimeoutError as over:
             error = over
-        if isinstance(error, TimeoutError):
-            error = ModelTimeoutError(self.request.model, self._timeout_s)
-            is_timeout = True
-        else:
-            is_timeout = False
+        calls = self._calls
         if error is None:
-            load = self._weighing.note_completion(self._question, self.completion)
-        else:
-            load = self._weighing.note_failure(self._question, error)
-        self._dispatch.leave(self._seat, load, error)
+            load = calls.weighing.note_completion(self._question, self.completion)
+            calls.dispatch.leave(self._seat, load, None)
+            return
+        is_timeout = isinstance(error, TimeoutError)
         if is_timeout:
-            assert error is not None
+            error = ModelTimeoutError(self.request.model, calls.timeout_s)
+        calls.dispatch.leave(self._seat, calls.weighing.note_failure(self._question, error), error)
+        if is_timeout:
             raise error from None

@@ -7,17 +7,16 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
-from agent_runtime.llm.admission import Dispatch, Limit, Seat
+from agent_runtime.llm.admission import Dispatch, Limit
 from agent_runtime.llm.answers import Dialogue, ModeMemory
-from agent_runtime.llm.call_timers import CallTimers
-from agent_runtime.llm.calls import Call, CompletionCache, Question
+from agent_runtime.llm.calls import Calls
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
 from agent_runtime.llm.errors import ModelError
 from agent_runtime.llm.histories import check_history
 from agent_runtime.llm.provider import Provider
+from agent_runtime.llm.questions import CompletionCache, Question
 from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaMode
 from agent_runtime.llm.retries import Retries
 from agent_runtime.llm.spending import FREE, Price
@@ -70,7 +69,6 @@ class Gateway:
         if not isinstance(endpoints, Sequence):
             endpoints = [Endpoint(endpoints, in_flight_max=in_flight_max, breaker_failures=breaker_failures)]
         self._pool = Pool(endpoints)
-        self._timeout_s = timeout_s
         self._retry_total_s = retry_total_s
         self._repairs_max = repairs_max
         self._is_two_call = is_two_call
@@ -81,9 +79,9 @@ class Gateway:
         self._weighing = Weighing(price, is_weighed=bool(limits))
         self._places = Slots(sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max)
         self._dispatch = Dispatch(model, self._pool, limits, clock)
-        self._timers = CallTimers(timeout_s)
+        self._calls = Calls(self._dispatch, self._weighing, timeout_s=timeout_s, retry_total_s=retry_total_s)
         self._retries = Retries(
-            self._call_again,
+            self._calls.make_again,
             attempts_max=attempts_max,
             total_s=retry_total_s,
             clock=clock,
@@ -129,7 +127,7 @@ class Gateway:
                         seat = self._dispatch.try_enter(load)
                         if seat is None:
                             seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
-                        with self._begin_call(question, seat) as call:
+                        with self._calls.begin(question, seat) as call:
                             completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
                             call.completion = completion
                     except ModelError as error:
@@ -184,8 +182,7 @@ class Gateway:
     async def aclose(self) -> None:
         """Closes the endpoints, and gives back what is left of shared limits. End the asking tasks first: calls in
         flight fail. May be called twice."""
-        self._dispatch.close()
-        self._timers.close()
+        self._calls.close()
         for limit in self._limits:
             await limit.aclose()
         for endpoint in self._pool.endpoints:
@@ -207,58 +204,13 @@ class Gateway:
         finally:
             self._held_back -= 1
 
-    def _begin_call(self, question: Question, seat: Seat) -> Call:
-        if not question.attempts:
-            question.started_s = seat.entered_s
-        question.attempts += 1
-        self._weighing.calls += 1
-        request = question.dialogue.request
-        if question.attempts > 1:
-            request = replace(request, attempt=question.attempts)
-        request = self._weighing.bound(question, request)
-        return Call(self._timers, self._timeout_s, self._dispatch, self._weighing, question, seat, request)
-
-    async def _call_again(self, question: Question) -> Completion:
-        """One more call of a question that has been let in before."""
-        load = self._weighing.weigh(question)
-        seat = self._dispatch.try_enter(load)
-        if seat is None:
-            deadline_s = question.started_s + self._retry_total_s
-            seat = await self._dispatch.enter(load, deadline_s, is_repeated=True)
-        with self._begin_call(question, seat) as call:
-            call.completion = await seat.endpoint.provider.complete(call.request, question.dialogue.mode)
-        return call.completion
-
     def _note_failure(self, question: Question | None, error: ModelError | BudgetExceededError) -> None:
         self._failures["budget" if isinstance(error, BudgetExceededError) else error.status] += 1
-        if question is None:
-            return
-        error.attempts = question.attempts
-        # A recorded failure brings what it had cost when it was recorded.
-        error.prompt_tokens += question.prompt_tokens
-        error.completion_tokens += question.completion_tokens
-        error.microdollars += question.microdollars
-        if isinstance(error, ModelError) and question.attempts:
-            error.latency_ms = (self._clock() - question.started_s) * 1000.0
+        if question is not None:
+            question.charge(error, self._clock())
 
     def _finish(self, question: Question) -> Answer:
-        dialogue = question.dialogue
-        completion = dialogue.completion
-        assert completion is not None
+        answer = question.make_answer(self._clock())
         self._answers += 1
-        is_cached = question.attempts == 0
-        self._cached += is_cached
-        return Answer(
-            text=completion.text,
-            value=dialogue.value,
-            finish_reason=completion.finish_reason,
-            attempts=question.attempts,
-            prompt_tokens=question.prompt_tokens,
-            completion_tokens=question.completion_tokens,
-            latency_ms=0.0 if is_cached else (self._clock() - question.started_s) * 1000.0,
-            mode=dialogue.mode,
-            tool_calls=completion.tool_calls,
-            extract=dialogue.extract,
-            microdollars=question.microdollars,
-            cached=is_cached,
-        )
+        self._cached += answer.cached
+        return answer

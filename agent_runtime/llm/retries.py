@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from agent_runtime.llm.calls import Question
 from agent_runtime.llm.errors import ModelBrokenError, ModelEndpointError, ModelError, ModelUnavailableError
+from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion
 
 BACKOFF_FIRST_S = 0.5

@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from agent_runtime.llm.admission import Load
 from agent_runtime.llm.answers import answer_schema
-from agent_runtime.llm.calls import Question
 from agent_runtime.llm.errors import ModelEndpointError, ModelError, ModelUnavailableError
+from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion, ModelRequest
 from agent_runtime.llm.spending import Price
 from agent_runtime.llm.tokens import TokenEstimator, estimate_prompt_tokens, estimate_text_tokens

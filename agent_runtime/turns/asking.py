@@ -160,47 +160,46 @@ class _Question:
         return Draw(own, turn.agent_id, turn.number, self._call, SEED_STREAM).randrange(2**31)
 
     def _record(self, outcome: Answer | ModelError | BudgetExceededError) -> None:
-        desk, turn, settings = self._desk, self._turn, self._model.settings
+        desk, turn, settings, sent = self._desk, self._turn, self._model.settings, self._sent
         answer = outcome if isinstance(outcome, Answer) else None
-        row: dict[str, Any] = {
-            "agent": turn.agent_id,
-            "turn": turn.number,
-            "call": self._call,
-            "phase": self._phase or None,
-            "wall_time_ns": desk.clock.wall_ns(self._started_s),
-            "model": settings.model,
-            "mode": answer.mode.value if answer is not None else None,
-            "status": find_status(outcome),
-            "reason": None if answer is not None else str(outcome),
-            "finish_reason": answer.finish_reason if answer is not None else None,
-            "attempts": outcome.attempts,
-            "prompt_tokens": outcome.prompt_tokens,
-            "completion_tokens": outcome.completion_tokens,
-            "microdollars": outcome.microdollars,
-            "cached": int(answer is not None and answer.cached),
-            "latency_ms": (desk.clock.now_s() - self._started_s) * 1000,
-            "temperature": settings.temperature,
-        }
-        if self._sent is not None:
-            row |= self._describe_sent(self._sent)
+        request_hash = request_json = response_text = extract_text = tool_calls_json = None
+        if sent is not None:
+            body = describe_request(find_first_request(sent, is_two_call=settings.two_call))
+            request_hash = hash_request(body)
+            if settings.record_bodies:
+                request_json = body.decode()
         if settings.record_bodies and not isinstance(outcome, BudgetExceededError):
-            row["response_text"] = outcome.text
+            response_text = outcome.text
             if answer is not None:
-                row["extract_text"] = answer.extract
-                row["tool_calls_json"] = _write_tool_calls(answer)
-        desk.ledger.add_call(row)
-
-    def _describe_sent(self, sent: ModelRequest) -> dict[str, Any]:
-        settings = self._model.settings
-        body = describe_request(find_first_request(sent, is_two_call=settings.two_call))
-        described: dict[str, Any] = {
-            "temperature": sent.temperature,
-            "seed": sent.seed,
-            "request_hash": hash_request(body),
-        }
-        if settings.record_bodies:
-            described["request_json"] = body.decode()
-        return described
+                extract_text = answer.extract
+                tool_calls_json = _write_tool_calls(answer)
+        desk.ledger.add_call(
+            (
+                turn.agent_id,
+                turn.number,
+                self._call,
+                self._phase or None,
+                desk.clock.wall_ns(self._started_s),
+                settings.model,
+                None if answer is None else answer.mode.value,
+                find_status(outcome),
+                str(outcome) if answer is None else None,
+                None if answer is None else answer.finish_reason,
+                outcome.attempts,
+                outcome.prompt_tokens,
+                outcome.completion_tokens,
+                outcome.microdollars,
+                int(answer is not None and answer.cached),
+                (desk.clock.now_s() - self._started_s) * 1000,
+                settings.temperature if sent is None else sent.temperature,
+                None if sent is None else sent.seed,
+                request_hash,
+                request_json,
+                response_text,
+                extract_text,
+                tool_calls_json,
+            )
+        )
 
 
 def find_status(outcome: Answer | ModelError | BudgetExceededError) -> str:

@@ -51,7 +51,7 @@ async def interview_agent(
 
     Raises AnswerSchemaError.
     """
-    answer_type = None if schema is None else make_answer_type(schema)
+    answer_type = None if schema is None else make_answer_type(schema, "SurveyAnswer")
     before = hash_agent(agent)
     model = desk.models.find(agent.id, agent.profile)
     if model is None:

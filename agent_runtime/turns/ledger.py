@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -133,10 +133,10 @@ class Ledger:
         if len(self._turns) >= ROWS_HELD_MAX or len(self._actions) >= ROWS_HELD_MAX:
             await self.flush()
 
-    def add_call(self, row: Mapping[str, Any]) -> None:
-        """One model call of a turn that has not ended yet."""
+    def add_call(self, row: tuple[Any, ...]) -> None:
+        """One model call of a turn that has not ended yet, in the order of CALL_NAMES."""
         if self._recorder is not None:
-            self._calls.add(tuple(map(row.get, CALL_NAMES)))
+            self._calls.add(row)
 
     async def close_many(
         self,
@@ -250,7 +250,7 @@ class PartLedger:
         if not self._is_closed:
             await self._ledger.close_many(*arguments, **columns)
 
-    def add_call(self, row: Mapping[str, Any]) -> None:
+    def add_call(self, row: tuple[Any, ...]) -> None:
         """See Ledger."""
         if not self._is_closed:
             self._ledger.add_call(row)

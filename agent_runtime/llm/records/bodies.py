@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from agent_runtime.llm.answers import answer_schema
@@ -22,28 +24,33 @@ from agent_runtime.llm.requests import Message, ModelRequest
 
 def describe_request(request: ModelRequest) -> bytes:
     """A request as JSON, the same bytes for the same request."""
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": [_describe_message(message) for message in request.messages],
-    }
+    # In pieces: most of a request is the same in the next one, and this is on the way of every recorded call.
+    messages = to_json([*map(_describe_message, request.messages)])
+    parts = [b'{"model":', to_json(request.model), b',"messages":', messages]
     # Where a question is bounded in all, what is left for the answer depends on estimates.
     if request.tokens_max is None:
-        body["max_tokens"] = request.max_tokens
+        parts.append(b',"max_tokens":%d' % request.max_tokens)
     else:
-        body["tokens_max"] = request.tokens_max
+        parts.append(b',"tokens_max":%d' % request.tokens_max)
     if request.tools:
-        body["tools"] = [
+        tools = [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in request.tools
         ]
+        parts += (b',"tools":', to_json(tools))
     if request.answer_type is not None:
-        body["answer"] = request.answer_type.__name__
-        body["schema"] = answer_schema(request.answer_type)
+        parts.append(_describe_shape(request.answer_type))
     if request.temperature is not None:
-        body["temperature"] = request.temperature
+        parts += (b',"temperature":', to_json(request.temperature))
     if request.seed is not None:
-        body["seed"] = request.seed
-    return to_json(body)
+        parts.append(b',"seed":%d' % request.seed)
+    parts.append(b"}")
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=256)
+def _describe_shape(answer_type: type[BaseModel]) -> bytes:
+    return b',"answer":%b,"schema":%b' % (to_json(answer_type.__name__), to_json(answer_schema(answer_type)))
 
 
 def hash_request(body: bytes) -> str:

@@ -41,3 +41,9 @@ class Parent:
     async def wait_for_go(self) -> bool:
         """Wait for the parent's next word; False = it is gone."""
         return bool(await self._reader.readline())
+
+    async def read(self) -> dict[str, Any] | None:
+        """What the parent tells next; None = it is gone."""
+        line = await self._reader.readline()
+        document: dict[str, Any] | None = json.loads(line) if line else None
+        return document

@@ -23,6 +23,11 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   10 ms at a time); `server_cores` says how much CPU the server used a second.
 * `publish_us_10k_watches`: the same without watches. `grow_ratio` is over the lean engine's own ratio.
 * `round`: as many tasks that sleep for a second and report to the lean engine.
+* `gateway_calls`, `server_tokens`: a bare load generator, which sends the same bytes and reads the same answers, as
+  many at a time: one aiohttp session, without limits, time-outs, retries, types, sums or records. The first is against
+  an endpoint that answers at once, so that only the client counts. The second is against a real server, in tokens that
+  it has written, as its replies count them; `llama.cpp`, which serves the packaged model, has no benchmark of its own
+  in the package that brings it.
 
 *Peers* are other systems with the same work, measured in the same run, each with its own client:
 

@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,11 @@ class Child:
         """Send it an empty line: it may begin."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
+
+    def tell(self, document: Mapping[str, Any]) -> None:
+        """Send it a line of JSON."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(document).encode() + b"\n")
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ import typer
 from ecumene.bench.document import show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
 from ecumene.bench.lifecycle_bench import bench_lifecycle
+from ecumene.bench.llm_bench import bench_llm
+from ecumene.bench.llm_questions import Asked
 from ecumene.bench.message_bench import bench_message
 from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Result
@@ -68,6 +70,28 @@ def round_(
     _show(work, as_json=as_json)
 
 
+@bench.command("llm")
+def llm(
+    endpoint: Annotated[
+        str, typer.Option(help="Measure against this server of the OpenAI protocol alone.", metavar="URL")
+    ] = "",
+    model: Annotated[str, typer.Option(help="The model that the endpoint serves.")] = "",
+    api_key_file: Annotated[str, typer.Option(help="A file that holds the endpoint's key.", metavar="FILE")] = "",
+    at_a_time: Annotated[int, typer.Option(help="Questions under way at the endpoint.", min=1)] = 16,
+    questions: Annotated[int | None, typer.Option(help="Questions a sample at the endpoint.", min=1)] = None,
+    tokens_max: Annotated[int, typer.Option(help="Tokens of an answer of the endpoint, at most.", min=1)] = 64,
+    as_json: JsonOption = False,
+    quick: QuickOption = False,
+) -> None:
+    """What a runtime's gateway takes from a model, beside a bare load generator: calls a second, tokens a second."""
+    asked = None
+    if endpoint:
+        if not model:
+            raise CliError("--endpoint needs --model: the name of what it serves")
+        asked = Asked(endpoint.rstrip("/"), model, api_key_file, tokens_max=tokens_max, at_a_time=at_a_time)
+    _show(bench_llm(is_quick=quick, note=_note, asked=asked, questions=questions), as_json=as_json)
+
+
 @bench.command("lifecycle")
 def lifecycle(
     agents: Annotated[int, typer.Option(help="How many agents live.", min=1)] = AGENTS,
@@ -90,7 +114,7 @@ def all_(
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True)
     lives = partial(bench_lifecycle, agents=agents)
     envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
-    for measure in (envs, bench_watch, messages, bench_restart, lives, rounds):
+    for measure in (envs, bench_watch, messages, bench_restart, bench_llm, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.

@@ -9,7 +9,8 @@ import pytest
 
 from agent_runtime.llm import ModelSetupError
 from agent_runtime.llm.admission import Load
-from agent_runtime.llm.providers.local import MODEL_NAME, find_weights
+from agent_runtime.llm.providers.local import MODEL_NAME
+from agent_runtime.llm.providers.local_weights import find_weights
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
 from agent_runtime.turns.gateways import open_model

@@ -13,7 +13,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agent_runtime.llm import Gateway, Message, ModelRequest, ModelSetupError, ModelUnavailableError, SchemaMode
-from agent_runtime.llm.providers.local import MODEL_NAME, LocalProvider, find_weights
+from agent_runtime.llm.providers.local import MODEL_NAME, LocalProvider
+from agent_runtime.llm.providers.local_weights import find_weights
 from agent_runtime.llm.testing import check_llm_provider
 
 
