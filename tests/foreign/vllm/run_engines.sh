@@ -18,4 +18,4 @@ export ECUMENE_TEST_LONG=1
 
 "$python" -c 'from tests.foreign.vllm.builds import find_version; print(find_version())'
 "$python" -m tests.foreign.vllm.models "$ECUMENE_VLLM_MODELS"
-exec timeout 540 "$python" -m pytest -m long -q --durations=0 tests/foreign/vllm/test_engines.py
+exec timeout 540 "$python" -m pytest -m long -q --durations=0 tests/foreign/vllm/test_engines.py tests/foreign/vllm/test_engine_owner.py

@@ -6,8 +6,6 @@ The same tests run on the CPU build and on a GPU; see docs/models.md. `make test
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, NoReturn, Self
@@ -66,7 +64,7 @@ def engine(started: Started) -> VllmEngine:
     return started.engine
 
 
-def test_the_loop_goes_on_while_an_engine_starts(started: Started) -> None:
+async def test_the_loop_goes_on_while_an_engine_starts(started: Started) -> None:
     # A worker keeps its lease meanwhile; what vllm imports holds the interpreter's lock for a while.
     assert started.longest_step_s < 5.0
 
@@ -89,9 +87,10 @@ async def test_what_never_fits_is_refused_once(build: Build, engine: VllmEngine)
     await answering.check_refusals(engine, build.model(TINY))
 
 
-async def test_an_engine_that_is_killed_mid_turn_comes_back_and_no_question_is_lost(
+async def test_an_engine_that_is_killed_mid_turn_comes_back_and_one_that_cannot_is_left_alone(
     build: Build, started: Started
 ) -> None:
+    """The last one that uses the shared engine."""
     model, engine = build.model(TINY), started.engine
     gateway = Gateway(engine, in_flight_max=8, timeout_s=PATIENT_S, retry_total_s=PATIENT_S)
     questions = [ask(model, f"a{number}", answer_type=Guess) for number in range(8)]
@@ -104,21 +103,16 @@ async def test_an_engine_that_is_killed_mid_turn_comes_back_and_no_question_is_l
     answers = await asyncio.gather(*calls)
     assert all(isinstance(answer.value, Guess) for answer in answers)
 
-
-async def test_an_engine_that_does_not_come_back_is_an_error_and_then_left_alone(
-    build: Build, engine: VllmEngine
-) -> None:
-    """The last one that uses the shared engine."""
-    model = build.model(TINY)
-    gateway = Gateway(engine, attempts_max=3, retry_total_s=2.0, breaker_failures=2, timeout_s=PATIENT_S)
+    impatient = Gateway(engine, attempts_max=3, retry_total_s=2.0, breaker_failures=2, timeout_s=PATIENT_S)
     engine._model = build.model("removed meanwhile")
     for process in find_engines():
         kill(process)
     for _ in range(2):
         with pytest.raises((ModelUnavailableError, ModelBrokenError)) as caught:
-            await gateway.ask(ask(model, answer_type=Guess))
+            await impatient.ask(ask(model, answer_type=Guess))
         assert caught.value.status == "error", "what a turn's fallback stands in for"
-    assert gateway.statistics().endpoints[0].breaker is not BreakerState.CLOSED
+    assert impatient.statistics().endpoints[0].breaker is not BreakerState.CLOSED
+    await gateway.aclose()
 
 
 async def test_of_two_engines_one_dies_mid_turn_and_the_other_goes_on(build: Build) -> None:
@@ -163,26 +157,6 @@ async def test_it_keeps_the_protocol_and_a_real_model_makes_sense(build: Build) 
         return opened
 
     await check_llm_provider(open_one, ask(model, answer_type=Guess, max_tokens=40, temperature=0.0))
-
-
-def test_an_engine_ends_with_the_process_that_has_it(build: Build) -> None:
-    """However that ends: here by SIGKILL."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.foreign.vllm.engine_owner", build.model(TINY)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as owner:
-        assert owner.stdout is not None
-        while (line := owner.stdout.readline()).strip() != "ready":
-            assert line, "the owner ended before it was ready"
-        engines = find_engines(owner.pid)
-        assert len(engines) == 1
-        owner.kill()
-    _, left = psutil.wait_procs(list(engines), timeout=10)
-    for process in left:
-        process.kill()
-    assert not left
 
 
 class LongestStep:
