@@ -30,7 +30,7 @@ class EngineLoad:
         self._gpus = gpus
         self._lock = threading.Lock()
         self._engine: Any = None
-        self._is_given_up = False
+        self._given_up = threading.Event()
 
     async def wait(self) -> Any:
         """The engine, an AsyncLLM, once it is ready. Raises what vllm raises. Cancelled, it leaves no engine behind."""
@@ -39,20 +39,20 @@ class EngineLoad:
         except asyncio.CancelledError:
             # The thread cannot be stopped; whichever of the two is later ends the engine.
             with self._lock:
-                self._is_given_up = True
+                self._given_up.set()
                 if self._engine is not None:
                     self._engine.shutdown()
             raise
 
     def _load(self) -> Any:
         with _environment:
-            if self._is_given_up:
+            if self._given_up.is_set():
                 return None
             with visible_gpus(self._gpus):
                 engine = make_engine(self._model, self._arguments)
         with self._lock:
             self._engine = engine
-            if self._is_given_up:
+            if self._given_up.is_set():
                 engine.shutdown()
         return engine
 

@@ -13,7 +13,7 @@ from agent_runtime.llm.answers import read_completion
 from tests.foreign.vllm.builds import CONTEXT_TOKENS
 
 LONG_TOKENS = 150
-CROWD = 16
+CROWD = 8
 
 
 class Guess(BaseModel):
@@ -50,7 +50,7 @@ async def check_shapes(provider: Provider, model: str) -> None:
     """Every answer of a crowd fits its type, whatever the weights."""
     kinds: tuple[type[BaseModel], ...] = (Guess, Plan)
     requests = [
-        ask(model, f"a{number}", answer_type=kinds[number % 2], temperature=1.0, max_tokens=200)
+        ask(model, f"a{number}", answer_type=kinds[number % 2], temperature=1.0, max_tokens=160)
         for number in range(CROWD)
     ]
     completions = await asyncio.gather(*(provider.complete(each, SchemaMode.JSON_SCHEMA) for each in requests))
