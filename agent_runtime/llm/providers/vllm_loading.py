@@ -17,6 +17,15 @@ from agent_runtime.death_signal import OWNER
 from agent_runtime.llm.errors import ModelSetupError
 
 GPUS = "CUDA_VISIBLE_DEVICES"
+# What vllm reads when it is imported.
+HABITS = {
+    # A fork would take along the locks that this process's other threads hold.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    # A worker's standard output is where it answers its node.
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+    # Who runs a simulation is not asked whether its machine is reported to somebody.
+    "VLLM_NO_USAGE_STATS": "1",
+}
 # The environment is the process's: two that start at once would see each other's GPUs.
 _environment = threading.Lock()
 
@@ -59,8 +68,8 @@ class EngineLoad:
 
 def make_engine(model: str, arguments: Mapping[str, Any]) -> Any:
     """An AsyncLLM. Blocks until it is ready; its process ends with this one."""
-    # Read when vllm is imported. A fork would take this process's other threads' locks along.
-    os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+    for name, value in HABITS.items():
+        os.environ.setdefault(name, value)
     os.environ[OWNER] = str(os.getpid())
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM

@@ -73,14 +73,16 @@ async def check_seeds(provider: Provider, model: str) -> None:
     assert len({first, await draw(8), await draw(9)}) > 1
 
 
-async def check_cancellation(provider: Provider, model: str) -> None:
-    """What was given up takes no place in the engine any more. The engine must take one call at a time."""
+async def check_cancellation(provider: Provider, model: str, seats: int) -> None:
+    """What was given up takes no place in the engine any more, which takes so many calls at a time."""
     long, short = ask(model, max_tokens=LONG_TOKENS), ask(model, "b", max_tokens=1)
     began_s = time.monotonic()
     whole = await provider.complete(long, SchemaMode.TEXT)
     whole_s = time.monotonic() - began_s
     assert whole.completion_tokens == LONG_TOKENS, "the tiny model ends no answer by itself"
-    given_up = [asyncio.create_task(provider.complete(long, SchemaMode.TEXT), name=f"long {n}") for n in range(8)]
+    given_up = [
+        asyncio.create_task(provider.complete(long, SchemaMode.TEXT), name=f"long {n}") for n in range(8 * seats)
+    ]
     await asyncio.sleep(whole_s / 10)
     for task in given_up:
         task.cancel()

@@ -46,6 +46,8 @@ def find_build(missing: Callable[[str], NoReturn]) -> Build:
     models = Path(os.environ.get(MODELS_VARIABLE) or ROOT / ".venv-vllm" / "models")
     if not (models / "tiny" / "config.json").is_file():
         missing(f"no models at {models}: python -m tests.foreign.vllm.models DIRECTORY, and {MODELS_VARIABLE}")
+    # For the server, and for tokenizers: nothing is fetched, nothing is reported.
+    os.environ |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
     build = describe_build(models)
     if (wanted := os.environ.get(BUILD_VARIABLE, build.name)) != build.name:
         missing(f"{build.version} is a build for {build.name}, not for {wanted}")
@@ -61,7 +63,7 @@ def describe_build(models: Path) -> Build:
     }
     if is_cpu_build():
         prepare_cpu()
-        arguments |= {"distributed_executor_backend": "uni", "max_num_batched_tokens": 8192}
+        arguments["max_num_batched_tokens"] = 8192
         return Build("cpu", find_version(), 0, arguments | {"enable_chunked_prefill": False}, models)
     import torch
 

@@ -26,7 +26,7 @@ from agent_runtime.llm import (
 )
 from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.vllm import VllmEngine, open_engines
-from agent_runtime.llm.providers.vllm_loading import list_gpus
+from agent_runtime.llm.providers.vllm_loading import HABITS, list_gpus
 from agent_runtime.llm.settings import VllmSettings
 from agent_runtime.llm.testing import check_llm_provider
 
@@ -306,6 +306,20 @@ async def test_an_engine_that_does_not_come_back_is_unavailable() -> None:
     with pytest.raises(ModelUnavailableError, match="no room on the GPU"):
         await engine.complete(REQUEST, SchemaMode.TEXT)
     await engine.aclose()
+
+
+async def test_vllm_is_told_to_keep_to_itself_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in HABITS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
+    await (await open_one()).aclose()
+    assert os.environ["VLLM_LOGGING_STREAM"] == "ext://sys.stderr", "stdout is the worker's own"
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "0"
+    for name in HABITS:
+        os.environ.pop(name, None)
 
 
 async def test_a_machine_without_vllm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
