@@ -16,7 +16,7 @@ from typing import Any, Self
 from tests.foreign.vllm.builds import Build
 from tests.foreign.vllm.engine_processes import find_engines, kill
 
-READY_TIMEOUT_S = 300.0
+READY_TIMEOUT_S = 600.0
 STOP_TIMEOUT_S = 30.0
 
 

@@ -14,7 +14,7 @@ from tests.foreign.vllm.builds import find_build
 from tests.foreign.vllm.engine_processes import find_engines
 from tests.foreign.vllm.models import TINY
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_an_engine_ends_with_the_process_that_has_it(missing_toolchain: Callable[[str], NoReturn]) -> None:

@@ -25,9 +25,9 @@ from tests.foreign.vllm.builds import Build, find_build
 from tests.foreign.vllm.engine_processes import find_engines, kill
 from tests.foreign.vllm.models import SMOLLM2, TINY
 
-pytestmark = [pytest.mark.long, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
 
-PATIENT_S = 300.0
+PATIENT_S = 900.0
 SEATS = 4
 QUESTIONS = 24
 

@@ -18,9 +18,9 @@ from tests.foreign.vllm.model_server import ModelServer
 from tests.foreign.vllm.models import SMOLLM2
 from tests.journey.test_run import Silent
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-AGENTS, ROUNDS = 32, 2
+AGENTS, ROUNDS = 24, 2
 STATUSES = {"ok", "fallback", "parse_error", "truncated", "refused", "timeout", "budget", "cancelled", "error"}
 
 
@@ -33,6 +33,7 @@ async def play(directory: Path, model: dict[str, Any]) -> RunOutcome:
     """The demonstration's game, with another model in place of its own."""
     document = make_llm_demo_spec(agents=AGENTS, rounds=ROUNDS, seed=1, directory=directory).to_document()
     document["model"] = {**document["model"], **model}
+    document["game"]["deadline_s"] = 3000
     return await run(parse_spec(document), observer=Silent(), options=RunOptions())
 
 
@@ -70,6 +71,8 @@ async def test_agents_ask_an_engine_in_their_worker(
         return path
 
     monkeypatch.setattr(run_life, "write_launch", write_launch)
+    # An engine loads before the runtime is ready.
+    monkeypatch.setattr(run_life, "RUNTIME_START_TIMEOUT_S", 1200.0)
     before = find_engines()
     check(await play(tmp_path, {"provider": "openai", "name": SMOLLM2, "endpoint": "http://127.0.0.1:9/v1"}))
     assert find_engines() == before

@@ -19,9 +19,9 @@ from tests.foreign.vllm.builds import Build, find_build
 from tests.foreign.vllm.model_server import ModelServer
 from tests.foreign.vllm.models import TINY
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-PATIENT_S = 300.0
+PATIENT_S = 900.0
 SEATS = 4
 
 
