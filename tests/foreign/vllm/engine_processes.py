@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 import psutil
 
 MARK = "EngineCore"
@@ -24,3 +26,9 @@ def kill(process: psutil.Process) -> None:
     """SIGKILL; returns when it is gone."""
     process.kill()
     psutil.wait_procs([process], timeout=10)
+
+
+def wait_ended() -> None:
+    """Returns when the engines of this process that were ended are gone: vllm ends them and does not wait."""
+    for child in multiprocessing.active_children():
+        child.join(30)

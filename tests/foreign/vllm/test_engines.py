@@ -22,7 +22,7 @@ from agent_runtime.llm.testing import check_llm_provider
 from tests.foreign.vllm import answering
 from tests.foreign.vllm.answering import LONG_TOKENS, Guess, ask
 from tests.foreign.vllm.builds import Build, find_build
-from tests.foreign.vllm.engine_processes import find_engines, kill
+from tests.foreign.vllm.engine_processes import find_engines, kill, wait_ended
 from tests.foreign.vllm.models import SMOLLM2, TINY
 
 pytestmark = [pytest.mark.long, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
@@ -58,6 +58,7 @@ async def started(build: Build) -> AsyncIterator[Started]:
     (process,) = find_engines() - before
     yield Started(engine, process, steps.longest_s)
     await engine.aclose()
+    wait_ended()
     assert find_engines() == before
 
 
@@ -115,6 +116,7 @@ async def test_an_engine_that_is_killed_mid_turn_comes_back_and_one_that_cannot_
         assert caught.value.status == "error", "what a turn's fallback stands in for"
     assert impatient.statistics().endpoints[0].breaker is not BreakerState.CLOSED
     await gateway.aclose()
+    wait_ended()
 
 
 async def test_of_two_engines_one_dies_mid_turn_and_the_other_goes_on(build: Build) -> None:
@@ -147,6 +149,7 @@ async def test_of_two_engines_one_dies_mid_turn_and_the_other_goes_on(build: Bui
         assert endpoints[0].breaker.state(time.monotonic()) is BreakerState.CLOSED
     finally:
         await gateway.aclose()
+        wait_ended()
     assert find_engines() == before
 
 
@@ -158,6 +161,7 @@ async def test_it_keeps_the_protocol_and_a_real_model_makes_sense(build: Build) 
         return opened
 
     await check_llm_provider(open_one, ask(model, answer_type=Guess, max_tokens=40, temperature=0.0))
+    wait_ended()
 
 
 class LongestStep:
