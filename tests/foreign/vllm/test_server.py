@@ -103,3 +103,5 @@ async def test_a_server_whose_engine_dies_mid_turn_is_left_alone_until_it_is_bac
         assert gateway.statistics().endpoints[0].breaker is BreakerState.CLOSED
     finally:
         await gateway.aclose()
+        # What was started here ends here; it is the last test that asks this server.
+        await asyncio.to_thread(server.stop)
