@@ -28,6 +28,14 @@ from tests.foreign.vllm.models import CHAT_TEMPLATE, TINY
 AT_A_TIME = 16
 TOKENS_MAX = 64
 BENCH_TIMEOUT_S = 600
+# `vllm bench serve`, past a command line that looks for a distribution of the name vllm.
+OWN_BENCH = """
+import argparse
+from vllm.benchmarks.serve import add_cli_args, main
+parser = argparse.ArgumentParser()
+add_cli_args(parser)
+main(parser.parse_args())
+"""
 
 
 async def main(model: str, questions: int, pairs: int) -> None:
@@ -62,7 +70,7 @@ def run_own_bench(build: Build, server: ModelServer, folder: Path, first: int, q
     maker = Questions(Asked(server.base_url, server.model))
     lines = [json.dumps({"prompt": render(maker.build(number))}) for number in range(first, first + questions)]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai"]
+    command = [sys.executable, "-c", OWN_BENCH, "--backend", "openai"]
     command += ["--base-url", server.base_url.removesuffix("/v1"), "--endpoint", "/v1/completions"]
     command += ["--model", server.model, "--tokenizer", build.model(server.model), "--temperature", "1.0"]
     command += ["--dataset-name", "custom", "--dataset-path", str(prompts), "--skip-chat-template", "--disable-shuffle"]
