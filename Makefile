@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROTOS_VENV := .venv-protos
+VLLM_VENV := .venv-vllm
 BUF_VERSION := 1.75.0
 PIP_FLAGS := --quiet --disable-pip-version-check
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-llm protos check test test-long bench clean
+.PHONY: help install demo demo-llm protos check test test-long vllm bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,11 +42,13 @@ test: $(VENV)/.installed-all ## the default tests, in two processes
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
 	PYTEST_FLAGS='$(PYTEST_FLAGS)' $(BIN)/python -m tests.long_runs $(PART)
 
+vllm: $(VLLM_VENV)/.installed ## vllm for CPUs, in an environment of its own, for test-long PART=vllm; 4 GB
+
 bench: $(VENV)/.installed-all $(VENV)/.installed-llm ## measure beside the bare limits of this machine; writes docs/benchmarks.md
 	$(BIN)/ecumene bench all --out docs/benchmarks.md
 
 clean: ## remove environments, caches and build results; runs and data stay
-	rm -rf $(VENV) $(PROTOS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTOS_VENV) $(VLLM_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -70,4 +73,12 @@ $(VENV)/.installed-llm: $(VENV)/.installed-run
 $(PROTOS_VENV)/.installed: Makefile
 	$(PYTHON) -m venv $(PROTOS_VENV)
 	$(PROTOS_VENV)/bin/python -m pip install $(PIP_FLAGS) 'grpcio-tools==1.71.2' 'mypy-protobuf==3.7.0' 'setuptools<81'
+	@touch $@
+
+# Complete and pinned, and installed as it is listed: vllm asks for packages that it does without here, see the list.
+$(VLLM_VENV)/.installed: tests/foreign/vllm/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps -r tests/foreign/vllm/requirements.txt
+	$(VLLM_VENV)/bin/python -m pip install $(PIP_FLAGS) --no-deps -e .
+	$(VLLM_VENV)/bin/python -m tests.foreign.vllm.models $(VLLM_VENV)/models
 	@touch $@

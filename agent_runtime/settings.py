@@ -12,6 +12,7 @@ from ecumene.client.globs import compile_key_glob, compile_path_glob
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from agent_runtime.llm.settings import (
+    ENGINE_START_TIMEOUT_S,
     EndpointSettings,
     Faults,
     Frozen,
@@ -213,6 +214,11 @@ class Launch(Frozen):
     def asks_local(self, group: GroupSpec) -> bool:
         """Whether a group asks a model that is loaded into the worker: once a node is enough."""
         return any(self.models[name].provider in LOCAL_PROVIDERS for name in group.models())
+
+    def load_timeout_s(self, group: GroupSpec) -> float:
+        """What the models of a group may take to load in the worker, beside all else that its start takes."""
+        models = (self.models[name] for name in group.models())
+        return sum(model.vllm.engines * ENGINE_START_TIMEOUT_S for model in models if model.provider == "vllm")
 
 
 class WorkerConfig(Frozen):

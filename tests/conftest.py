@@ -62,7 +62,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     return varied
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def missing_toolchain() -> Callable[[str], NoReturn]:
     """Call it with what is missing: a visible skip in the default tests, a failure in the long ones."""
 

@@ -68,6 +68,7 @@ PARTS = {
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),
+    "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/unit/agent_runtime",
         "tests/fuzz",
@@ -76,6 +77,9 @@ PARTS = {
     ),
 }
 """Files and folders of each part; at most twenty minutes each on two idle cores."""
+
+ENVIRONMENTS = {"vllm": ".venv-vllm"}
+"""Parts that run in an environment of their own; without it their tests fail in this one, and say how to make it."""
 
 _HEAD = """# The long tests
 
@@ -116,7 +120,8 @@ def main(names: list[str]) -> int:
 
 def run_part(name: str) -> tuple[Run, bool]:
     """Runs one part, its output passed on."""
-    command = [sys.executable, "-m", "pytest", "-m", "long", *os.environ.get("PYTEST_FLAGS", "").split(), *PARTS[name]]
+    flags = os.environ.get("PYTEST_FLAGS", "").split()
+    command = [find_python(name), "-m", "pytest", "-m", "long", *flags, *PARTS[name]]
     began = time.monotonic()
     environment = {**os.environ, "ECUMENE_TEST_LONG": "1"}
     child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
@@ -131,6 +136,12 @@ def run_part(name: str) -> tuple[Run, bool]:
     minutes = (time.monotonic() - began) / 60
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Run(name, _commit(), day, last or f"exit code {code}", minutes), code == 0
+
+
+def find_python(name: str) -> str:
+    """The interpreter of a part."""
+    own = ROOT / ENVIRONMENTS.get(name, "") / "bin" / "python"
+    return str(own) if name in ENVIRONMENTS and own.exists() else sys.executable
 
 
 def with_run(page: str, run: Run) -> str:

@@ -18,6 +18,9 @@ from agent_runtime.llm.latency import (
 )
 from agent_runtime.llm.providers.scripted import FaultRates
 
+ENGINE_START_TIMEOUT_S = 900.0
+"""What one engine of provider `vllm` may take to load its model."""
+
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(ge=0, le=86_400_000, allow_inf_nan=False)]

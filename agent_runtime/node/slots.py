@@ -220,10 +220,12 @@ class WorkerSlot:
             raise self._unavailable()  # dropped meanwhile
         muted = await self._owner.list_muted(state.part)
         # Whoever held it and is gone holds it until the end of its lease.
-        wait_s = max(self._settings.part_wait_s, self._config.launch.worker.lease_ttl_s + LEASE_GRACE_S)
+        launch = self._config.launch
+        wait_s = max(self._settings.part_wait_s, launch.worker.lease_ttl_s + LEASE_GRACE_S)
+        load_s = sum(launch.load_timeout_s(group) for group in launch.groups if group.name == state.part.group)
         return await self.ask(
             lambda number: Host(id=number, part=state.part, wait_s=wait_s, muted=muted),
-            wait_s + self._settings.host_timeout_s,
+            wait_s + self._settings.host_timeout_s + load_s,
         )
 
     async def _drop(self, state: PartState, drain_s: float) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from tests.long_runs import PARTS, ROOT, Run, main, with_run
+import pytest
+
+from tests.long_runs import ENVIRONMENTS, PARTS, ROOT, Run, find_python, main, with_run
 
 
 def covered_by(file: Path) -> list[str]:
@@ -41,3 +44,16 @@ def test_a_page_keeps_one_row_a_part_in_order() -> None:
 
 def test_an_unknown_part_is_refused() -> None:
     assert main(["nonsense"]) == 2
+
+
+def test_a_part_with_an_environment_of_its_own_runs_there_or_fails_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert ENVIRONMENTS.keys() <= PARTS.keys()
+    monkeypatch.setattr("tests.long_runs.ROOT", tmp_path)
+    assert find_python("vllm") == find_python("rest") == sys.executable
+    own = tmp_path / ENVIRONMENTS["vllm"] / "bin" / "python"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert find_python("vllm") == str(own)
+    assert find_python("rest") == sys.executable

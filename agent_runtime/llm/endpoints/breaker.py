@@ -37,6 +37,11 @@ class Breaker:
         self.is_untroubled = True
         """It is closed, and the last call that says something about the endpoint was a success."""
 
+    @property
+    def strikes(self) -> int:
+        """Failures in a row that bring it nearer to opening; 0 once it has opened, and if it never does."""
+        return self._failures if self._open_until_s is None and self._failures_max else 0
+
     def state(self, now_s: float) -> BreakerState:
         """How it stands."""
         if self._open_until_s is None:

@@ -61,8 +61,12 @@ class Endpoint:
 
     @property
     def load(self) -> float:
-        """Calls in flight, one more included, in relation to the weight."""
-        return (self.in_flight + 1) / self.weight
+        """Calls in flight, one more included, in relation to the weight.
+
+        Each failure towards the breaker's opening counts as one more in flight: an endpoint that has just died has
+        nothing in flight, and every question that it failed would come back to it first.
+        """
+        return (self.in_flight + self.breaker.strikes + 1) / self.weight
 
     def wait_s(self, now_s: float) -> float | None:
         """0.0 if it takes a call now, else the seconds until it may, None = when a call comes back."""

@@ -1,7 +1,7 @@
-"""vllm's engines in this process. NOT RUN in this project's tests, which know vllm by a stand-in with the same surface.
+"""vllm's engines in this process, through `vllm.v1.engine.async_llm.AsyncLLM`.
 
-Written against vllm 0.20: `vllm.v1.engine.async_llm.AsyncLLM`, `AsyncEngineArgs`, `SamplingParams` with
-`StructuredOutputsParams`. Each engine has a process of its own for its GPUs; this one tokenizes and waits.
+Each engine has a process of its own for its GPUs; this one tokenizes and waits. docs/models.md says with which builds
+and versions it was run.
 """
 
 from __future__ import annotations
@@ -11,116 +11,137 @@ import importlib.util
 import inspect
 import itertools
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
 from agent_runtime.llm.answers import answer_schema, shape_messages
 from agent_runtime.llm.errors import ModelEndpointError, ModelSetupError, ModelUnavailableError
+from agent_runtime.llm.providers.vllm_loading import EngineLoad, list_gpus
 from agent_runtime.llm.requests import Completion, Message, ModelRequest, SchemaMode
-from agent_runtime.llm.settings import VllmSettings
+from agent_runtime.llm.settings import ENGINE_START_TIMEOUT_S, VllmSettings
 
-START_TIMEOUT_S = 900.0
-_GPUS = "CUDA_VISIBLE_DEVICES"
 _requests = itertools.count(1)
 
 
 class VllmEngine:
     """One engine. A call that is cancelled is aborted in the engine.
 
-    An engine that died fails its calls with ModelUnavailableError; the first call after that starts it anew, and
-    those that come meanwhile wait for it. Give the gateway's breaker time accordingly.
+    An engine that died fails its calls with ModelUnavailableError, and the first call after that starts it anew, beside
+    the calls: none that gives up ends the start. Until it is back, calls wait for it if it is `alone`, and fail at once
+    if there are others, to which the gateway then turns.
     """
 
-    def __init__(self, model: str, arguments: Mapping[str, Any], gpus: str | None, name: str) -> None:
+    def __init__(
+        self, model: str, arguments: Mapping[str, Any], gpus: str | None, name: str, *, alone: bool = True
+    ) -> None:
         self._model = model
         self._arguments = dict(arguments)
         self._gpus = gpus
         self._name = name
+        self._alone = alone
         self._engine: Any = None
         self._tokenizer: Any = None
-        self._starting = asyncio.Lock()
+        self._restart: asyncio.Task[ModelSetupError | None] | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
         return f"VllmEngine({self._name})"
 
     async def start(self) -> None:
-        """Loads the model; takes minutes.
+        """Loads the model; takes minutes, in which the event loop goes on.
 
         Raises:
             ModelSetupError: it does not load, or not in time.
         """
-        from vllm.engine.arg_utils import AsyncEngineArgs
-        from vllm.v1.engine.async_llm import AsyncLLM
-
-        def make() -> Any:
-            with visible_gpus(self._gpus):
-                return AsyncLLM.from_engine_args(AsyncEngineArgs(model=self._model, **self._arguments))
-
+        load = EngineLoad(self._model, self._arguments, self._gpus)
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
-                self._engine = make()
-                tokenizer = self._engine.get_tokenizer()
-                # A coroutine in some versions, the tokenizer itself in others.
-                self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
+            async with asyncio.timeout(ENGINE_START_TIMEOUT_S):
+                engine = await load.wait()
+                try:
+                    tokenizer = engine.get_tokenizer()
+                    # A coroutine in some versions, the tokenizer itself in others.
+                    self._tokenizer = await tokenizer if inspect.isawaitable(tokenizer) else tokenizer
+                except BaseException:
+                    engine.shutdown()
+                    raise
         except TimeoutError:
-            raise ModelSetupError(self._name, f"engine not ready within {START_TIMEOUT_S:g} s") from None
+            raise ModelSetupError(self._name, f"engine not ready within {ENGINE_START_TIMEOUT_S:g} s") from None
         except (RuntimeError, ValueError, TypeError, OSError) as error:
             raise ModelSetupError(self._name, f"engine does not start: {type(error).__name__}: {error}") from error
+        self._engine = engine
 
     async def complete(self, request: ModelRequest, mode: SchemaMode) -> Completion:
         if request.tools:
             raise ModelSetupError(self._name, "tools need vllm's own server and its tool parser: use provider openai")
         if self._engine is None or self._engine.errored:
-            await self._start_again(request)
-        prompt = self._write_prompt(request, mode)
-        parameters = self._write_parameters(request, mode)
-        number = f"{request.agent_id}-{request.turn}-{request.call}-{next(_requests)}"
+            await self._wait_until_back(request)
         outcome: Any = None
+        number = f"{request.agent_id}-{request.turn}-{request.call}-{next(_requests)}"
         try:
+            prompt = self._write_prompt(request, mode)
             # Closed at once when the call is cancelled: that aborts it in the engine.
-            async with aclosing(self._engine.generate(prompt, parameters, number)) as outputs:
+            async with aclosing(self._engine.generate(prompt, _write_parameters(request, mode), number)) as outputs:
                 async for output in outputs:
                     outcome = output
         except Exception as error:
             raise self._explain(request, error) from error
+        return self._read(request, outcome)
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+        if self._restart is not None:
+            self._restart.cancel()
+            await asyncio.wait({self._restart})
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
+
+    async def _wait_until_back(self, request: ModelRequest) -> None:
+        if self._is_closed:
+            raise RuntimeError("the provider is closed")
+        restart = self._restart
+        if restart is None or restart.done():
+            restart = self._restart = asyncio.create_task(self._start_again(), name=f"restart of {self._name}")
+        if not self._alone:
+            raise ModelUnavailableError(request.model, self._name, "engine died and is being started again")
+        await asyncio.wait({restart})
+        if restart.cancelled():
+            raise RuntimeError("the provider is closed")
+        if (failure := restart.result()) is not None:
+            raise ModelUnavailableError(request.model, self._name, str(failure)) from failure
+
+    async def _start_again(self) -> ModelSetupError | None:
+        """Ends what is left of the engine and starts it; returns why it did not start."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
+        try:
+            await self.start()
+        except ModelSetupError as error:
+            return error
+        return None
+
+    def _read(self, request: ModelRequest, outcome: Any) -> Completion:
         if outcome is None or not outcome.outputs:
             raise ModelUnavailableError(request.model, self._name, "engine gave no output")
         answer = outcome.outputs[0]
+        reason = str(answer.finish_reason or "stop")
+        if reason in ("abort", "error"):
+            # By the engine itself: what there is of the answer ends anywhere.
+            raise ModelUnavailableError(request.model, self._name, f"engine gave up the answer ({reason})")
         return Completion(
             text=answer.text,
-            finish_reason=str(answer.finish_reason or "stop"),
+            finish_reason=reason,
             prompt_tokens=len(outcome.prompt_token_ids or ()),
             completion_tokens=len(answer.token_ids),
             model=self._model,
         )
 
-    async def aclose(self) -> None:
-        self._is_closed = True
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.shutdown()
-
-    async def _start_again(self, request: ModelRequest) -> None:
-        if self._is_closed:
-            raise RuntimeError("the provider is closed")
-        async with self._starting:
-            if self._engine is not None and not self._engine.errored:
-                return
-            if self._engine is not None:
-                self._engine.shutdown()
-                self._engine = None
-            try:
-                await self.start()
-            except ModelSetupError as error:
-                raise ModelUnavailableError(request.model, self._name, str(error)) from error
-
     def _explain(self, request: ModelRequest, error: Exception) -> Exception:
         """What an exception of vllm's means; by name, as its module differs between versions."""
         names = {kind.__name__ for kind in type(error).__mro__}
-        if names & {"VLLMClientError", "VLLMValidationError", "ValueError"}:
+        if names & {"VLLMClientError", "VLLMValidationError", "ValueError", "TemplateError"}:
             return ModelEndpointError(request.model, self._name, 400, str(error))
         if names & {"EngineDeadError", "EngineGenerateError"}:
             return ModelUnavailableError(request.model, self._name, f"engine failed ({type(error).__name__})")
@@ -134,23 +155,6 @@ class VllmEngine:
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
         return TokensPrompt(prompt_token_ids=list(tokens))
-
-    def _write_parameters(self, request: ModelRequest, mode: SchemaMode) -> Any:
-        from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
-
-        shape = None
-        if request.answer_type is not None and mode is SchemaMode.JSON_SCHEMA:
-            shape = StructuredOutputsParams(json=answer_schema(request.answer_type))
-        elif mode is SchemaMode.JSON_OBJECT:
-            shape = StructuredOutputsParams(json_object=True)
-        chosen: dict[str, Any] = {"max_tokens": request.max_tokens, "output_kind": RequestOutputKind.FINAL_ONLY}
-        if request.temperature is not None:
-            chosen["temperature"] = request.temperature
-        if request.seed is not None:
-            chosen["seed"] = request.seed
-        if shape is not None:
-            chosen["structured_outputs"] = shape
-        return SamplingParams(**chosen)
 
 
 async def open_engines(model: str, settings: VllmSettings) -> list[VllmEngine]:
@@ -169,7 +173,8 @@ async def open_engines(model: str, settings: VllmSettings) -> list[VllmEngine]:
     engines: list[VllmEngine] = []
     try:
         for place in range(settings.engines):
-            engine = VllmEngine(model, arguments, list_gpus(place, settings.gpus), f"{model}.engine-{place}")
+            gpus, name = list_gpus(place, settings.gpus), f"{model}.engine-{place}"
+            engine = VllmEngine(model, arguments, gpus, name, alone=settings.engines == 1)
             await engine.start()
             engines.append(engine)
     except BaseException:
@@ -179,30 +184,22 @@ async def open_engines(model: str, settings: VllmSettings) -> list[VllmEngine]:
     return engines
 
 
-def list_gpus(engine: int, gpus: int) -> str | None:
-    """The GPUs of an engine, among those that this process may see; None = whatever vllm chooses."""
-    if gpus == 0:
-        return None
-    visible = [name for name in os.environ.get(_GPUS, "").split(",") if name]
-    wanted = range(engine * gpus, (engine + 1) * gpus)
-    if visible and wanted.stop > len(visible):
-        raise ModelSetupError(f"engine-{engine}", f"needs GPU {wanted.stop - 1}, {_GPUS} names {len(visible)}")
-    return ",".join(visible[place] if visible else str(place) for place in wanted)
+def _write_parameters(request: ModelRequest, mode: SchemaMode) -> Any:
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
-
-@contextmanager
-def visible_gpus(gpus: str | None) -> Iterator[None]:
-    """Lets a process that is started meanwhile see these GPUs only."""
-    before = os.environ.get(_GPUS)
-    if gpus is not None:
-        os.environ[_GPUS] = gpus
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(_GPUS, None)
-        else:
-            os.environ[_GPUS] = before
+    shape = None
+    if request.answer_type is not None and mode is SchemaMode.JSON_SCHEMA:
+        shape = StructuredOutputsParams(json=answer_schema(request.answer_type))
+    elif mode is SchemaMode.JSON_OBJECT:
+        shape = StructuredOutputsParams(json_object=True)
+    chosen: dict[str, Any] = {"max_tokens": request.max_tokens, "output_kind": RequestOutputKind.FINAL_ONLY}
+    if request.temperature is not None:
+        chosen["temperature"] = request.temperature
+    if request.seed is not None:
+        chosen["seed"] = request.seed
+    if shape is not None:
+        chosen["structured_outputs"] = shape
+    return SamplingParams(**chosen)
 
 
 def _write_message(message: Message) -> dict[str, Any]:

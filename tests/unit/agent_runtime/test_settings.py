@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent_runtime.llm.settings import ENGINE_START_TIMEOUT_S
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.settings import load_launch, parse_launch
 
@@ -132,3 +133,13 @@ def test_a_model_without_sense_is_told(model: dict[str, Any], message: str) -> N
     with pytest.raises(LaunchError) as caught:
         parse_launch({**describe(), "models": {"m": model}})
     assert message in str(caught.value)
+
+
+def test_groups_that_ask_engines_are_given_the_time_that_these_take_to_load() -> None:
+    models = {"big": {"provider": "vllm", "vllm": {"engines": 3}}, "small": {"provider": "scripted"}}
+    launch = parse_launch({**describe(model="big"), "models": models})
+    assert launch.load_timeout_s(launch.groups[0]) == 3 * ENGINE_START_TIMEOUT_S
+    mixed = parse_launch({**describe(model={"weights": {"big": 1, "small": 1}}), "models": models})
+    assert mixed.load_timeout_s(mixed.groups[0]) == 3 * ENGINE_START_TIMEOUT_S
+    small = parse_launch({**describe(model="small"), "models": models})
+    assert small.load_timeout_s(small.groups[0]) == 0

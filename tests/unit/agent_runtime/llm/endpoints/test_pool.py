@@ -59,6 +59,34 @@ async def test_a_slow_endpoint_gets_fewer_calls_and_a_dead_one_none() -> None:
     await gateway.aclose()
 
 
+@simulated
+async def test_a_lone_question_leaves_a_dead_endpoint_for_one_that_lives() -> None:
+    # With nothing in flight and no answers the dead one would always be the least loaded.
+    dead, living = Answering(), Answering()
+    dead.failing = ModelUnavailableError("m", "h", "gone")
+    gateway = Gateway([Endpoint(dead), Endpoint(living)], clock=now_s)
+    for number in range(6):
+        answer = await gateway.ask(request(f"a{number}"))
+        assert answer.attempts <= 2
+    assert dead.calls == 1
+    await gateway.aclose()
+
+
+@simulated
+async def test_an_endpoint_that_comes_back_is_asked_again() -> None:
+    back, living = Answering(), Answering()
+    back.failing = ModelUnavailableError("m", "h", "gone")
+    gateway = Gateway([Endpoint(back), Endpoint(living)], clock=now_s)
+    await asyncio.gather(*(gateway.ask(request(f"a{number}")) for number in range(20)))
+    back.failing = None
+    await asyncio.sleep(10)  # in simulated time: beyond its breaker's first pause
+    told_before = back.calls
+    for number in range(20):
+        await gateway.ask(request(f"b{number}"))
+    assert back.calls >= told_before + 10
+    await gateway.aclose()
+
+
 @pytest.mark.parametrize("asked_s", [None, 7.0])
 def test_a_busy_endpoint_is_left_alone_then_gets_half_as_many_calls(asked_s: float | None) -> None:
     endpoint = Endpoint(Silent(), in_flight_max=8)

@@ -1,4 +1,4 @@
-"""The provider of vllm's engines, against a stand-in with the surface of vllm 0.20. The real engine is not run here."""
+"""The provider of vllm's engines, against a stand-in with vllm's surface; `tests/foreign/vllm` runs the real ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import importlib.machinery
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -24,7 +25,8 @@ from agent_runtime.llm import (
     Tool,
 )
 from agent_runtime.llm.endpoints import Endpoint
-from agent_runtime.llm.providers.vllm import VllmEngine, list_gpus, open_engines
+from agent_runtime.llm.providers.vllm import VllmEngine, open_engines
+from agent_runtime.llm.providers.vllm_loading import HABITS, list_gpus
 from agent_runtime.llm.settings import VllmSettings
 from agent_runtime.llm.testing import check_llm_provider
 
@@ -40,16 +42,22 @@ class EngineDeadError(Exception):
     """As vllm's."""
 
 
+class TemplateError(Exception):
+    """As jinja2's."""
+
+
 class StandIn:
     """vllm's AsyncLLM: its methods that the provider uses, and what was asked of it."""
 
     made: ClassVar[list[StandIn]] = []
+    may_load: ClassVar[threading.Event] = threading.Event()
 
     def __init__(self, arguments: Any) -> None:
         self.arguments = arguments
         self.gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
         self.errored = False
         self.dies_next = False
+        self.finish_reason = "stop"
         self.aborted: list[str] = []
         self.asked: list[tuple[Any, Any, str]] = []
         self.is_shut = False
@@ -61,6 +69,7 @@ class StandIn:
     def from_engine_args(cls, arguments: Any) -> StandIn:
         if arguments.model == "broken":
             raise RuntimeError("no room on the GPU")
+        assert cls.may_load.wait(30)
         return cls(arguments)
 
     async def get_tokenizer(self) -> Any:
@@ -68,6 +77,8 @@ class StandIn:
             messages: Any, *, add_generation_prompt: bool, tokenize: bool, return_dict: bool
         ) -> Any:
             assert add_generation_prompt and tokenize and not return_dict
+            if messages[0]["content"] == "no such role":
+                raise TemplateError("roles must alternate")
             return [len(message["content"]) for message in messages]
 
         return SimpleNamespace(apply_chat_template=apply_chat_template)
@@ -82,7 +93,7 @@ class StandIn:
                 raise EngineDeadError
             await self.hold.wait()
             await asyncio.sleep(0)
-            output = SimpleNamespace(text='{"number": 4}', token_ids=[1, 2, 3], finish_reason="stop")
+            output = SimpleNamespace(text='{"number": 4}', token_ids=[1, 2, 3], finish_reason=self.finish_reason)
             yield SimpleNamespace(prompt_token_ids=prompt["prompt_token_ids"], outputs=[output])
         except (asyncio.CancelledError, GeneratorExit):
             self.aborted.append(request_id)
@@ -95,6 +106,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     StandIn.made.clear()
+    StandIn.may_load.set()
     modules: dict[str, dict[str, Any]] = {
         "vllm": {},
         "vllm.engine": {},
@@ -120,6 +132,12 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def open_one() -> VllmEngine:
     (engine,) = await open_engines("tiny", VllmSettings())
     return engine
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - a thread is waited for
+            await asyncio.sleep(0.005)
 
 
 async def test_it_is_a_provider() -> None:
@@ -171,6 +189,85 @@ async def test_an_engine_that_dies_is_started_anew_once_and_no_question_is_lost(
     await gateway.aclose()
 
 
+async def test_loading_does_not_hold_up_the_loop_and_a_start_given_up_leaves_no_engine() -> None:
+    StandIn.may_load.clear()
+    opening = asyncio.create_task(open_one(), name="opening")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not opening.done()
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    StandIn.may_load.set()
+    await until(lambda: bool(StandIn.made) and StandIn.made[0].is_shut)
+
+
+async def test_an_engine_that_is_alone_is_waited_for_and_no_call_that_gives_up_ends_its_start() -> None:
+    engine = await open_one()
+    StandIn.made[0].errored = True
+    StandIn.may_load.clear()
+    impatient = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="impatient")
+    patient = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="patient")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    impatient.cancel()
+    await asyncio.gather(impatient, return_exceptions=True)
+    StandIn.may_load.set()
+    assert (await patient).finish_reason == "stop"
+    assert len(StandIn.made) == 2
+    await engine.aclose()
+
+
+async def test_a_dead_engine_among_others_holds_up_no_call_and_comes_back() -> None:
+    engines = await open_engines("tiny", VllmSettings(engines=2))
+    StandIn.made[0].errored = True
+    StandIn.may_load.clear()
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    gateway = Gateway([Endpoint(engine) for engine in engines], sleep=sleep)
+    answers = await asyncio.gather(*(gateway.ask(REQUEST) for _ in range(8)))
+    assert [answer.value for answer in answers] == [Guess(number=4)] * 8
+    assert len(StandIn.made) == 2, "answered while the other was still away"
+    StandIn.may_load.set()
+    await until(lambda: len(StandIn.made) == 3)
+    assert (await engines[0].complete(REQUEST, SchemaMode.JSON_SCHEMA)).finish_reason == "stop"
+    await gateway.aclose()
+    assert all(made.is_shut for made in StandIn.made)
+
+
+async def test_closing_ends_a_restart() -> None:
+    engine = await open_one()
+    StandIn.made[0].errored = True
+    StandIn.may_load.clear()
+    waiting = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="waiting")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await engine.aclose()
+    StandIn.may_load.set()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await until(lambda: all(made.is_shut for made in StandIn.made))
+    with pytest.raises(RuntimeError, match="closed"):
+        await engine.complete(REQUEST, SchemaMode.JSON_SCHEMA)
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+async def test_an_answer_that_the_engine_gave_up_is_none(reason: str) -> None:
+    engine = await open_one()
+    StandIn.made[0].finish_reason = reason
+    with pytest.raises(ModelUnavailableError, match=reason):
+        await engine.complete(REQUEST, SchemaMode.JSON_SCHEMA)
+    await engine.aclose()
+
+
+async def test_a_conversation_that_the_chat_template_refuses_is_refused() -> None:
+    engine = await open_one()
+    with pytest.raises(ModelEndpointError, match="must alternate"):
+        await engine.complete(ModelRequest("a", 1, 0, "tiny", (Message("user", "no such role"),)), SchemaMode.TEXT)
+    await engine.aclose()
+
+
 async def test_a_request_that_the_engine_refuses_is_not_repeated() -> None:
     engine = await open_one()
     with pytest.raises(ModelEndpointError, match="beyond the context"):
@@ -209,6 +306,20 @@ async def test_an_engine_that_does_not_come_back_is_unavailable() -> None:
     with pytest.raises(ModelUnavailableError, match="no room on the GPU"):
         await engine.complete(REQUEST, SchemaMode.TEXT)
     await engine.aclose()
+
+
+async def test_vllm_is_told_to_keep_to_itself_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in HABITS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
+    await (await open_one()).aclose()
+    assert os.environ["VLLM_LOGGING_STREAM"] == "ext://sys.stderr", "stdout is the worker's own"
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "0"
+    for name in HABITS:
+        os.environ.pop(name, None)
 
 
 async def test_a_machine_without_vllm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
