@@ -113,8 +113,7 @@ class Gateway:
             ModelError: one of its classes, each with the turn status it gives and what it had cost.
             BudgetExceededError: what is left of a budget does not pay for the call.
         """
-        # One coroutine for all of waiting, and one attempt without another: each further coroutine would
-        # cost every waiting agent half a kilobyte.
+        # One coroutine for all of it: each further one would cost every waiting agent half a kilobyte.
         if (waiter := self._places.enter()) is not None:
             await self._wait_for_place(waiter, close)
         question: Question | None = None
