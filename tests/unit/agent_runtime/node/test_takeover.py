@@ -11,7 +11,7 @@ import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import World, connect
 
-from agent_runtime.node import node as hosting_node
+from agent_runtime.node import preparing
 from tests.unit.agent_runtime.nodes import (
     Served,
     describe_moody,
@@ -148,7 +148,7 @@ async def test_what_only_goes_wrong_here_is_left_to_other_nodes_and_ends_none(
         async with open_served(make_settings(server, tmp_path)) as one:
             await one.launch(describe_run(run), {"g": name_agents(4)})
         with monkeypatch.context() as patched:
-            patched.setattr(hosting_node, "write_files", fail_with(defect))
+            patched.setattr(preparing, "write_files", fail_with(defect))
             async with open_served(make_settings(server, tmp_path)) as full, connect(server) as world:
                 place = world.environment(f"/runtime/runs/{run}/placed")
 
