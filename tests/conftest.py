@@ -12,7 +12,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any, NoReturn
 
 import hypothesis
@@ -47,6 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a process that takes a share of the tests (pytest-xdist) the seed."""
     node.workerinput["ecumene_seed"] = node.config.ecumene_seed
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test has printed or logged may be no text: half a surrogate, which pytest-xdist cannot send."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 def pytest_report_header(config: pytest.Config) -> str:
