@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -34,13 +34,21 @@ class RunLock:
     """Async context manager: the run of a directory is ours.
 
     The services of the run inherit the lock by `descriptor`, so that it is free only when all of them are gone too;
-    with `waits_for_writers`, so are the workers of their runtimes.
+    with `waits_for_writers`, so are the workers of their runtimes. `on_wait` is told, once, that they are waited for.
     """
 
-    def __init__(self, directory: Path, *, waits_for_writers: bool = True, left_over_s: float = LEFT_OVER_S) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        waits_for_writers: bool = True,
+        left_over_s: float = LEFT_OVER_S,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:
         self._directory = directory
         self._waits_for_writers = waits_for_writers
         self._left_over_s = left_over_s
+        self._on_wait = on_wait
         self._held = ExitStack()
         self.descriptor = -1
 
@@ -52,11 +60,15 @@ class RunLock:
         try:
             loop = asyncio.get_running_loop()
             deadline_s = loop.time() + self._left_over_s
+            is_told = False
             while not (self._try_lock() and self._are_writers_gone()):
                 if (conductor := self._read_conductor()) is not None:
                     raise RunActiveError(self._directory, f"process {conductor} conducts it")
                 if loop.time() > deadline_s:
                     raise RunActiveError(self._directory, "its services have not ended yet")
+                if not is_told:
+                    self._on_wait()
+                is_told = True
                 await asyncio.sleep(ASKED_EVERY_S)
             os.ftruncate(self.descriptor, 0)
             os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -71,7 +71,11 @@ async def resume(directory: Path, *, observer: RunObserver, options: RunOptions 
     options = options or RunOptions()
     # Workers on nodes live on without a conductor; they are stopped by those who host them.
     is_over_nodes = read_manifest(directory).over_nodes
-    async with RunLock(directory, waits_for_writers=not is_over_nodes) as lock:
+
+    def tell_wait() -> None:
+        observer.stage_began("waiting for the services of its last life to end")
+
+    async with RunLock(directory, waits_for_writers=not is_over_nodes, on_wait=tell_wait) as lock:
         record = RunRecord.reopen(directory, options.now)
         spec = raise_budgets(record.read_spec(), options.budgets)
         record.go_on(spec, server=options.server or record.manifest.server)
