@@ -15,7 +15,7 @@ from ecumene.client import connect
 from ecumene.launch import start_service
 from ecumene.launch.node_runs import GroupAgents, inspect_nodes, launch_run
 
-from agent_runtime.workflows.host_process import HostProcess
+from agent_runtime.workflows.host_process import HostProcess, HostSettings
 from tests.unit.agent_runtime.nodes import dump_agents, name_agents
 from tests.unit.agent_runtime.stage import WAKE
 
@@ -28,7 +28,7 @@ async def start_everything(folder: Path, end: str) -> None:
     server = await start_service("env-server", ["--data-dir", str(folder / "data"), "--port", "0"])
     address = str(server.ready["address"])
     node = await start_service("runtime", ["--server", address, "--name", "a", "--scratch", str(folder)])
-    host = await HostProcess(address, "h", stop_timeout_s=3.0).start()
+    host = await HostProcess(address, "h", HostSettings(stop_timeout_s=3.0)).start()
     async with connect(address) as world:
         group = {"name": "g", "agent": "level-k", "parts": WORKERS, "wake": list(WAKE), "parameters": {"level": 1}}
         document = {"run": "r", "groups": [group], "workers": WORKERS}

@@ -132,15 +132,3 @@ def test_memory_stays_flat_over_many_deep_chains_and_wide_fan_ins(
     server_grown, grown = measure_rounds(server, hosts, random.Random(seed + 1), 8)
     assert grown < 20 * MB, "over 88,000 calls"
     assert filled + server_grown < 100 * MB, "the ring of recent events, and no more"
-
-
-def test_calls_a_second_are_told(flow: workflows.Flow) -> None:
-    tellers = workflows.spawn(Teller, 8)
-    workflows.resolve([teller.add(1) for teller in tellers])
-    count = 10_000
-    begun = time.monotonic()
-    calls = [tellers[number % 8].add(number) for number in range(count)]
-    assert workflows.resolve(calls) == list(range(count))
-    rate = count / (time.monotonic() - begun)
-    print(f"{rate:.0f} calls a second through the world, {count} of one script on two hosts")
-    assert rate > 300, "a tenth of what a busy machine does"
