@@ -143,7 +143,7 @@ class RefusedOps:
         """Their frame is done: only they themselves can be sent again."""
         for op in ops:
             op.is_released = True
-        self._set_timer(now=True)
+        self._set_timer()
 
     def withdraw(self, ops: Iterable[IssuedOp]) -> None:
         """Their frame is sent again, and they with it."""
@@ -153,7 +153,7 @@ class RefusedOps:
         for op in waiting:
             if id(op) not in gone:
                 self.hold(op)
-        self._set_timer(now=True)
+        self._set_timer()
 
     def fail(self, error: EcumeneError) -> None:
         """The session ended."""
@@ -181,15 +181,19 @@ class RefusedOps:
                 taken.append(op)
         return taken
 
-    def _set_timer(self, *, now: bool = False) -> None:
-        """Look again when the next op is due; what is due already waits for something before it."""
+    def _set_timer(self) -> None:
+        """Look again when the first of those is due that have nothing before them; at once, if one is due already."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        loop = asyncio.get_running_loop()
-        dues = [loop.time()] if now else [op.due for op in self._waiting if op.is_released and op.due > loop.time()]
-        if self._waiting and dues:
-            self._timer = loop.call_at(min(dues), self._issue_due)
+        waiting, dues = self._waiting, []
+        self._waiting, self._paths, self._holds_all = [], set(), False
+        for op in waiting:
+            if op.is_released and not self.must_wait(op.path, op.op):
+                dues.append(op.due)
+            self.hold(op)
+        if dues:
+            self._timer = asyncio.get_running_loop().call_at(min(dues), self._issue_due)
 
 
 def may_pass(error: EcumeneError) -> bool:

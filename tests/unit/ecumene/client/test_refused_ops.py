@@ -274,3 +274,46 @@ async def test_random_refusals_keep_the_order_of_each_key(server: FakeServer, wo
         values = [value for name, value in server.log if name == key]
         assert values == sorted(values)
     assert len(server.log) > 80
+
+
+class LateBackoff(Backoff):
+    """What is due is past before anybody can look: a loop with other work."""
+
+    def delay_s(self, attempts: int, advised_s: float = 0.0) -> float:
+        """Before now."""
+        return -1.0 if attempts else -2.0
+
+
+async def test_what_is_due_when_the_loop_comes_to_it_is_issued_all_the_same() -> None:
+    """It was forgotten for ever when its time passed between two looks at the clock."""
+    issued: list[str] = []
+    refused = RefusedOps(lambda op: issued.append(op.op.key), LateBackoff(1, 1, random.Random(0)), 5)
+    error = QueueFullError(ErrorDetails(message="full", reason="QUEUE_FULL", executed=Executed.NO))
+    future = asyncio.get_running_loop().create_future()
+    ops = [
+        IssuedOp("/", session_pb2.Op(key=key), {}, future, math.inf, (number, 0), refusals=number % 2)
+        for number, key in enumerate("abc")
+    ]
+    refused.hold_refused([(op, error) for op in ops[:2]], is_final=True)
+    assert refused.must_wait("/", ops[2].op)
+    refused.hold(ops[2])
+    await reached(lambda: len(issued) == 3)
+    assert (issued, len(refused)) == (["a", "b", "c"], 0)
+
+
+async def test_what_waited_behind_an_op_that_gives_up_is_issued() -> None:
+    issued: list[str] = []
+    refused = RefusedOps(lambda op: issued.append(op.op.key), Backoff(1, 1, random.Random(0)), 5)
+    error = QueueFullError(ErrorDetails(message="full", reason="QUEUE_FULL", executed=Executed.NO))
+    loop = asyncio.get_running_loop()
+    first, last, behind = (
+        IssuedOp("/", session_pb2.Op(key=key), {}, loop.create_future(), math.inf, (number, 0))
+        for number, key in enumerate("abc")
+    )
+    refused.hold_refused([(first, error)], is_final=False)
+    refused.hold(behind)
+    refused.withdraw([first])
+    last.refusals = 5
+    refused.hold_refused([(last, error)], is_final=True)
+    await reached(lambda: issued == ["c"])
+    assert isinstance(last.future.exception(), QueueFullError)
