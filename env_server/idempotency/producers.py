@@ -77,4 +77,4 @@ class Producers:
         taken, self.unsaved = self.unsaved, {}
         marks = self.marks
         for names in in_slices(taken, slice_keys):
-            yield {name: marks.get(name) for name in names}
+            yield dict(zip(names, map(marks.get, names), strict=True))

@@ -8,6 +8,7 @@ again, so that does no harm. When the last slice is written, everything up to th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 
 from env_server.model.entries import STREAM, Entry, StreamItem
 from env_server.model.ordering import in_slices
@@ -88,6 +89,10 @@ class Unsaved:
         if node.number not in self._nodes.by_number:
             return
         number, current, lost, streams = node.number, node.entries.get, self._lost_items, node.streams
+        if not lost and not streams:
+            # By far the most, where there are many.
+            entries.update(zip(zip(repeat(number), keys, strict=False), map(current, keys), strict=False))
+            return
         for key in keys:
             entry = current(key)
             entries[number, key] = entry

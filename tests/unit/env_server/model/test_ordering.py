@@ -1,20 +1,34 @@
 """Sorting in pieces: the same order as in one piece, at most so many names at a time."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from env_server.model.ordering import in_order, in_slices
 
+ORDERS: dict[str, Callable[[list[str], int], list[str]]] = {
+    "sorted": lambda names, seed: names,
+    "backwards": lambda names, seed: names[::-1],
+    "shuffled": lambda names, seed: random.Random(seed).sample(names, len(names)),
+    # As the agents of several groups report: each group in its order, some of one, then some of another.
+    "woven": lambda names, seed: [
+        name
+        for start in range(0, len(names), 7000)
+        for group in range(7)
+        for name in names[start + group : start + 7000 : 7]
+    ],
+    "heaped": lambda names, seed: sorted(names, key=lambda name: name[::-1]),
+}
 
-@pytest.mark.parametrize("count", [0, 1, 2048, 2049, 20_000])
-@pytest.mark.parametrize("is_sorted", [True, False])
-def test_names_come_in_order_whatever_order_they_are_in(count: int, is_sorted: bool, seed: int) -> None:
+
+@pytest.mark.parametrize("count", [0, 1, 2048, 2049, 20_000, 100_001])
+@pytest.mark.parametrize("order", ORDERS)
+def test_names_come_in_order_whatever_order_they_are_in(count: int, order: str, seed: int) -> None:
     names = [f"{index:08}" for index in range(count)]
-    if not is_sorted:
-        random.Random(seed).shuffle(names)
-    assert [name for name in in_order(dict.fromkeys(names)) if name is not None] == sorted(names)
+    given = ORDERS[order](names, seed)
+    assert [name for name in in_order(dict.fromkeys(given)) if name is not None] == names
+    assert [name for part in in_slices(given, lambda: 300) for name in part] == names
 
 
 def test_a_slice_is_as_large_as_is_asked_when_it_is_made(seed: int) -> None:
