@@ -24,7 +24,7 @@ class ApiKey:
         """Returns the key from an environment variable or a file, None if neither is named.
 
         Raises:
-            ModelSetupError: the variable is unset, the file unreadable, or the key empty.
+            ModelSetupError: the variable is unset, the file unreadable, or the key empty or unfit for a header.
         """
         if variable is not None:
             secret = environ.get(variable, "")
@@ -37,9 +37,12 @@ class ApiKey:
                 raise ModelSetupError("API key", f"{source} cannot be read: {type(error).__name__}") from None
         else:
             return None
-        if not secret.strip():
+        secret = secret.strip()
+        if not secret:
             raise ModelSetupError("API key", f"{source} holds none")
-        return cls(secret.strip())
+        if not (secret.isascii() and secret.isprintable()):
+            raise ModelSetupError("API key", f"{source} holds what no header can: a line break, or no ASCII")
+        return cls(secret)
 
     def header(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._secret}"}

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the OpenAI chat protocol, over raw aiohttp."""
+"""Any endpoint that speaks the OpenAI chat protocol, over aiohttp's connections."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agent_runtime.llm.errors import (
 )
 from agent_runtime.llm.providers.api_key import ApiKey
 from agent_runtime.llm.providers.chat_bodies import read_completion, read_error, write_request
+from agent_runtime.llm.providers.posting import JsonPoster, Response, ResponseTooLargeError
 from agent_runtime.llm.requests import Completion, ModelRequest, SchemaMode
 
 RESPONSE_BYTES_MAX = 4 * 1024 * 1024
-CONNECT_TIMEOUT_S = 10.0
 JSON = "application/json"
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -32,7 +32,7 @@ class OpenAIProvider:
 
     Keeps at most `connections_max` connections, which should equal the gateway's in-flight limit.
     Follows no redirects, so that the key goes nowhere else, and uses no proxy from the environment.
-    Opens its session at the first call and belongs to that call's event loop.
+    Opens connections from the first call on and belongs to that call's event loop.
     """
 
     def __init__(
@@ -57,80 +57,60 @@ class OpenAIProvider:
         self._connections_max = connections_max
         self._timeout_s = timeout_s
         self._max_tokens_field = max_tokens_field
-        self._session: aiohttp.ClientSession | None = None
+        self._poster: JsonPoster | None = None
         self._closed = False
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self._endpoint})"
 
     async def complete(self, request: ModelRequest, mode: SchemaMode) -> Completion:
-        session = self._session
-        if session is None or self._closed:
-            session = self._open_session()
-        body = aiohttp.BytesPayload(write_request(request, mode, self._max_tokens_field), content_type=JSON)
+        poster = self._poster
+        if poster is None or self._closed:
+            poster = self._open()
         try:
-            response = await session.post(self._url, data=body, allow_redirects=False)
-            # Read to its end, it has given its connection back by itself.
-            try:
-                content = await self._read_body(request, response)
-            except BaseException:
-                response.close()
-                raise
+            response = await poster.post(write_request(request, mode, self._max_tokens_field))
         except aiohttp.ConnectionTimeoutError as error:
-            cause = f"no connection within {CONNECT_TIMEOUT_S:g} s"
-            raise ModelUnavailableError(request.model, self._endpoint, cause) from error
+            raise ModelUnavailableError(request.model, self._endpoint, str(error)) from error
         except TimeoutError:
             raise ModelTimeoutError(request.model, self._timeout_s or 0.0) from None
         except aiohttp.ClientError as error:
             cause = f"connection failed ({type(error).__name__})"
             raise ModelUnavailableError(request.model, self._endpoint, cause) from error
+        except ResponseTooLargeError as error:
+            reason = f"answer larger than {RESPONSE_BYTES_MAX} bytes"
+            raise ModelEndpointError(request.model, self._endpoint, error.status, reason) from None
         if response.status != 200:
-            raise self._refusal(request, response, content)
+            raise self._refusal(request, response)
         try:
-            return read_completion(content, request.model)
+            return read_completion(response.content, request.model)
         except ValueError:
             cause = "the reply is no chat completion"
             raise ModelUnavailableError(request.model, self._endpoint, cause, http_status=200) from None
 
     async def aclose(self) -> None:
         self._closed = True
-        if self._session is not None:
-            await self._session.close()
+        if self._poster is not None:
+            await self._poster.aclose()
 
-    def _open_session(self) -> aiohttp.ClientSession:
+    def _open(self) -> JsonPoster:
         if self._closed:
             raise RuntimeError("the provider is closed")
-        if self._session is None:
-            headers = {"Content-Type": JSON, "Accept": JSON}
-            if self._api_key is not None:
-                headers |= self._api_key.header()
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections_max),
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S),
-                headers=headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
+        headers = {"Content-Type": JSON, "Accept": JSON}
+        if self._api_key is not None:
+            headers |= self._api_key.header()
+        self._poster = JsonPoster(
+            self._url,
+            headers=headers,
+            connections_max=self._connections_max,
+            timeout_s=self._timeout_s,
+            response_bytes_max=RESPONSE_BYTES_MAX,
+        )
+        return self._poster
 
-    async def _read_body(self, request: ModelRequest, response: aiohttp.ClientResponse) -> bytes:
-        stream = response.content
-        if stream.is_eof():  # as most answers, it has come whole with its head
-            parts = [stream.read_nowait()]
-            size = len(parts[0])
-        else:
-            parts, size = [], 0
-            while size <= RESPONSE_BYTES_MAX and (part := await stream.readany()):
-                parts.append(part)
-                size += len(part)
-        if size > RESPONSE_BYTES_MAX:
-            reason = f"answer larger than {RESPONSE_BYTES_MAX} bytes"
-            raise ModelEndpointError(request.model, self._endpoint, response.status, reason)
-        return b"".join(parts)
-
-    def _refusal(self, request: ModelRequest, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
+    def _refusal(self, request: ModelRequest, response: Response) -> ModelError:
         """Returns the error for a status other than 200."""
         status = response.status
-        code, reason = read_error(content)
+        code, reason = read_error(response.content)
         if self._api_key is not None:
             reason = self._api_key.hide_in(reason)
         reason = reason or response.reason or "no reason given"

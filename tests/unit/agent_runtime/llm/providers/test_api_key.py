@@ -27,3 +27,10 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
         ApiKey.read(variable="K", environ={})
     with pytest.raises(ModelSetupError, match="cannot be read: FileNotFoundError"):
         ApiKey.read(file=tmp_path / "none")
+
+
+@pytest.mark.parametrize("secret", ["two\nlines", "a\r\nX-Other: 1", "na\u00efve", "nul\0"])
+def test_a_key_that_no_header_can_hold_is_refused_unseen(secret: str) -> None:
+    with pytest.raises(ModelSetupError, match="no header") as caught:
+        ApiKey.read(variable="K", environ={"K": secret})
+    assert secret not in str(caught.value)
