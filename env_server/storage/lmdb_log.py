@@ -120,6 +120,8 @@ class LmdbCommitLog:
             revision = layout.HEAD.unpack(numbers)[0]
             has_records = cursor.first()
             base = layout.LOG_HEADER.unpack_from(cursor.value())[2] if has_records else revision
+            if has_records and from_revision <= base:
+                layout.open_record(cursor.key(), cursor.value())  # a damaged first record is no compaction
             check_retained(from_revision, base + 1, revision)
             has_any = has_records and cursor.set_range(layout.log_key(from_revision, 0))
             return select(cursor.iternext() if has_any else (), from_revision, bytes_max, revision)

@@ -16,7 +16,7 @@ from env_server.model.ports import Head, Origin
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss, StorageError, StorageFormat, StorageInUse, StorageUnreadable
 from env_server.storage.lmdb_pages import lacks_only_free_pages
-from env_server.storage.log_reading import check_head
+from env_server.storage.log_reading import check_head, read_record
 
 READERS_MAX: Final = 512
 """Read transactions at a time: open pages of lists, readers of the log and one writer."""
@@ -104,7 +104,8 @@ def read_head(tables: Tables) -> Head:
         cursor = transaction.cursor(tables[layout.LOG])
         if cursor.first():
             first = cursor.key()
-            first_revision = layout.LogHeader(*layout.LOG_HEADER.unpack_from(cursor.value())).base_revision + 1
+            # Whole, since nothing else reads it when the state has all of it: what it says decides what is retained.
+            first_revision = read_record(first, cursor.value()).base_revision + 1
             cursor.last()
             last = cursor.key()
         head = Head(

@@ -11,9 +11,11 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from env_server.model.limits import Limits
 from env_server.offline.upgrade import upgrade
 from env_server.storage import layout
 from env_server.storage.errors import DataLoss
+from env_server.storage.lmdb_log import LmdbCommitLog
 from tests.faults.damaging_child import read_world
 from tests.services import ROOT
 from tests.stored_worlds import unpack_world
@@ -61,6 +63,24 @@ def test_a_deletion_that_names_a_living_environment_is_damage(tmp_path: Path) ->
             transaction.put(layout.number_key(1), b"", db=table)
     with pytest.raises(DataLoss, match="environment 1 lives"):
         read_world(world)
+
+
+def test_no_bit_of_the_first_records_header_moves_what_is_retained(tmp_path: Path) -> None:
+    """Where the state holds all of the log, a start reads nothing of it but this."""
+    world = unpack_world(1, "whole", tmp_path)
+    upgrade(world)
+    with lmdb.open(str(world), max_dbs=32, subdir=True) as environment, environment.begin() as transaction:
+        cursor = transaction.cursor(environment.open_db(layout.LOG.encode(), transaction))
+        assert cursor.first()
+        value = cursor.value()
+    whole = (world / layout.DATA_FILE).read_bytes()
+    assert whole.count(value) == 1, "its place in the file is not known"
+    for place in range(layout.LOG_HEADER.size):
+        content = bytearray(whole)
+        content[whole.index(value) + place] ^= 1 << place % 8
+        (world / layout.DATA_FILE).write_bytes(content)
+        with pytest.raises(DataLoss):
+            LmdbCommitLog.open(world, Limits(map_bytes=1 << 30), lambda: "new").close()
 
 
 @pytest.mark.long

@@ -165,27 +165,44 @@ def test_every_acknowledgement_follows_a_sync_of_its_own(
     assert seen == acknowledged
 
 
-def test_a_flipped_byte_in_a_record_is_found(tmp_path: Path, seed: int) -> None:
-    needle = b"needle in the log "
-    stand = LmdbStand(tmp_path)
+def flip_in_record(stand: LmdbStand, seed: int, number: int) -> bytes:
+    """A log of two records, one of them with a bit flipped; returns the file's content."""
     log = stand.open(Limits(map_bytes=64 << 20))
     stand.start(log)
-    group = make_group([])
-    group.values = [needle * 500]
-    log.append(group, None)
+    groups = [make_group([])]
+    groups.append(make_group(groups))
+    needle = b"needle in record %d "
+    for place, group in enumerate(groups, 1):
+        group.values = [needle % place * 500]
+        log.append(group, None)
     log.close()
-    data = tmp_path / layout.DATA_FILE
+    data = stand.directory / layout.DATA_FILE
     content = bytearray(data.read_bytes())
-    position = content.find(needle) + random.Random(seed).randrange(len(needle) * 500)
+    position = content.find(needle % number) + random.Random(seed).randrange(len(needle % number) * 500)
     content[position] ^= 4
     data.write_bytes(content)
+    return content
+
+
+def test_a_flipped_byte_in_a_record_is_found(tmp_path: Path, seed: int) -> None:
+    stand = LmdbStand(tmp_path)
+    content = flip_in_record(stand, seed, 2)
     log = stand.open(Limits(map_bytes=64 << 20))
-    with pytest.raises(DataLoss, match=f"{tmp_path}.*checksum of log record 1.*ecumene offline verify"):
+    with pytest.raises(DataLoss, match=f"{tmp_path}.*checksum of log record 2.*ecumene offline verify"):
         list(log.load().records)
     with pytest.raises(DataLoss):
         log.read(1, 1 << 20)
     log.close()
-    assert data.read_bytes() == content
+    assert (tmp_path / layout.DATA_FILE).read_bytes() == content
+
+
+def test_a_flipped_byte_in_the_first_record_is_found_at_once(tmp_path: Path, seed: int) -> None:
+    """What is retained begins with it."""
+    stand = LmdbStand(tmp_path)
+    content = flip_in_record(stand, seed, 1)
+    with pytest.raises(DataLoss, match=f"{tmp_path}.*checksum of log record 1.*ecumene offline verify"):
+        stand.open(Limits(map_bytes=64 << 20))
+    assert (tmp_path / layout.DATA_FILE).read_bytes() == content
 
 
 def test_a_full_map_is_fatal_once_and_nothing_later_is_durable(tmp_path: Path) -> None:
