@@ -70,6 +70,7 @@ PARTS = {
     ),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
+        "tests/faults/test_model_turns.py",
         "tests/unit/agent_runtime",
         "tests/fuzz",
         "tests/performance",

@@ -40,6 +40,7 @@ def run_bench(*arguments: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_env_prints_all_figures_each_beside_its_limit() -> None:
     results = {result["name"]: result for result in run_bench("env", "--no-peers")["results"]}
@@ -48,6 +49,7 @@ def test_env_prints_all_figures_each_beside_its_limit() -> None:
     assert all(results[name]["details"]["server_us_op"] >= 0 for name in ENV_NAMES)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_watch_loses_no_event_and_tells_what_watches_cost() -> None:
     results = {result["name"]: result for result in run_bench("watch")["results"]}
@@ -57,6 +59,7 @@ def test_watch_loses_no_event_and_tells_what_watches_cost() -> None:
     assert results["publish_us_10k_watches"]["limit"] == results["publish_us"]["value"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_message_is_heard_by_one_and_by_many() -> None:
     results = {result["name"]: result for result in run_bench("message", "--no-peers")["results"]}
@@ -74,6 +77,7 @@ def test_a_life_ends_without_a_trace() -> None:
     assert results["launch_s"]["details"]["round_s"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_restart_brings_every_entry_back() -> None:
     results = {result["name"]: result for result in run_bench("restart")["results"]}

@@ -63,7 +63,7 @@ async def open_world(server: ServerProcess) -> ecumene.client.World:
     [
         (by_counter, "counter", EACH),
         (by_behaviour, "total", EACH // 5),
-        (by_read_modify_write, "value", EACH // 20),
+        (by_read_modify_write, "value", EACH // 80),
         pytest.param(by_behaviour, "total", EACH, marks=pytest.mark.long),
         pytest.param(by_read_modify_write, "value", EACH, marks=pytest.mark.long),
     ],
