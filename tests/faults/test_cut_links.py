@@ -81,6 +81,8 @@ def far_network(missing_toolchain: Callable[[str], NoReturn]) -> Iterator[FarNet
         network.mend()
         yield network
     finally:
+        # A namespace whose connections still linger keeps its link for a while; by its own name it goes at once.
+        subprocess.run(["ip", "link", "del", f"{network.link}a"], check=False, capture_output=True)
         run_ip("netns", "del", network.namespace)
 
 
