@@ -84,7 +84,8 @@ def test_functions_that_hang_leave_their_slots_to_others(gate: str) -> None:
 def test_functions_that_hang_are_bounded_and_a_wait_for_a_slot_counts(gate: str) -> None:
     with workflows.local(stage_limits=StageLimits(blocking_running_max=1, blocking_waiting_max=1)):
         hanging, late = workflows.spawn(Teller, 2), Teller().to_dist()
-        hung = [teller.with_options(timeout_s=0.2).hang(gate) for teller in hanging]
+        # Long enough for the first to be in its slot before it is given up, on a busy machine too.
+        hung = [teller.with_options(timeout_s=1.0).hang(gate) for teller in hanging]
         for call in (*hung, late.with_options(timeout_s=0.2).tell("no slot is left")):
             with pytest.raises(workflows.CallTimeoutError):
                 call.get(timeout_s=20)
