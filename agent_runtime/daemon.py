@@ -23,9 +23,9 @@ from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.node import Node, open_node
 from agent_runtime.node.settings import NodeSettings
-from agent_runtime.output import JsonLines
+from agent_runtime.programs.output import JsonLines
+from agent_runtime.programs.stopping import wait_stop_or_failure
 from agent_runtime.rpc.service import serve
-from agent_runtime.stopping import wait_stop_or_failure
 from agent_runtime.workflows.host_process import HostProcess
 from agent_runtime.workflows.kept_host import Restarts, keep_host
 

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.commands import AskAgent
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_agent, refuse_field, refuse_limit
 from agent_runtime.node.agent_rows import Found
 from agent_runtime.node.hosting import HostedRun
+from agent_runtime.worker.commands import AskAgent
 
 QUESTION_BYTES_MAX = 16 * 1024
 TEXT_BYTES_MAX = 4 * 1024

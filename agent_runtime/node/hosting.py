@@ -9,7 +9,6 @@ from typing import Any
 from ecumene.client import EcumeneError
 
 from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.commands import Command, Mute, Seat
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -23,6 +22,7 @@ from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.node.slots import WorkerSlot
 from agent_runtime.settings import Launch, WorkerConfig
+from agent_runtime.worker.commands import Command, Mute, Seat
 
 ONE_TO_ONE_FROM = 1000
 """Indices of workers that host one agent each begin here, so that they are told apart."""

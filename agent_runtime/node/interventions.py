@@ -9,12 +9,11 @@ from typing import Any
 
 from ecumene.client import ClosedError, EcumeneError, UnavailableError, Value, World
 
-from agent_runtime.commands import Mute
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_limit
 from agent_runtime.node.hosting import HostedRun
-from agent_runtime.node.records import path_of
-from agent_runtime.ownership.places import RUNTIME
+from agent_runtime.ownership.places import RUNTIME, RunPlaces
+from agent_runtime.worker.commands import Mute
 
 ACTOR = re.compile(r"[A-Za-z0-9._-]{1,64}")
 COMMENT_BYTES_MAX = 1024
@@ -58,7 +57,7 @@ async def append_event(world: World, signed: Signed, path: str, key: str, value:
     check_place(path)
     transaction = world.transaction().append(path, key, value)
     note = signed.describe("append", path=path, key=key, value=show(value))
-    transaction.create(path_of(signed.run, "interventions"), signed.note, note)
+    transaction.create(RunPlaces(signed.run).interventions, signed.note, note)
     return Done((await transaction.commit(actor=signed.actor)).revision)
 
 
@@ -66,7 +65,7 @@ async def run_operation(world: World, signed: Signed, path: str, name: str, args
     """Run an operation of a behaviour. Raises NodeError, EcumeneError."""
     check_place(path)
     note = signed.describe("operation", path=path, operation=name, args=args)
-    companions = world.writes().create(path_of(signed.run, "interventions"), signed.note, note)
+    companions = world.writes().create(RunPlaces(signed.run).interventions, signed.note, note)
     done = await world.environment(path).run(name, args, companions=companions, actor=signed.actor)
     return Done(done.revision, done.result)
 
@@ -85,7 +84,7 @@ async def edit_entry(
     else:
         transaction.set(path, key, value)
         note = signed.describe("edit", path=path, key=key, value=show(value))
-    transaction.create(path_of(signed.run, "interventions"), signed.note, note)
+    transaction.create(RunPlaces(signed.run).interventions, signed.note, note)
     return Done((await transaction.commit(actor=signed.actor)).revision)
 
 
@@ -94,11 +93,11 @@ async def mute_agent(world: World, signed: Signed, hosting: HostedRun, agent: st
     found = hosting.find_one(agent)
     transaction = world.transaction()
     if muted:
-        transaction.set(path_of(signed.run, "muted"), agent, {"actor": signed.actor})
+        transaction.set(RunPlaces(signed.run).muted, agent, {"actor": signed.actor})
     else:
-        transaction.delete(path_of(signed.run, "muted"), agent, if_present=True)
+        transaction.delete(RunPlaces(signed.run).muted, agent, if_present=True)
     note = signed.describe("mute" if muted else "unmute", agent=agent)
-    transaction.create(path_of(signed.run, "interventions"), signed.note, note)
+    transaction.create(RunPlaces(signed.run).interventions, signed.note, note)
     done = await transaction.commit(actor=signed.actor)
     try:
         await found.slot.ask(lambda number: Mute(id=number, agent=agent, muted=muted), MUTE_TIMEOUT_S)
@@ -110,9 +109,7 @@ async def mute_agent(world: World, signed: Signed, hosting: HostedRun, agent: st
 async def note_seat(world: World, signed: Signed, agent: str, timeout_s: float) -> Done:
     """Note that a person takes an agent's place. Raises EcumeneError."""
     note = signed.describe("seat", agent=agent, timeout_s=timeout_s)
-    written = await world.environment(path_of(signed.run, "interventions")).create(
-        signed.note, note, actor=signed.actor
-    )
+    written = await world.environment(RunPlaces(signed.run).interventions).create(signed.note, note, actor=signed.actor)
     return Done(written.revision)
 
 

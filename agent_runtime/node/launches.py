@@ -12,17 +12,16 @@ import pyarrow as pa
 
 from agent_runtime.agents.cohort import check_ids, open_agents
 from agent_runtime.agents.registry import describe_failure
-from agent_runtime.launching import check_agents
+from agent_runtime.launching.agents import check_agents
+from agent_runtime.launching.parts import check_parts
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.json_texts import read_json
-from agent_runtime.model.parts import Part, split_evenly
+from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_limit
 from agent_runtime.settings import GroupSpec, Launch, parse_launch
 
-AGENTS_PER_PART_MIN = 25_000
 NOT_YET = "population"
 """Stands for the file of a group whose agents come in chunks, until it is written."""
-PARTS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,56 +112,11 @@ def open_population(group: GroupSpec) -> pa.Table:
     return table
 
 
-def check_parts(launch: Launch, tables: Mapping[str, pa.Table], parts: Sequence[Part]) -> None:
-    """Raises LaunchError unless the parts of every group cover its agents, in order and without overlap."""
-    if not parts:
-        return
-    if len(parts) > PARTS_MAX:
-        raise LaunchError("parts", f"{len(parts)} parts, {PARTS_MAX} allowed")
-    if stray := {part.group for part in parts} - tables.keys():
-        raise LaunchError("parts", f"no group is called {min(stray)!r}")
-    for group in launch.groups:
-        row = 0
-        for number, part in enumerate(sorted((p for p in parts if p.group == group.name), key=lambda p: p.number)):
-            if part.number != number or part.first != row or part.end < part.first:
-                raise LaunchError("parts", f"{part.name} does not begin where the part before it ends, at row {row}")
-            row = part.end
-        if row != len(tables[group.name]):
-            problem = f"those of group {group.name} cover {row} of {len(tables[group.name])} agents"
-            raise LaunchError("parts", problem)
-
-
 def check_provider(launch: Launch, group: GroupSpec) -> None:
     """Raises LaunchError if a group asks a model that cannot be opened on this node."""
     for name in sorted(group.models()):
         if (provider := launch.models[name].provider) not in list_providers():
             raise LaunchError(f"models.{name}.provider", f"{provider} is not installed on this node")
-
-
-def plan_parts(launch: Launch, tables: Mapping[str, pa.Table], workers: int) -> tuple[Part, ...]:
-    """Parts of a run that one node hosts alone: one a worker and group, as far as there are agents for it."""
-    parts = []
-    for group in launch.groups:
-        rows = len(tables[group.name])
-        count = count_parts(launch, group, rows, launch.workers or workers)
-        parts += [
-            Part(group=group.name, number=number, first=first, end=end)
-            for number, (first, end) in enumerate(split_evenly(rows, count))
-        ]
-    return tuple(parts)
-
-
-def count_parts(launch: Launch, group: GroupSpec, rows: int, workers: int) -> int:
-    """Into how many parts a group is cut."""
-    if group.process == "agent":
-        return max(1, rows)
-    if launch.asks_local(group):
-        return 1
-    if group.parts is not None:
-        return max(1, min(group.parts, rows))
-    if launch.workers is not None:
-        return max(1, min(workers, rows))
-    return max(1, min(workers, rows // AGENTS_PER_PART_MIN))
 
 
 def list_providers() -> list[str]:

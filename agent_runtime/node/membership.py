@@ -10,8 +10,8 @@ from ecumene.client import EcumeneError, EntryExistsError, Lease, LeaseExpiredEr
 
 from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.node.logs import NodeLog
-from agent_runtime.node.records import NODES
 from agent_runtime.node.settings import NodeSettings
+from agent_runtime.ownership.places import NODES
 
 RETRY_S = 0.5
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from agent_runtime.launching.parts import plan_parts
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal
-from agent_runtime.node.launches import Ready, fill_paths, open_launch, plan_parts, refuse_launch
+from agent_runtime.node.launches import Ready, fill_paths, open_launch, refuse_launch
 from agent_runtime.node.populations import Arriving, fetch_chunks, run_folder, write_files
 from agent_runtime.node.records import Description, Population, Records
 from agent_runtime.node.rights import confine

@@ -1,15 +1,4 @@
-"""What the world keeps of runs and nodes, so that any node can go on with any part.
-
-/runtime/nodes                        members, one a node, under its lease
-/runtime/runs/<run>                   config: the launch description, its parts, where its populations are
-/runtime/runs/<run>/parts             one entry an owned part, under its worker's lease; for this one, cursors and
-                                      agents see ownership
-/runtime/runs/<run>/placed            one entry a part: the node that is to host it; changed by compare and set
-/runtime/runs/<run>/ended             one entry a part that nobody is to host any more: why
-/runtime/runs/<run>/population        chunks of populations: <group>.<number>, each a piece of an Arrow IPC stream
-/runtime/runs/<run>/muted             one entry a muted agent
-/runtime/runs/<run>/interventions     notes of what was done from outside
-"""
+"""What the world keeps of runs on nodes, so that any node can go on with any part; where: see `ownership.places`."""
 
 from __future__ import annotations
 
@@ -32,10 +21,8 @@ from ecumene.client import (
 
 from agent_runtime.model.parts import Part
 from agent_runtime.node.run_names import is_run_name
+from agent_runtime.ownership.places import NODES, RUNS, RUNTIME, RunPlaces, make_node_places, register_all
 
-NODES = "/runtime/nodes"
-RUNS = "/runtime/runs"
-KEPT = ("parts", "cursors", "agents", "placed", "ended", "population", "muted", "interventions")
 COMPLETE = "complete"
 SPEC_HASH = "spec-hash"
 GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -84,11 +71,6 @@ def hash_document(document: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def path_of(run: str, kept: str = "") -> str:
-    """Path of a run, or of one of the environments below it."""
-    return f"{RUNS}/{run}/{kept}" if kept else f"{RUNS}/{run}"
-
-
 class Records:
     """Reads and writes them. All methods raise EcumeneError when the world refuses or cannot be reached."""
 
@@ -97,8 +79,7 @@ class Records:
 
     async def prepare(self) -> None:
         """Make the places that all runs share."""
-        for path in ("/runtime", NODES, RUNS):
-            await self.world.environment(path).register(if_absent=True)
+        await register_all(self.world, (RUNTIME, NODES, RUNS))
 
     async def list_nodes(self) -> dict[str, dict[str, Any]]:
         """The living nodes, by name."""
@@ -113,7 +94,7 @@ class Records:
     async def read(self, run: str) -> Description | None:
         """A run that was launched; None if there is none, or its launch did not come to its end."""
         try:
-            found = await self.world.environment(path_of(run)).describe()
+            found = await self.world.environment(RunPlaces(run).path).describe()
         except EnvironmentNotFoundError:
             return None
         if found.labels.get(COMPLETE) != "yes" or not isinstance(found.config, dict):
@@ -126,15 +107,16 @@ class Records:
         Raises:
             EnvironmentExistsError: a run of the name has another description.
         """
-        place = self.world.environment(path_of(description.run))
+        place = self.world.environment(RunPlaces(description.run).path)
         labels = {SPEC_HASH: description.spec_hash, COMPLETE: "no"}
         try:
             await place.register(labels=labels, config=write_description(description))
         except EnvironmentExistsError:
             if (await place.describe()).labels.get(SPEC_HASH) != description.spec_hash:
                 raise
-        await asyncio.gather(*(place.child(name).register(if_absent=True) for name in KEPT))
-        population = place.child("population")
+        places = RunPlaces(description.run)
+        await make_node_places(self.world, places)
+        population = self.world.environment(places.population)
         named = [(f"{group}.{n:06d}", chunk) for group, some in chunks.items() for n, chunk in enumerate(some)]
         for start in range(0, len(named), WRITES_AT_A_TIME):
             await asyncio.gather(*(population.set(*one) for one in named[start : start + WRITES_AT_A_TIME]))
@@ -142,17 +124,17 @@ class Records:
 
     async def read_chunk(self, run: str, group: str, number: int) -> bytes:
         """A chunk of a population. Raises EntryNotFoundError."""
-        value = (await self.world.environment(path_of(run, "population")).get(f"{group}.{number:06d}")).value
+        value = (await self.world.environment(RunPlaces(run).population).get(f"{group}.{number:06d}")).value
         return value if isinstance(value, bytes) else b""
 
     async def list_owned(self, run: str) -> dict[str, int]:
         """The parts that somebody owns, each with its term."""
-        return {part: entry.create_revision for part, entry in (await self._entries(run, "parts")).items()}
+        return {part: entry.create_revision for part, entry in (await self._entries(RunPlaces(run).parts)).items()}
 
     async def list_placed(self, run: str) -> dict[str, Placement]:
         """Where the parts are placed."""
         found = {}
-        for part, entry in (await self._entries(run, "placed")).items():
+        for part, entry in (await self._entries(RunPlaces(run).placed)).items():
             value = entry.value if isinstance(entry.value, dict) else {}
             refused = value.get("refused")
             names = tuple(map(str, refused)) if isinstance(refused, list) else ()
@@ -161,29 +143,29 @@ class Records:
 
     async def list_ended(self, run: str) -> dict[str, str]:
         """The parts that nobody is to host, each with the reason."""
-        entries = await self._entries(run, "ended")
+        entries = await self._entries(RunPlaces(run).ended)
         values = {part: entry.value if isinstance(entry.value, dict) else {} for part, entry in entries.items()}
         return {part: str(value.get("reason", "")) for part, value in values.items()}
 
     async def list_muted(self, run: str) -> set[str]:
         """Ids of the muted agents."""
-        return set(await self._entries(run, "muted"))
+        return set(await self._entries(RunPlaces(run).muted))
 
     async def place(self, run: str, parts: Sequence[str], node: str) -> None:
         """Say that a node is to host parts that were launched on it, ended ones too."""
         for start in range(0, len(parts), TRANSACTION_OPS // 2):
             transaction = self.world.transaction()
             for part in parts[start : start + TRANSACTION_OPS // 2]:
-                transaction.set(path_of(run, "placed"), part, {"node": node})
-                transaction.delete(path_of(run, "ended"), part, if_present=True)
+                transaction.set(RunPlaces(run).placed, part, {"node": node})
+                transaction.delete(RunPlaces(run).ended, part, if_present=True)
             await transaction.commit()
 
     async def claim(self, run: str, part: str, node: str, version: int) -> bool:
         """Take a part over if nobody was quicker: if its placement is still the one seen, and nobody owns it."""
         transaction = self.world.transaction()
-        transaction.require(path_of(run, "placed"), part, expect_version=version)
-        transaction.require(path_of(run, "parts"), part, absent=True)
-        transaction.set(path_of(run, "placed"), part, {"node": node})
+        transaction.require(RunPlaces(run).placed, part, expect_version=version)
+        transaction.require(RunPlaces(run).parts, part, absent=True)
+        transaction.set(RunPlaces(run).placed, part, {"node": node})
         try:
             await transaction.commit()
         except (PreconditionFailedError, EnvironmentNotFoundError):
@@ -199,7 +181,7 @@ class Records:
                 names = sorted({*known.refused, node}) if refused else list(known.refused)
                 value: dict[str, Any] = {"node": "", "refused": names}
                 try:
-                    await self.world.environment(path_of(run, "placed")).set(part, value, expect_version=known.version)
+                    await self.world.environment(RunPlaces(run).placed).set(part, value, expect_version=known.version)
                 except (PreconditionFailedError, EnvironmentNotFoundError):
                     pass  # somebody has it already, or the run is gone
 
@@ -208,7 +190,7 @@ class Records:
         for start in range(0, len(parts), TRANSACTION_OPS):
             transaction = self.world.transaction()
             for part in parts[start : start + TRANSACTION_OPS]:
-                transaction.set(path_of(run, "ended"), part, {"node": node, "reason": reason})
+                transaction.set(RunPlaces(run).ended, part, {"node": node, "reason": reason})
             try:
                 await transaction.commit()
             except EnvironmentNotFoundError:
@@ -217,18 +199,18 @@ class Records:
     async def free(self, run: str, part: str, term: int) -> None:
         """Delete the entry of a part whose owner is known to be dead, unless somebody else owns it by now."""
         try:
-            await self.world.environment(path_of(run, "parts")).delete(part, created_revision=term)
+            await self.world.environment(RunPlaces(run).parts).delete(part, created_revision=term)
         except (FencedError, EntryNotFoundError, EnvironmentNotFoundError):
             pass
 
     async def delete(self, run: str) -> bool:
         """Delete all that is kept of a run; returns whether there was something."""
-        done = await self.world.environment(path_of(run)).unregister(recursive=True, if_present=True)
+        done = await self.world.environment(RunPlaces(run).path).unregister(recursive=True, if_present=True)
         return done.changed
 
-    async def _entries(self, run: str, kept: str) -> dict[str, Any]:
+    async def _entries(self, path: str) -> dict[str, Any]:
         try:
-            return {entry.key: entry async for entry in self.world.environment(path_of(run, kept)).entries()}
+            return {entry.key: entry async for entry in self.world.environment(path).entries()}
         except EnvironmentNotFoundError:
             return {}
 

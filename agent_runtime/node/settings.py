@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_runtime.launching import PROCESSES_MAX
-from agent_runtime.worker_process import PROGRAM
+from agent_runtime.launching.workers import PROCESSES_MAX
+from agent_runtime.worker.process import PROGRAM
 from agent_runtime.workflows.host_process import HostSettings
 
 MIB = 1024 * 1024

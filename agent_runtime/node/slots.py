@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from agent_runtime.commands import Command, Drop, Host, Inspect
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError, CommandError, WorkerEndedError
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -21,7 +20,8 @@ from agent_runtime.model.refusals import NodeError, Refusal
 from agent_runtime.node.part_states import Condition, Owner, PartState
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import WorkerConfig
-from agent_runtime.worker_process import WorkerProcess
+from agent_runtime.worker.commands import Command, Drop, Host, Inspect
+from agent_runtime.worker.process import WorkerProcess
 
 BACKOFF_DOUBLINGS_MAX = 16
 LEASE_GRACE_S = 5.0

@@ -18,8 +18,9 @@ from agent_runtime.model.clock import Clock
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError
 from agent_runtime.node.logs import NodeLog
-from agent_runtime.node.records import NODES, RUNS, Description, Placement, Records
+from agent_runtime.node.records import Description, Placement, Records
 from agent_runtime.node.settings import NodeSettings
+from agent_runtime.ownership.places import NODES, RUNS
 
 GONE = (EventType.ENTRY_DELETED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
 SETTLE_S = 0.05

@@ -11,7 +11,7 @@ from ecumene.client import EnvironmentExistsError, EnvironmentNotFoundError, Jso
 
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.places import RUNS, RUNTIME, RunPlaces, make_places
+from agent_runtime.ownership.places import RUNS, RUNTIME, RunPlaces, make_places, register_all
 from agent_runtime.settings import GroupSpec, Launch
 
 DIGEST_LABEL = "launch"
@@ -29,8 +29,7 @@ async def open_run(world: World, launch: Launch, parts: Sequence[Part], populati
     places = RunPlaces(launch.run)
     digest = digest_launch(launch, populations)
     if not launch.resume:
-        for path in (RUNTIME, RUNS):
-            await world.environment(path).register(if_absent=True)
+        await register_all(world, (RUNTIME, RUNS))
         config: dict[str, Json] = {"seed": launch.seed, "parts": [part.model_dump() for part in parts]}
         try:
             await world.environment(places.path).register(config=config, labels={DIGEST_LABEL: digest})

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 from agent_api.v1 import runtime_service_pb2 as pb
 
-from agent_runtime.commands import Choice
+from agent_runtime.launching.parts import PARTS_MAX
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import refuse_field
 from agent_runtime.node.asking import STATUSES, Kind, Question, Reply, check_questions, dump_values
 from agent_runtime.node.hosting import HostedRun
-from agent_runtime.node.launches import PARTS_MAX, list_providers
+from agent_runtime.node.launches import list_providers
 from agent_runtime.node.logs import Line
 from agent_runtime.node.node import Node
 from agent_runtime.node.part_states import PartState
 from agent_runtime.node.slots import WorkerSlot
+from agent_runtime.programs.usage import measure_usage
 from agent_runtime.rpc.edge import parse_json
-from agent_runtime.usage import measure_usage
+from agent_runtime.worker.commands import Choice
 
 TIMEOUT_MS = 120_000
 TIMEOUT_MS_MAX = 600_000

@@ -9,7 +9,6 @@ from typing import Any
 
 from agent_api.v1 import runtime_service_pb2 as pb
 
-from agent_runtime.commands import Decide, Seat
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_agent, refuse_field
@@ -20,6 +19,7 @@ from agent_runtime.node.seats import TakenSeat
 from agent_runtime.rpc.asking_calls import sign
 from agent_runtime.rpc.edge import Context, parse, parse_json
 from agent_runtime.rpc.readings import read_choices, read_seat_timeout_s
+from agent_runtime.worker.commands import Decide, Seat
 
 COMMAND_TIMEOUT_S = 30.0
 

@@ -27,10 +27,10 @@ from ecumene.lifeline import hold_lifeline
 from ecumene.workflows.limits import StageLimits
 
 from agent_runtime.model.clock import Clock
-from agent_runtime.output import JsonLines, take_stdout
+from agent_runtime.programs.output import JsonLines, take_stdout
+from agent_runtime.programs.stopping import wait_stop_or_failure
+from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import Recorder, RecordingError
-from agent_runtime.stopping import wait_stop_or_failure
-from agent_runtime.usage import measure_usage
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.recording import CallCounts, CallRecords, Recorders
 

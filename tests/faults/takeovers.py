@@ -16,11 +16,12 @@ import ecumene
 import psutil
 from ecumene.client import EventFilter, EventType, World
 
-from agent_runtime.commands import Command, Drop, Host, Inspect
-from agent_runtime.launching import begin_launch, plan_parts
+from agent_runtime.launching.workers import plan_launch
 from agent_runtime.model.parts import Part
+from agent_runtime.one_launch import begin_launch
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
-from agent_runtime.worker_process import WorkerProcess
+from agent_runtime.worker.commands import Command, Drop, Host, Inspect
+from agent_runtime.worker.process import WorkerProcess
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.stage import write_agents
 
@@ -124,7 +125,7 @@ class Fleet:
     async def begin(self, workers: int) -> None:
         """Begin the run, and start so many workers without parts."""
         address = self._server.address
-        self.parts = await begin_launch(self.launch, address, "main", plan_parts(self.launch))
+        self.parts = await begin_launch(self.launch, address, "main", plan_launch(self.launch))
         for index in range(workers):
             await self.start(index)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from ecumene import connect, workflows
 
-from agent_runtime.usage import read_rss_anon
+from agent_runtime.programs.usage import read_rss_anon
 from tests.services import ServerProcess
 from tests.workflow_actors import Counter, Teller
 from tests.workflow_hosts import HostChild, two_hosts

@@ -26,9 +26,9 @@ from ecumene.client import EntryExistsError, EntryNotFoundError, Lease, World, c
 from ecumene.lifeline import die_with
 
 from agent_runtime.agents.cohort import AGENT_ID, open_agents
-from agent_runtime.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import WorkerConfig
+from agent_runtime.worker.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Seat
 
 LEASE_TTL_S = 2.0
 

@@ -18,9 +18,9 @@ from agent_runtime.model.errors import PartHeldError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.owner import Holding
-from agent_runtime.pipeline import Pipeline
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
+from agent_runtime.worker.pipeline import Pipeline
 from tests.unit.agent_runtime.fake_world import FakeWorld
 
 WAKE = ({"path": "/game", "types": ["behaviour"], "key": "round.opened"},)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_runtime.launching import digest_populations
+from agent_runtime.launching.agents import digest_populations
 from agent_runtime.ownership.runs import digest_launch
 from agent_runtime.settings import Launch, parse_launch
 from tests.unit.agent_runtime.stage import WAKE, write_agents

@@ -16,7 +16,7 @@ from ecumene.sim.run_demo import make_demo_spec, make_llm_demo_spec
 from ecumene.sim.run_launch import choose_workers, write_launch
 from ecumene.sim.spec import RunSpec, load_spec
 
-from agent_runtime.launching import plan_parts
+from agent_runtime.launching.workers import plan_launch
 from agent_runtime.llm.settings import ModelSettings
 from agent_runtime.settings import Launch, load_launch
 
@@ -130,7 +130,7 @@ def test_a_fallback_is_the_rule_player_that_it_names(tmp_path: Path) -> None:
     group = {"name": "p", "agent": "prompted", "count": 1, "parameters": {"fallback": fallback}}
     launched = launch(parse_spec({"name": "x", "population": {"groups": [group]}}), tmp_path)
     assert dict(launched.groups[0].parameters) == {"prompt": "guess-p2", "fallback": fallback}
-    plan_parts(launched)
+    plan_launch(launched)
 
 
 @pytest.mark.parametrize("document", list(MODELS.values()), ids=list(MODELS))
@@ -241,7 +241,7 @@ def test_the_example_of_models_can_be_launched(tmp_path: Path) -> None:
         "cold": {"careful@0.2"},
         "rule": frozenset(),
     }
-    assert sum(len(part) for part in plan_parts(launched)) == 60
+    assert sum(len(part) for part in plan_launch(launched)) == 60
     quotas = plan_quotas(spec, "run-1", over_nodes=False)
     assert [dict(quota.limits) for quota in quotas.list_all()] == [
         {"tokens_max": 1_000_000},

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_runtime.commands import Command
 from agent_runtime.model.errors import CommandError, WorkerEndedError
-from agent_runtime.output import LINE_BYTES_MAX
+from agent_runtime.programs.output import LINE_BYTES_MAX
 from agent_runtime.settings import WorkerConfig
+from agent_runtime.worker.commands import Command
 
 # A stopping worker bounds itself; this is for one that does not come to it.
 KILL_GRACE_S = 15.0

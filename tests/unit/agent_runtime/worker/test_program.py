@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_runtime.worker import collect_some, suspend_collector
+from agent_runtime.worker.program import collect_some, suspend_collector
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from ecumene.client import EcumeneError, World
 
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
-from agent_runtime.hosted_part import HostedPart, Shared
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -37,6 +36,7 @@ from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.spending import Spending
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
+from agent_runtime.worker.hosted_part import HostedPart, Shared
 
 logger = logging.getLogger("ecumene.runtime")
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agent_runtime.stopping import wait_stop_or_failure
+from agent_runtime.programs.stopping import wait_stop_or_failure
 
 
 async def test_a_stop_ends_the_wait_and_leaves_a_future_as_it_is() -> None:

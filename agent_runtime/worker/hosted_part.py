@@ -18,11 +18,11 @@ from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort, open_agents
+from agent_runtime.agents.making import check_group, make_rule_agents
 from agent_runtime.agents.registry import find_agent_class
 from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
-from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -273,25 +273,3 @@ class HostedPart:
             return ColumnTurns(desk, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
         check_group(agent_class, desk.group)
         return SingleTurns(desk, cohort, agent_class, turns)
-
-
-def make_rule_agents(agent_class: type[RuleAgents], group: GroupInfo) -> RuleAgents:
-    """The object of a group of rule agents. Raises LaunchError."""
-    try:
-        return agent_class(group)
-    except (Exception, SystemExit) as error:
-        raise refuse_parameters(group, error) from error
-
-
-def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
-    """Raises LaunchError if no agent of the class can live with the group's parameters."""
-    try:
-        agent_class.check_group(group)
-    except (Exception, SystemExit) as error:
-        raise refuse_parameters(group, error) from error
-
-
-def refuse_parameters(group: GroupInfo, error: BaseException) -> LaunchError:
-    """What agents' code has raised when it was given its parameters: foreign code, which may raise anything."""
-    said = isinstance(error, ValueError | TypeError) and str(error)
-    return LaunchError(f"groups.{group.name}.parameters", said or f"{type(error).__name__}: {error}")

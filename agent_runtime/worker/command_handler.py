@@ -11,16 +11,16 @@ from typing import Any
 from ecumene.client import EcumeneError
 from pydantic import ValidationError
 
-from agent_runtime.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.llm import ModelError, ModelSetupError
 from agent_runtime.model.errors import AgentRuntimeError
 from agent_runtime.model.owned_tasks import OwnedTasks
-from agent_runtime.output import JsonLines
-from agent_runtime.pipeline import Pipeline
+from agent_runtime.programs.output import JsonLines
+from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.interviews import Question
 from agent_runtime.turns.presence import Chosen, Decision
-from agent_runtime.usage import measure_usage
+from agent_runtime.worker.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
+from agent_runtime.worker.pipeline import Pipeline
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -30,7 +30,7 @@ _FOR_GOOD = (AgentRuntimeError, ModelSetupError)
 """Come again with the same command; the others may be over then."""
 
 
-class CommandRoom:
+class CommandHandler:
     """Takes the daemon's lines for one worker."""
 
     def __init__(self, pipeline: Pipeline, lines: JsonLines) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from agent_runtime.commands import Inspect
 from agent_runtime.model.errors import CommandError, WorkerEndedError
 from agent_runtime.settings import WorkerConfig
-from agent_runtime.worker_process import LAST_WORDS_S, WorkerProcess
+from agent_runtime.worker.commands import Inspect
+from agent_runtime.worker.process import LAST_WORDS_S, WorkerProcess
 from tests.unit.agent_runtime.stage import make_launch
 
 READY = 'print(\'{"state": "ready", "agents": 0}\', flush=True); config = sys.stdin.readline(); '
@@ -139,7 +139,7 @@ async def test_lines_of_no_known_form_are_for_people(tmp_path: Path) -> None:
 
 async def test_what_agents_print_never_stands_among_the_lines_of_a_worker(tmp_path: Path) -> None:
     forged = json.dumps({"answer": 1, "x": "forged"})
-    code = "from agent_runtime.output import JsonLines, take_stdout; import subprocess; "
+    code = "from agent_runtime.programs.output import JsonLines, take_stdout; import subprocess; "
     code += "lines = JsonLines(take_stdout()); config = sys.stdin.readline(); lines.write({'state': 'ready'}); "
     code += "number = json.loads(sys.stdin.readline())['id']; "
     code += f"print({forged!r}, flush=True); subprocess.run(['echo', {forged!r}]); print('x', end='', flush=True); "

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from ecumene.client import UnavailableError
 
-from agent_runtime.hosted_part import HostedPart
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
-from agent_runtime.obeying import CommandRoom
-from agent_runtime.output import LINE_BYTES_MAX, JsonLines
-from agent_runtime.pipeline import Pipeline
+from agent_runtime.programs.output import LINE_BYTES_MAX, JsonLines
+from agent_runtime.worker.command_handler import CommandHandler
+from agent_runtime.worker.hosted_part import HostedPart
+from agent_runtime.worker.pipeline import Pipeline
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage, wait_until
 
 PART = Part(group="g", number=0, first=0, end=2).model_dump()
@@ -27,7 +27,7 @@ async def tell(folder: Path, *lines: str | dict[str, Any]) -> list[dict[str, Any
     written = io.StringIO()
     async with set_stage(folder, make_launch(folder, f"{PLAYERS}:Rule", ["n-1", "n-2"])) as stage:
         told: asyncio.Queue[str] = asyncio.Queue()
-        obeying = asyncio.create_task(CommandRoom(stage.pipeline, JsonLines(written)).obey(told), name="obey")
+        obeying = asyncio.create_task(CommandHandler(stage.pipeline, JsonLines(written)).obey(told), name="obey")
         for count, line in enumerate(lines, 1):
             told.put_nowait(line if isinstance(line, str) else json.dumps(line))
             await wait_until(lambda count=count: written.getvalue().count("\n") >= count)
@@ -103,7 +103,7 @@ async def test_how_turns_ended_is_told_with_the_part(tmp_path: Path) -> None:
             stage.world.open_round(number)
             await stage.wait_turns(3 * number)
         told: asyncio.Queue[str] = asyncio.Queue()
-        obeying = asyncio.create_task(CommandRoom(stage.pipeline, JsonLines(written)).obey(told), name="obey")
+        obeying = asyncio.create_task(CommandHandler(stage.pipeline, JsonLines(written)).obey(told), name="obey")
         told.put_nowait(json.dumps({"id": 1, "do": "inspect"}))
         await wait_until(lambda: written.getvalue().endswith("\n"))
         obeying.cancel()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_runtime.launching import plan_parts, plan_workers
+from agent_runtime.launching.workers import plan_launch, plan_workers
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import split_evenly
 from agent_runtime.node.launches import refuse_launch
@@ -41,21 +41,22 @@ def list_parts(configs: Any) -> list[list[tuple[str, int, int]]]:
 
 def test_each_worker_gets_its_rows_of_each_group(tmp_path: Path) -> None:
     launch = make(tmp_path, {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}, a={"rows": [1, 3]})
-    configs = plan_workers(launch, "host:1", "w")
+    configs = plan_workers(launch, "host:1", "w", plan_launch(launch))
     assert list_parts(configs) == [[("a.0", 1, 2), ("b.0", 0, 1)], [("a.1", 2, 3), ("b.1", 1, 2)]]
 
 
 def test_parts_stay_as_they_were_cut_whatever_the_workers(tmp_path: Path) -> None:
     launch = make(tmp_path, {"a": ["a1", "a2", "a3"]}, workers=3)
-    parts = plan_parts(launch)
+    parts = plan_launch(launch)
     two = plan_workers(launch.model_copy(update={"workers": 2}), "host:1", "w", parts)
     assert list_parts(two) == [[("a.0", 0, 1), ("a.2", 2, 3)], [("a.1", 1, 2)]]
-    assert len(plan_parts(make(tmp_path, {"a": ["a1", "a2", "a3"]}, a={"parts": 1}))) == 1
+    assert len(plan_launch(make(tmp_path, {"a": ["a1", "a2", "a3"]}, a={"parts": 1}))) == 1
 
 
 def test_agents_of_a_local_model_live_in_the_first_worker(tmp_path: Path) -> None:
     local = {"agent": "prompted-player", "model": "small"}
-    configs = plan_workers(make(tmp_path, {"a": ["a1", "a2"]}, a=local), "host:1", "w")
+    launch = make(tmp_path, {"a": ["a1", "a2"]}, a=local)
+    configs = plan_workers(launch, "host:1", "w", plan_launch(launch))
     assert list_parts(configs) == [[("a.0", 0, 2)], []]
 
 
@@ -70,7 +71,7 @@ def test_agents_of_a_local_model_live_in_the_first_worker(tmp_path: Path) -> Non
 )
 def test_bad_ids_are_refused_before_anything_starts(tmp_path: Path, ids: dict[str, list[str]], message: str) -> None:
     with pytest.raises(LaunchError, match=message):
-        plan_workers(make(tmp_path, ids), "host:1", "w")
+        plan_launch(make(tmp_path, ids))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_bad_ids_are_refused_before_anything_starts(tmp_path: Path, ids: dict[st
 )
 def test_what_would_fail_in_every_worker_fails_before(tmp_path: Path, group: dict[str, Any], message: str) -> None:
     with pytest.raises(LaunchError, match=message):
-        plan_workers(make(tmp_path, {"a": ["x"]}, a=group), "host:1", "w")
+        plan_launch(make(tmp_path, {"a": ["x"]}, a=group))
 
 
 BROKEN = {
@@ -115,7 +116,7 @@ def test_a_module_that_fails_when_it_is_imported_is_the_launchs_mistake(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / f"broken_{broken}.py").write_text(BROKEN[broken])
     with pytest.raises(LaunchError, match=rf"groups\.a\.agent: cannot load 'broken_{broken}:Agents'") as refused:
-        plan_workers(make(tmp_path, {"a": ["x"]}, a={"agent": f"broken_{broken}:Agents"}), "host:1", "w")
+        plan_launch(make(tmp_path, {"a": ["x"]}, a={"agent": f"broken_{broken}:Agents"}))
     # A node tells whoever launches nothing of what the module has said.
     assert refuse_launch(refused.value).message.endswith(f"'broken_{broken}:Agents': it cannot be loaded on this node")
 
@@ -127,26 +128,26 @@ def test_whatever_agents_code_raises_of_its_parameters_is_the_launchs_mistake(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "unwilling.py").write_text(UNWILLING)
     with pytest.raises(LaunchError, match=r"groups\.a\.parameters: (KeyError: 'missing'|SystemExit: 4)"):
-        plan_workers(make(tmp_path, {"a": ["x"]}, a={"agent": f"unwilling:{name}"}), "host:1", "w")
+        plan_launch(make(tmp_path, {"a": ["x"]}, a={"agent": f"unwilling:{name}"}))
 
 
 def test_single_agents_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
     ids = {name: [f"{name}-{number}" for number in range(200)] for name in ("a", "b")}
     with pytest.raises(LaunchError, match=r"groups.b.process: 400 agents, at most 256"):
-        plan_parts(make(tmp_path, ids, a={"process": "agent"}, b={"process": "agent"}))
+        plan_launch(make(tmp_path, ids, a={"process": "agent"}, b={"process": "agent"}))
 
 
 def test_a_file_that_is_no_table_of_agents_is_refused(tmp_path: Path) -> None:
     launch = make(tmp_path, {"a": ["x"]})
     launch.groups[0].agents.write_bytes(b"nothing")
     with pytest.raises(LaunchError, match="not an Arrow IPC file"):
-        plan_workers(launch, "host:1", "w")
+        plan_launch(launch)
 
 
 def test_agents_with_processes_of_their_own_have_them_behind_the_others(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "random", ["a", "b", "c"], process="agent")
-    alone = plan_workers(launch, "s", "w")
+    alone = plan_workers(launch, "s", "w", plan_launch(launch))
     assert [[(part.first, part.end) for part in worker.parts] for worker in alone] == [[(0, 1)], [(1, 2)], [(2, 3)]]
     crowd = make_launch(tmp_path, "random", [f"a{n}" for n in range(257)], process="agent")
     with pytest.raises(LaunchError, match=r"groups.g.process: 257 agents, at most 256"):
-        plan_workers(crowd, "s", "w")
+        plan_launch(crowd)

@@ -26,15 +26,15 @@ from ecumene.lifeline import die_with, hold_lifeline
 from agent_runtime.llm import ModelError
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import AgentRuntimeError
-from agent_runtime.obeying import CommandRoom
-from agent_runtime.output import JsonLines, take_stdout
 from agent_runtime.ownership.owner import Owner
-from agent_runtime.pipeline import Pipeline
+from agent_runtime.programs.output import JsonLines, take_stdout
+from agent_runtime.programs.stopping import wait_stop_or_failure
+from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import WorkerConfig
-from agent_runtime.stopping import wait_stop_or_failure
-from agent_runtime.usage import measure_usage
-from agent_runtime.worker_process import DIE_WITH
+from agent_runtime.worker.command_handler import CommandHandler
+from agent_runtime.worker.pipeline import Pipeline
+from agent_runtime.worker.process import DIE_WITH
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -134,7 +134,7 @@ async def open_pipeline(
 @asynccontextmanager
 async def obey(pipeline: Pipeline, told: asyncio.Queue[str], lines: JsonLines) -> AsyncIterator[None]:
     """Do what the daemon says while this is entered."""
-    obeying = asyncio.create_task(CommandRoom(pipeline, lines).obey(told), name="worker commands")
+    obeying = asyncio.create_task(CommandHandler(pipeline, lines).obey(told), name="worker commands")
     try:
         yield
     finally:
@@ -240,7 +240,3 @@ def follow_runtime(
 
     hear(b"")  # what came together with the first line
     hold_lifeline(sys.stdin.fileno(), lambda: loop.call_soon_threadsafe(stop.set), grace_s=grace_s, hear=hear)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the programs of a runtime have in common: lines of standard output, the wait for an end, what they cost."""
