@@ -129,11 +129,11 @@ class Gateway:
                 if completion is None:
                     load = self._weighing.weigh(question)
                     try:
-                        seat = self._dispatch.try_enter(load)
-                        if seat is None:
-                            seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
-                        with self._calls.begin(question, seat) as call:
-                            completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
+                        permit = self._dispatch.try_acquire(load)
+                        if permit is None:
+                            permit = await self._dispatch.acquire(load, self._clock() + self._retry_total_s)
+                        with self._calls.begin(question, permit) as call:
+                            completion = await permit.endpoint.provider.complete(call.request, dialogue.mode)
                             call.completion = completion
                     except ModelError as error:
                         completion = await self._retries.recover(question, error)
