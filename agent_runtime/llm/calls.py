@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from agent_runtime.llm.admission import Dispatch, Permit
 from agent_runtime.llm.call_timers import CallTimer, CallTimers
+from agent_runtime.llm.costs import CallCosts
 from agent_runtime.llm.errors import ModelError, ModelTimeoutError
 from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion, ModelRequest
-from agent_runtime.llm.weighing import Weighing
 
 
 class Calls:
     """Makes the calls of one model's questions."""
 
-    def __init__(self, dispatch: Dispatch, weighing: Weighing, *, timeout_s: float, retry_total_s: float) -> None:
+    def __init__(self, dispatch: Dispatch, costs: CallCosts, *, timeout_s: float, retry_total_s: float) -> None:
         self.dispatch = dispatch
-        self.weighing = weighing
+        self.costs = costs
         self.timeout_s = timeout_s
         self._retry_total_s = retry_total_s
         self.timers = CallTimers(timeout_s)
@@ -30,14 +30,14 @@ class Calls:
             question.started_s = permit.granted_s
         else:
             request = replace(request, attempt=question.attempts)
-        self.weighing.calls += 1
+        self.costs.calls += 1
         if request.tokens_max is not None:
-            request = self.weighing.bound(question, request)
+            request = self.costs.bound(question, request)
         return Call(self, question, permit, request)
 
     async def make_again(self, question: Question) -> Completion:
         """One more call of a question that has been let in before, as soon as it is let in again."""
-        load = self.weighing.weigh(question)
+        load = self.costs.estimate(question)
         permit = self.dispatch.try_acquire(load)
         if permit is None:
             deadline_s = question.started_s + self._retry_total_s
@@ -71,7 +71,7 @@ class Call(CallTimer):
         if error is None and not self._is_over:
             calls = self._calls
             calls.timers.stop(self)
-            load = calls.weighing.note_completion(self._question, self.completion)
+            load = calls.costs.note_completion(self._question, self.completion)
             calls.dispatch.release(self._permit, load, None)
             return
         try:
@@ -85,9 +85,9 @@ class Call(CallTimer):
         self._leave(error)
 
     def _leave(self, error: BaseException | None) -> None:
-        weighing = self._calls.weighing
+        costs = self._calls.costs
         if error is None:
-            load = weighing.note_completion(self._question, self.completion)
+            load = costs.note_completion(self._question, self.completion)
         else:
-            load = weighing.note_failure(self._question, error)
+            load = costs.note_failure(self._question, error)
         self._calls.dispatch.release(self._permit, load, error)

@@ -1,4 +1,4 @@
-"""What a call weighs, and what may hold it back."""
+"""What a call may cost, and what may hold it back."""
 
 from __future__ import annotations
 

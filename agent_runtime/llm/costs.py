@@ -20,12 +20,12 @@ from agent_runtime.model.errors import BudgetExceededError
 NO_LOAD = Load()
 
 
-class Weighing:
-    """Estimates and counts of one model. Without limits (`is_weighed` False) nothing is estimated in advance."""
+class CallCosts:
+    """Estimates and counts of one model. Without limits (`is_estimated` False) nothing is estimated in advance."""
 
-    def __init__(self, price: Price, *, is_weighed: bool) -> None:
+    def __init__(self, price: Price, *, is_estimated: bool) -> None:
         self._price = price if price.prompt or price.completion else FREE
-        self._is_weighed = is_weighed
+        self._is_estimated = is_estimated
         self._estimator = TokenEstimator()
         self.calls = 0
         self.prompt_tokens = 0
@@ -36,14 +36,14 @@ class Weighing:
         """Tokens that a request will take to send."""
         return self._estimator.correct(count_by_rule(request))
 
-    def weigh(self, question: Question) -> Load:
+    def estimate(self, question: Question) -> Load:
         """What the next call of a question may cost at most: its prompt as estimated, and `max_tokens`.
 
         Raises:
             BudgetExceededError: more than is left of what the question may take in all.
         """
         request = question.dialogue.request
-        if not self._is_weighed and request.tokens_max is None:
+        if not self._is_estimated and request.tokens_max is None:
             return NO_LOAD
         question.prompt_tokens_by_rule = count_by_rule(request)
         prompt_tokens = self._estimator.correct(question.prompt_tokens_by_rule)
@@ -77,7 +77,7 @@ class Weighing:
             self.microdollars += microdollars
         if question.prompt_tokens_by_rule:
             self._estimator.learn(question.prompt_tokens_by_rule, prompt)
-        if not self._is_weighed:
+        if not self._is_estimated:
             return NO_LOAD
         if prompt == 0 and answer == 0:
             prompt = self._estimator.correct(question.prompt_tokens_by_rule)
@@ -86,9 +86,9 @@ class Weighing:
         return Load(prompt + answer, microdollars)
 
     def note_failure(self, question: Question, error: BaseException) -> Load:
-        """What a failed call weighs for the limits: nothing if it was refused, else its prompt, which may have
+        """What a failed call costs for the limits: nothing if it was refused, else its prompt, which may have
         been read and charged for."""
-        if not self._is_weighed or isinstance(error, ModelEndpointError):
+        if not self._is_estimated or isinstance(error, ModelEndpointError):
             return NO_LOAD
         if isinstance(error, ModelUnavailableError) and error.http_status == 429:
             return NO_LOAD
