@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ecumene import connect
 from ecumene.workflows import StageLimits
-from ecumene.workflows.seats import FinishedCall
+from ecumene.workflows.cells import FinishedCall
 
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.recording import CallCounts

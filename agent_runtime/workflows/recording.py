@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from ecumene.client.records import TurnStatus
 from ecumene.workflows.calls import MAKE
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.errors import CallRefusedError, CallTimeoutError, Failure, FlowLostError
-from ecumene.workflows.seats import FinishedCall
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.recording import Recorder as TurnRecorder

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ecumene.client import World, Writes
     from ecumene.workflows.callers import Caller
     from ecumene.workflows.calls import Call
+    from ecumene.workflows.cells import ActorCell, Job
     from ecumene.workflows.placeholders import Placeholder
-    from ecumene.workflows.seats import Job, Seat
 
 FindClass = Callable[[str], type]
 """The class of a name; raises CallRefusedError."""
@@ -86,21 +86,21 @@ class Acting:
         self._threads = threads
         self._waits = waits
 
-    async def act(self, seat: Seat, job: Job, caller: Caller, world: World | None) -> Acted:
+    async def act(self, cell: ActorCell, job: Job, caller: Caller, world: World | None) -> Acted:
         """Run a job's method once. Whatever it raises is part of what it came to."""
         message = job.message
         acted = Acted(message, Origin(message.actor, message.class_name, message.method, self._host))
-        run = Run(message.actor, seat.instance, caller, world, self._waits)
+        run = Run(message.actor, cell.instance, caller, world, self._waits)
         token = running.set(run)
         try:
-            function, args, kwargs, is_coroutine = self._prepare(seat, job, caller)
+            function, args, kwargs, is_coroutine = self._prepare(cell, job, caller)
             if is_coroutine:
                 value = await _run_in_time(function(*args, **kwargs), message.timeout_s)
             else:
                 run.is_blocking = True
                 value = await self._run_in_thread(run, lambda: function(*args, **kwargs), acted)
             if message.do == MAKE:
-                seat.instance, value = value, None
+                cell.instance, value = value, None
             acted.effects = run.take_effects()
             packing = Packing(caller.known.describe)
             acted.tree = packing.pack(value)
@@ -116,24 +116,24 @@ class Acting:
         finally:
             run.is_over = True
             running.reset(token)
-        if message.do == MAKE and seat.instance is None:
-            seat.failure = read_outcome(acted.text).failure
+        if message.do == MAKE and cell.instance is None:
+            cell.failure = read_outcome(acted.text).failure
         return acted
 
     def _prepare(
-        self, seat: Seat, job: Job, caller: Caller
+        self, cell: ActorCell, job: Job, caller: Caller
     ) -> tuple[Callable[..., Any], list[Any], dict[str, Any], bool]:
         message = job.message
         args, kwargs = _unpack(Unpacking(caller.known.find, job.refs).unpack(message.inner))
         if message.do == MAKE:
             # In a thread, with the constructor: importing a module may take long.
             return lambda *args, **kwargs: self._find_class(message.class_name)(*args, **kwargs), args, kwargs, False
-        cls = type(seat.instance)
+        cls = type(cell.instance)
         try:
             find_method(cls, message.method)
         except AttributeError as error:
             raise CallRefusedError(str(error)) from error
-        return getattr(seat.instance, message.method), args, kwargs, is_coroutine_method(cls, message.method)
+        return getattr(cell.instance, message.method), args, kwargs, is_coroutine_method(cls, message.method)
 
     async def _run_in_thread(self, run: Run, function: Callable[[], Any], acted: Acted) -> Any:
         timeout_s = acted.message.timeout_s

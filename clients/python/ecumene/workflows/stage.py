@@ -1,6 +1,6 @@
 """The stage: runs actors, each one call at a time: calls of one lane in order, others as their arguments are there.
 
-take ─► seat's lanes ─► (refs there?) ─► ready ─► method, in the loop or in a thread ─► outcome ─► port.commit
+take ─► cell's lanes ─► (refs there?) ─► ready ─► method, in the loop or in a thread ─► outcome ─► port.commit
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ecumene.client import AbortedError
 from ecumene.workflows.acting import Acted, Acting, FindClass
 from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
+from ecumene.workflows.cells import ActorCell, FinishedCall, Job, StagePort
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
-from ecumene.workflows.seats import FinishedCall, Job, Seat, StagePort
 from ecumene.workflows.threads import Threads
 from ecumene.workflows.waits import Elsewhere, WaitTable
 
@@ -51,7 +51,7 @@ class Stage:
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
         self._acting = Acting(host, self._threads, self.waits, find_class)
-        self._seats: dict[str, Seat] = {}
+        self._cells: dict[str, ActorCell] = {}
         self._waiting = 0
         self._waiting_bytes = 0
         self._is_closing = False
@@ -63,7 +63,7 @@ class Stage:
     @property
     def actors(self) -> int:
         """Actors that live here."""
-        return len(self._seats)
+        return len(self._cells)
 
     @property
     def waiting(self) -> int:
@@ -80,24 +80,24 @@ class Stage:
         if refusal:
             self._fail(job, CallRefusedError.code, refusal)
             return
-        seat = self._seats.get(message.actor)
-        if seat is None:
+        cell = self._cells.get(message.actor)
+        if cell is None:
             made_for = (message.flow, message.caller)
-            seat = self._seats[message.actor] = Seat(message.actor, message.class_name, made_for, message.life)
+            cell = self._cells[message.actor] = ActorCell(message.actor, message.class_name, made_for, message.life)
         if message.do != STOP:
-            job.turn = seat.turns = seat.turns + 1
-        lane = seat.lanes.setdefault(message.lane, deque())
+            job.turn = cell.turns = cell.turns + 1
+        lane = cell.lanes.setdefault(message.lane, deque())
         lane.append(job)
         if job.missing:
-            self._port.need(message, lambda place, text: self._take_ref(seat, job, place, text))
+            self._port.need(message, lambda place, text: self._take_ref(cell, job, place, text))
         elif len(lane) == 1:
-            self._make_ready(seat, job)
+            self._make_ready(cell, job)
 
     def drop(self, flow: str, caller: str = "") -> None:
         """A flow has ended, or one of its callers: its actors go, and nobody waits for their calls."""
-        for seat in list(self._seats.values()):
-            if seat.made_for[0] == flow and caller in ("", seat.made_for[1]):
-                self._remove(seat)
+        for cell in list(self._cells.values()):
+            if cell.made_for[0] == flow and caller in ("", cell.made_for[1]):
+                self._remove(cell)
 
     async def wait_idle(self, timeout_s: float) -> bool:
         """Wait until no call is under way, at most so long; whether that is so."""
@@ -109,17 +109,17 @@ class Stage:
 
     async def close(self) -> None:
         """End everything; calls under way get no outcome. Functions that run in threads are left to their end."""
-        tasks = {seat.task for seat in self._seats.values() if seat.task is not None}
+        tasks = {cell.task for cell in self._cells.values() if cell.task is not None}
         self._is_closing = True
-        for seat in list(self._seats.values()):
-            self._remove(seat)
+        for cell in list(self._cells.values()):
+            self._remove(cell)
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._finishing.close()
         await self.waits.close()
         self._threads.close()
 
     def _find_refusal(self, message: Message) -> str:
-        limits, is_known = self._limits, message.actor in self._seats
+        limits, is_known = self._limits, message.actor in self._cells
         if self._waiting > limits.calls_waiting_max:
             return (
                 f"{self._waiting - 1} calls wait on host {self._host}; calls_waiting_max is {limits.calls_waiting_max}"
@@ -129,12 +129,12 @@ class Stage:
                 f"calls that wait on host {self._host} take more than calls_bytes_max, {limits.calls_bytes_max} bytes"
             )
         if message.do == MAKE:
-            if len(self._seats) >= limits.actors_max:
-                return f"{len(self._seats)} actors live on host {self._host}; actors_max is {limits.actors_max}"
+            if len(self._cells) >= limits.actors_max:
+                return f"{len(self._cells)} actors live on host {self._host}; actors_max is {limits.actors_max}"
             return f"actor {message.actor} lives on host {self._host} already" if is_known else ""
         return "" if is_known else f"actor {message.actor} does not live on host {self._host}"
 
-    def _take_ref(self, seat: Seat, job: Job, place: int, text: str) -> None:
+    def _take_ref(self, cell: ActorCell, job: Job, place: int, text: str) -> None:
         if job.is_told:
             return  # its actor is gone
         limits = self._limits
@@ -151,75 +151,75 @@ class Stage:
             else:
                 job.refs[place] = outcome.tree
         job.missing -= 1
-        if not job.missing and not seat.is_gone and seat.lanes[job.message.lane][0] is job:
-            self._make_ready(seat, job)
+        if not job.missing and not cell.is_gone and cell.lanes[job.message.lane][0] is job:
+            self._make_ready(cell, job)
 
-    def _make_ready(self, seat: Seat, job: Job) -> None:
-        seat.ready.append(job)
-        if seat.task is None and (seat.instance is not None or seat.failure is not None or job.message.do == MAKE):
-            seat.task = self._loop.create_task(self._serve(seat), name=f"actor {seat.actor}")
+    def _make_ready(self, cell: ActorCell, job: Job) -> None:
+        cell.ready.append(job)
+        if cell.task is None and (cell.instance is not None or cell.failure is not None or job.message.do == MAKE):
+            cell.task = self._loop.create_task(self._serve(cell), name=f"actor {cell.actor}")
 
-    async def _serve(self, seat: Seat) -> None:
+    async def _serve(self, cell: ActorCell) -> None:
         """Run what is ready, one after the other."""
         count = 0
         try:
-            while seat.ready and not seat.is_gone:
-                job = seat.ready.popleft()
-                if seat.instance is None and seat.failure is None and job.message.do != MAKE:
+            while cell.ready and not cell.is_gone:
+                job = cell.ready.popleft()
+                if cell.instance is None and cell.failure is None and job.message.do != MAKE:
                     # Another lane has heard of the actor before it is made.
-                    seat.ready.append(job)
-                    job = next(found for found in seat.ready if found.message.do == MAKE)
-                    seat.ready.remove(job)
-                seat.running = job
+                    cell.ready.append(job)
+                    job = next(found for found in cell.ready if found.message.do == MAKE)
+                    cell.ready.remove(job)
+                cell.running = job
                 try:
-                    await self._run(seat, job)
+                    await self._run(cell, job)
                 except Exception as error:
                     logger.exception("a defect ended %s", job.message)
                     if not job.is_told:
                         self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
-                seat.running = None
-                self._advance(seat, job.message.lane)
+                cell.running = None
+                self._advance(cell, job.message.lane)
                 count += 1
                 if count % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)
         except asyncio.CancelledError:
-            if seat.running is not None and not seat.running.is_told:
-                self._cut_short(seat.running)
+            if cell.running is not None and not cell.running.is_told:
+                self._cut_short(cell.running)
             raise
         finally:
-            seat.task = None
+            cell.task = None
 
-    def _advance(self, seat: Seat, lane_name: str) -> None:
-        lane = seat.lanes[lane_name]
+    def _advance(self, cell: ActorCell, lane_name: str) -> None:
+        lane = cell.lanes[lane_name]
         lane.popleft()
         if not lane:
-            del seat.lanes[lane_name]
+            del cell.lanes[lane_name]
         elif not lane[0].missing:
-            seat.ready.append(lane[0])
+            cell.ready.append(lane[0])
 
-    async def _run(self, seat: Seat, job: Job) -> None:
+    async def _run(self, cell: ActorCell, job: Job) -> None:
         message = job.message
         job.started_s = self._loop.time()
-        if job.failures or (seat.failure is not None and message.do != STOP):
-            failure = job.failures[min(job.failures)] if job.failures else seat.failure
+        if job.failures or (cell.failure is not None and message.do != STOP):
+            failure = job.failures[min(job.failures)] if job.failures else cell.failure
             assert failure is not None
             passed = failure.passed_through(str(message))
             if message.do == MAKE:
-                seat.failure = passed
+                cell.failure = passed
             self._commit(job, write_failure(passed))
         elif message.do == STOP:
-            self._remove(seat, f"actor {seat.actor} was stopped")
+            self._remove(cell, f"actor {cell.actor} was stopped")
             self._commit(job, '{"ok":null}')
         else:
-            await self._act(seat, job)
+            await self._act(cell, job)
 
-    async def _act(self, seat: Seat, job: Job) -> None:
+    async def _act(self, cell: ActorCell, job: Job) -> None:
         """Run the method, again after conflicts, and commit what came of it."""
         caller = self._port.find_caller(job.message)
         while True:
             job.attempts += 1
             job.message.attempt = job.attempts
-            acted = await self._acting.act(seat, job, caller, self._port.world)
+            acted = await self._acting.act(cell, job, caller, self._port.world)
             if caller.has_unsent:
                 # Whoever gets a proxy of an actor with the outcome may call it: the order to make it goes first.
                 await caller.flush()
@@ -333,18 +333,18 @@ class Stage:
         if not self._waiting:
             self._idle.set()
 
-    def _remove(self, seat: Seat, refusal: str = "") -> None:
+    def _remove(self, cell: ActorCell, refusal: str = "") -> None:
         """An actor goes, and whoever waits for its calls is told; `refusal`: why, if it was asked for."""
-        if seat.is_gone:
+        if cell.is_gone:
             return
-        seat.is_gone = True
-        self._seats.pop(seat.actor, None)
+        cell.is_gone = True
+        self._cells.pop(cell.actor, None)
         current = asyncio.current_task()
-        if seat.task is not None and seat.task is not current:
-            seat.task.cancel()
-        for lane in seat.lanes.values():
+        if cell.task is not None and cell.task is not current:
+            cell.task.cancel()
+        for lane in cell.lanes.values():
             for job in lane:
-                if job is seat.running:
+                if job is cell.running:
                     pass  # its task is told
                 elif refusal:
                     self._fail(job, CallRefusedError.code, refusal)

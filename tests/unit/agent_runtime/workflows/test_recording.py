@@ -13,8 +13,8 @@ import pytest
 from ecumene import workflows
 from ecumene.client.records import TURNS, digest_turns, list_parts
 from ecumene.sim.reporting.numbers import read_parts
+from ecumene.workflows.cells import TURNS_A_LIFE, FinishedCall
 from ecumene.workflows.errors import Failure
-from ecumene.workflows.seats import TURNS_A_LIFE, FinishedCall
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.recording import Recorder, RecordingLimits

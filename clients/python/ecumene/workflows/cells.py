@@ -89,7 +89,7 @@ class Job:
         self.failures: dict[int, Failure] = {}
 
 
-class Seat:
+class ActorCell:
     """An actor on the stage."""
 
     __slots__ = (
