@@ -12,13 +12,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
-from ecumene.workflows.acting import Acted, Acting, FindClass
 from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
 from ecumene.workflows.cells import ActorCell, FinishedCall, Job, StagePort
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
+from ecumene.workflows.methods import FindClass, MethodResult, MethodRunner
 from ecumene.workflows.threads import Threads
 from ecumene.workflows.waits import Elsewhere, WaitTable
 
@@ -50,7 +50,7 @@ class Stage:
         self._chance = chance
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
-        self._acting = Acting(host, self._threads, self.waits, find_class)
+        self._methods = MethodRunner(host, self._threads, self.waits, find_class)
         self._cells: dict[str, ActorCell] = {}
         self._waiting = 0
         self._waiting_bytes = 0
@@ -219,23 +219,23 @@ class Stage:
         while True:
             job.attempts += 1
             job.message.attempt = job.attempts
-            acted = await self._acting.act(cell, job, caller, self._port.world)
+            result = await self._methods.run(cell, job, caller, self._port.world)
             if caller.has_unsent:
                 # Whoever gets a proxy of an actor with the outcome may call it: the order to make it goes first.
                 await caller.flush()
-            if acted.late is not None:
+            if result.late is not None:
                 # It is told already; the actor is busy until the function has come to its end.
-                self._commit(job, acted.text)
-                await asyncio.wait({acted.late})
+                self._commit(job, result.text)
+                await asyncio.wait({result.late})
                 return
-            if acted.effects is None and acted.placeholders:
-                self._finish_later(job, acted)
+            if result.effects is None and result.placeholders:
+                self._finish_later(job, result)
                 return
-            text = await acted.resolve()
-            if acted.effects is None:
+            text = await result.resolve()
+            if result.effects is None:
                 self._commit(job, text)
                 return
-            conflict = await self._commit_effects(job, text, acted.effects)
+            conflict = await self._commit_effects(job, text, result.effects)
             if conflict is None:
                 return
             if job.attempts > job.message.retry or not isinstance(conflict, AbortedError):
@@ -243,12 +243,12 @@ class Stage:
                 return
             await asyncio.sleep(self._chance.uniform(0, bound_wait_ms(job.attempts)) / 1000)
 
-    def _finish_later(self, job: Job, acted: Acted) -> None:
+    def _finish_later(self, job: Job, result: MethodResult) -> None:
         """The method has returned placeholders: the actor is free, the call ends when those are there."""
 
         async def finish() -> None:
             try:
-                text = await acted.resolve()
+                text = await result.resolve()
             except asyncio.CancelledError:
                 self._cut_short(job)
                 raise

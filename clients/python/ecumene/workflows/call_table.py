@@ -26,7 +26,7 @@ class FlowStatistics:
     hosts: int
 
 
-class Ledger:
+class CallTable:
     """Calls by number. Used under its caller's lock."""
 
     def __init__(self, limits: FlowLimits) -> None:

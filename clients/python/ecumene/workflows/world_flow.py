@@ -18,7 +18,7 @@ from ecumene.workflows.world_link import WorldLink, make_places
 logger = logging.getLogger("ecumene.workflows")
 
 
-class WorldGround:
+class WorldFlow:
     """A flow's connection, lease and link."""
 
     caller: Caller

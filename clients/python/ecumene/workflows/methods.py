@@ -28,7 +28,7 @@ FindClass = Callable[[str], type]
 """The class of a name; raises CallRefusedError."""
 
 
-class Acted:
+class MethodResult:
     """What a method came to."""
 
     __slots__ = ("effects", "late", "message", "origin", "placeholders", "text", "tree")
@@ -44,7 +44,7 @@ class Acted:
         self.late: asyncio.Future[Any] | None = None
         """A function that went on beyond its time."""
 
-    def fail(self, error: BaseException) -> Acted:
+    def fail(self, error: BaseException) -> MethodResult:
         """It has failed; what it staged has no effect."""
         self.text = write_failure(describe_exception(error, self.origin))
         self.placeholders, self.effects = [], None
@@ -77,7 +77,7 @@ class Acted:
         return self.text
 
 
-class Acting:
+class MethodRunner:
     """Runs methods of actors of one stage."""
 
     def __init__(self, host: str, threads: Threads, waits: Waits, find_class: FindClass) -> None:
@@ -86,10 +86,10 @@ class Acting:
         self._threads = threads
         self._waits = waits
 
-    async def act(self, cell: ActorCell, job: Job, caller: Caller, world: World | None) -> Acted:
+    async def run(self, cell: ActorCell, job: Job, caller: Caller, world: World | None) -> MethodResult:
         """Run a job's method once. Whatever it raises is part of what it came to."""
         message = job.message
-        acted = Acted(message, Origin(message.actor, message.class_name, message.method, self._host))
+        result = MethodResult(message, Origin(message.actor, message.class_name, message.method, self._host))
         run = Run(message.actor, cell.instance, caller, world, self._waits)
         token = running.set(run)
         try:
@@ -98,27 +98,27 @@ class Acting:
                 value = await _run_in_time(function(*args, **kwargs), message.timeout_s)
             else:
                 run.is_blocking = True
-                value = await self._run_in_thread(run, lambda: function(*args, **kwargs), acted)
+                value = await self._run_in_thread(run, lambda: function(*args, **kwargs), result)
             if message.do == MAKE:
                 cell.instance, value = value, None
-            acted.effects = run.take_effects()
+            result.effects = run.take_effects()
             packing = Packing(caller.known.describe)
-            acted.tree = packing.pack(value)
-            acted.placeholders = packing.placeholders
-            if not acted.placeholders:
-                acted.succeed(acted.tree)
-            elif acted.effects is not None:
+            result.tree = packing.pack(value)
+            result.placeholders = packing.placeholders
+            if not result.placeholders:
+                result.succeed(result.tree)
+            elif result.effects is not None:
                 # The actor goes on only when the effects are sent: it waits, and may wait for itself.
                 waiting = Run(message.actor, None, caller, world, self._waits)
-                await acted.resolve(functools.partial(_wait_as, waiting))
+                await result.resolve(functools.partial(_wait_as, waiting))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a call fails alone, whatever it raised
-            acted.fail(error)
+            result.fail(error)
         finally:
             run.is_over = True
             running.reset(token)
         if message.do == MAKE and cell.instance is None:
-            cell.failure = read_outcome(acted.text).failure
-        return acted
+            cell.failure = read_outcome(result.text).failure
+        return result
 
     def _prepare(
         self, cell: ActorCell, job: Job, caller: Caller
@@ -135,8 +135,8 @@ class Acting:
             raise CallRefusedError(str(error)) from error
         return getattr(cell.instance, message.method), args, kwargs, is_coroutine_method(cls, message.method)
 
-    async def _run_in_thread(self, run: Run, function: Callable[[], Any], acted: Acted) -> Any:
-        timeout_s = acted.message.timeout_s
+    async def _run_in_thread(self, run: Run, function: Callable[[], Any], result: MethodResult) -> Any:
+        timeout_s = result.message.timeout_s
         if timeout_s is None:
             return await (await self._threads.start(run, function))
         # The wait for a slot counts: those that have them may hang.
@@ -145,7 +145,7 @@ class Acting:
         future = await _run_in_time(self._threads.start(run, function), timeout_s)
         done, _ = await asyncio.wait({future}, timeout=max(0.0, until_s - loop.time()))
         if not done:
-            acted.late = future
+            result.late = future
             self._threads.leave(run, future)
             raise _tell_late(timeout_s)
         return await future

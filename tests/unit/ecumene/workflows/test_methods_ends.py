@@ -98,14 +98,14 @@ def test_a_defect_of_the_stage_is_the_failure_of_one_call() -> None:
     with workflows.local() as flow:
         teller = Teller().to_dist()
         assert teller.tell(0).get() == 0
-        ground: Any = flow._ground
-        find_caller = ground.find_caller
+        backend: Any = flow._backend
+        find_caller = backend.find_caller
 
         def fail(message: Any) -> Any:
-            ground.find_caller = find_caller
+            backend.find_caller = find_caller
             raise ZeroDivisionError
 
-        ground.find_caller = fail
+        backend.find_caller = fail
         broken, after = teller.tell(1), teller.tell(2)
         with pytest.raises(workflows.CallRefusedError, match="a defect of the host: ZeroDivisionError"):
             broken.get(timeout_s=20)
