@@ -27,7 +27,7 @@ from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, end_by_incident, make_no_answer
-from agent_runtime.turns.interviews import NoAgentError, Question, interview_rule
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_rule
 from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.sitting import Sitting
@@ -124,7 +124,7 @@ class ColumnTurns:
         ended = self._desk.ledger.count_ended()
         return TurnsStatistics(len(self._cohort), len(self._starts), self._running, waiting, ended)
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
         """What an agent is: it has no opinions. Raises NoAgentError."""
         profile = self.find_profile(agent_id)
         if profile is None:

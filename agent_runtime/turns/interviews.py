@@ -33,7 +33,7 @@ ANSWER_TOKENS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InterviewQuestion:
     """What is asked. `schema`: JSON schema of a typed answer; None = free text."""
 
     text: str

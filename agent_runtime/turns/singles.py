@@ -25,7 +25,7 @@ from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
-from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_agent
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.stalls import TURN_TASK
 from agent_runtime.turns.statistics import TurnsStatistics
@@ -141,7 +141,7 @@ class SingleTurns:
         finally:
             self._room.release()
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
         row = self._cohort.search_row(agent_id)
         if row is None:

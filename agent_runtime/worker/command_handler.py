@@ -17,7 +17,7 @@ from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.programs.output import JsonLines
 from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import RecordingError
-from agent_runtime.turns.interviews import Question
+from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.worker.pipeline import Pipeline
@@ -91,7 +91,7 @@ class CommandHandler:
             return {"parts": self._describe_parts(), "usage": measure_usage()}
         part, profile = pipeline.find_agent(command.agent)
         if isinstance(command, AskAgent):
-            question = Question(command.question, command.answer_schema, command.timeout_s)
+            question = InterviewQuestion(command.question, command.answer_schema, command.timeout_s)
             return await part.interview(command.agent, question)
         if isinstance(command, Mute):
             pipeline.presence.mute(command.agent, command.muted)

@@ -34,7 +34,7 @@ from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.gateways import ModelChoice
-from agent_runtime.turns.interviews import Question
+from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.ledger import Ledger, PartLedger
 from agent_runtime.turns.mailboxes import Mailboxes
 from agent_runtime.turns.presence import Presence
@@ -70,7 +70,7 @@ class Turns(Protocol):
         """How full the part is."""
         ...
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state."""
         ...
 
@@ -178,7 +178,7 @@ class HostedPart:
         """How full it is."""
         return self._turns.statistics()
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
         return await self._turns.interview(agent_id, ask)
 

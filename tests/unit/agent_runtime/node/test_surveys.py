@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from agent_api.v1 import runtime_service_pb2 as pb
-from ecumene.client.runtime_model import AnswerStatus, Question, QuestionType
+from ecumene.client.runtime_model import AnswerStatus, QuestionType, SurveyQuestion
 from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import connect
 from ecumene.launch.asking import interview_agent, sample_run, survey_agents
 
 from agent_runtime.model.refusals import NodeError
-from agent_runtime.node import asking
-from agent_runtime.node.asking import check_questions, mix_rows
+from agent_runtime.node import interviews
+from agent_runtime.node.sampling import mix_rows
+from agent_runtime.node.surveys import SurveyQuestion as NodeQuestion
+from agent_runtime.node.surveys import check_questions
 from tests.unit.agent_runtime.nodes import describe_moody, describe_run, make_settings, name_agents, open_served
 
 
@@ -23,7 +25,7 @@ async def test_a_survey_has_one_row_for_each_agent_that_was_asked_for(tmp_path: 
     async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(1200)})
         asked = [*name_agents(1000), "nobody", "agent-x"]
-        questions = [Question("mood", "How?", QuestionType.INTEGER, minimum=0, maximum=10)]
+        questions = [SurveyQuestion("mood", "How?", QuestionType.INTEGER, minimum=0, maximum=10)]
         rows = [row async for row in node.survey("r", questions, asked)]
         assert sorted(row.agent for row in rows) == sorted(asked)
         by_status = {status: [r for r in rows if r.status is status] for status in {row.status for row in rows}}
@@ -37,10 +39,10 @@ async def test_a_survey_has_one_row_for_each_agent_that_was_asked_for(tmp_path: 
 async def test_an_agent_that_does_not_answer_in_time_has_a_row_too(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "GRACE_S", 0.1)
+    monkeypatch.setattr(interviews, "GRACE_S", 0.1)
     async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_moody("hangs"), {"g": ["a", "b"]})
-        rows = [row async for row in node.survey("r", [Question("q", "?")], ["a", "b"], timeout_s=0.2)]
+        rows = [row async for row in node.survey("r", [SurveyQuestion("q", "?")], ["a", "b"], timeout_s=0.2)]
         assert {row.status for row in rows} == {AnswerStatus.TIMEOUT}
 
 
@@ -56,7 +58,7 @@ async def test_a_sample_is_the_same_however_the_run_is_placed(tmp_path: Path, se
             await two.launch(document, {}, hosted=["g.1", "g.3"])
             spread = await sample_run(world, "r", 30, seed=5)
             agents = [drawn.agent for drawn in spread]
-            rows = [row async for row in survey_agents(world, "r", [Question("mood", "?")], [*agents, "nobody"])]
+            rows = [row async for row in survey_agents(world, "r", [SurveyQuestion("mood", "?")], [*agents, "nobody"])]
             assert [(row.agent, row.status) for row in rows if row.status is not AnswerStatus.OK] == [
                 ("nobody", AnswerStatus.ABSENT)
             ]
@@ -89,4 +91,4 @@ def test_priorities_of_different_agents_differ() -> None:
 def test_questions_that_cannot_be_asked_are_refused(wrong: dict[str, Any], why: str) -> None:
     question: dict[str, Any] = {"name": "q", "text": "?", "kind": "text", **wrong}
     with pytest.raises(NodeError, match=why):
-        check_questions([asking.Question(**question)])
+        check_questions([NodeQuestion(**question)])

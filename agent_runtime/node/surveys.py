@@ -1,42 +1,31 @@
-"""Interviews and surveys: who is asked, in which words, and what came back of each."""
+"""Surveys: typed questions to many agents, each asked as in an interview, with a row for each."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.model.errors import CommandError
-from agent_runtime.model.refusals import NodeError, Refusal, refuse_agent, refuse_field, refuse_limit
+from agent_runtime.model.refusals import NodeError, refuse_agent, refuse_field, refuse_limit
 from agent_runtime.node.agent_rows import Found
 from agent_runtime.node.hosting import HostedRun
-from agent_runtime.worker.commands import AskAgent
+from agent_runtime.node.interviews import Reply, ask_found
+from agent_runtime.node.sampling import AGENTS_MAX
 
-QUESTION_BYTES_MAX = 16 * 1024
 TEXT_BYTES_MAX = 4 * 1024
 QUESTIONS_MAX = 32
 CHOICES_MAX = 100
 CHOICE_BYTES_MAX = 200
-AGENTS_MAX = 10_000
-GRACE_S = 5.0
-"""Beyond an answer's own time: the worker ends a question itself."""
 QUESTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 Kind = Literal["text", "number", "integer", "boolean", "choice"]
-STATUSES = ("ok", "rule", "parse_error", "truncated", "refused", "timeout", "budget", "cancelled", "error", "absent")
-"""Of answers; in the order of `AnswerStatus` in the contract, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SurveyQuestion:
     """One typed question of a survey."""
 
     name: str
@@ -58,64 +47,8 @@ class Question:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of asking one agent. `value`: of a typed question."""
-
-    agent: str
-    group: str
-    status: str
-    text: str = ""
-    reason: str = ""
-    value: Any = None
-    hash_before: str = ""
-    hash_after: str = ""
-
-
-async def interview(hosting: HostedRun, agent: str, question: str, timeout_s: float) -> Reply:
-    """Ask one agent anything.
-
-    Raises:
-        NodeError: AGENT_NOT_FOUND, LIMIT_EXCEEDED, WORKER_UNAVAILABLE.
-    """
-    if not question.strip():
-        raise refuse_field("question", "is empty")
-    if (size := len(question.encode())) > QUESTION_BYTES_MAX:
-        raise refuse_limit("question_bytes_max", QUESTION_BYTES_MAX, size)
-    return await ask_found(hosting.find_one(agent), question, None, timeout_s)
-
-
-async def ask_found(found: Found, question: str, schema: dict[str, Any] | None, timeout_s: float) -> Reply:
-    """Ask an agent that lives here. Raises NodeError: its worker is not there."""
-    group = found.state.part.group
-    try:
-        told = await found.slot.ask(
-            lambda number: AskAgent(
-                id=number, agent=found.agent, question=question, answer_schema=schema, timeout_s=timeout_s
-            ),
-            timeout_s + GRACE_S,
-        )
-    except CommandError as error:
-        return Reply(found.agent, group, "error", reason=str(error))
-    except NodeError as error:
-        if error.reason is not Refusal.DEADLINE:
-            raise
-        return Reply(found.agent, group, "timeout", reason=f"no answer within {timeout_s:g} s")
-    status = str(told.get("status"))
-    return Reply(
-        found.agent,
-        group,
-        status if status in STATUSES else "error",
-        str(told.get("text") or ""),
-        str(told.get("reason") or ""),
-        told.get("value"),
-        str(told.get("hash_before") or ""),
-        str(told.get("hash_after") or ""),
-    )
-
-
 async def survey(
-    hosting: HostedRun, questions: Sequence[Question], agents: Sequence[str], timeout_s: float, asks_max: int
+    hosting: HostedRun, questions: Sequence[SurveyQuestion], agents: Sequence[str], timeout_s: float, asks_max: int
 ) -> AsyncIterator[Reply]:
     """Ask agents typed questions, at most `asks_max` at a time; replies as they come, one an agent in any case."""
     schema, text = describe_questions(questions)
@@ -143,7 +76,7 @@ async def survey(
         await asyncio.gather(*asking, return_exceptions=True)
 
 
-def describe_questions(questions: Sequence[Question]) -> tuple[dict[str, Any], str]:
+def describe_questions(questions: Sequence[SurveyQuestion]) -> tuple[dict[str, Any], str]:
     """The schema of all answers together, and the text that asks for them."""
     schema = {
         "type": "object",
@@ -154,7 +87,7 @@ def describe_questions(questions: Sequence[Question]) -> tuple[dict[str, Any], s
     return schema, f"Answer these questions, each under its name:\n{lines}"
 
 
-def check_questions(questions: Sequence[Question]) -> None:
+def check_questions(questions: Sequence[SurveyQuestion]) -> None:
     """Raises NodeError for what cannot be asked."""
     if not 1 <= len(questions) <= QUESTIONS_MAX:
         raise refuse_field("questions", f"1 to {QUESTIONS_MAX} are asked, not {len(questions)}")
@@ -185,45 +118,6 @@ def check_agents_asked(agents: Sequence[str]) -> None:
         raise refuse_field("agents", "one of them is named twice")
 
 
-def sample_agents(hosting: HostedRun, count: int, seed: int, groups: Sequence[str]) -> list[tuple[int, str, str]]:
-    """The agents of smallest priority among those here: (priority, agent, group), ascending.
-
-    A priority follows from the seed, the group and the agent's row, and so lies where the agent lies on any node.
-
-    Raises:
-        NodeError: INVALID_FIELD.
-    """
-    if not 1 <= count <= AGENTS_MAX:
-        raise refuse_field("sample.count", f"1 to {AGENTS_MAX:,} are drawn, not {count:,}")
-    known = [group.name for group in hosting.launch.groups]
-    if stray := set(groups) - set(known):
-        raise refuse_field("sample.groups", f"no group is called {min(stray)!r}")
-    drawn: list[tuple[int, str, str]] = []
-    for state in hosting.parts.values():
-        part = state.part
-        if (groups and part.group not in groups) or part.end <= part.first:
-            continue
-        rows = np.arange(part.first, part.end, dtype=np.uint64)
-        # The place of the group in the high bits keeps priorities of different agents apart.
-        priorities = mix_rows(seed, known.index(part.group), rows)
-        # No two are the same, so that their order among themselves is of no matter before the last step.
-        smallest = np.argpartition(priorities, count)[:count] if count < len(rows) else np.arange(len(rows))
-        ids = hosting.tables[part.group].column(AGENT_ID)
-        drawn += [
-            (int(priorities[place]), str(ids[part.first + place].as_py()), part.group) for place in smallest.tolist()
-        ]
-    return sorted(drawn)[:count]
-
-
-def mix_rows(seed: int, group: int, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A random 64-bit number for each row of a group: a bijection of (group, row), so that no two are the same."""
-    key = int.from_bytes(hashlib.blake2b(f"sample/{seed}".encode(), digest_size=8).digest(), "little")
-    state = (rows + np.uint64(group << 44)) ^ np.uint64(key)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
 def dump_values(reply: Reply) -> bytes:
     """The values of a row of a survey, as JSON; empty where there are none."""
     if reply.status != "ok" or not isinstance(reply.value, Mapping):
@@ -231,7 +125,7 @@ def dump_values(reply: Reply) -> bytes:
     return json.dumps(dict(reply.value), ensure_ascii=False).encode()
 
 
-def _check_choices(where: str, question: Question) -> None:
+def _check_choices(where: str, question: SurveyQuestion) -> None:
     if question.kind != "choice":
         if question.choices:
             raise refuse_field(f"{where}.choices", "is for choices")
