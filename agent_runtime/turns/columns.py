@@ -124,7 +124,7 @@ class ColumnTurns:
         ended = self._desk.ledger.count_ended()
         return TurnsStatistics(len(self._cohort), len(self._starts), self._running, waiting, ended)
 
-    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """What an agent is: it has no opinions. Raises NoAgentError."""
         profile = self.find_profile(agent_id)
         if profile is None:

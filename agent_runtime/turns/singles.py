@@ -141,7 +141,7 @@ class SingleTurns:
         finally:
             self._room.release()
 
-    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
         row = self._cohort.search_row(agent_id)
         if row is None:
@@ -155,7 +155,7 @@ class SingleTurns:
                 state = await states.read(agent_id)
                 if state is not None:
                     agent.memory.load(state.memory)
-        return await interview_agent(self._desk, agent, ask.text, ask.schema, ask.timeout_s)
+        return await interview_agent(self._desk, agent, question.text, question.schema, question.timeout_s)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""

@@ -18,7 +18,7 @@ from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.asking import Asking
+from agent_runtime.turns.turn_model import TurnModel
 from agent_runtime.turns.conversation import TOOL_ROUNDS_MAX, Conversation
 from agent_runtime.turns.reading import Reading
 from agent_runtime.turns.toolbox import Toolbox, open_toolbox
@@ -127,9 +127,9 @@ class Turn:
         return self.agent_id if not self.refusals else f"{self.agent_id}/{self.refusals + 1}"
 
     @property
-    def llm(self) -> Asking:
+    def llm(self) -> TurnModel:
         """The agent's model."""
-        return Asking(self, self._desk)
+        return TurnModel(self, self._desk)
 
     @property
     def world(self) -> Reading:

@@ -70,7 +70,7 @@ class Turns(Protocol):
         """How full the part is."""
         ...
 
-    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state."""
         ...
 
@@ -178,9 +178,9 @@ class HostedPart:
         """How full it is."""
         return self._turns.statistics()
 
-    async def interview(self, agent_id: str, ask: InterviewQuestion) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
-        return await self._turns.interview(agent_id, ask)
+        return await self._turns.interview(agent_id, question)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""

@@ -25,7 +25,7 @@ SEED_STREAM = 32
 Messages = Sequence[Message] | Callable[[], Sequence[Message]]
 
 
-class Asking:
+class TurnModel:
     """The model of one agent, within one turn."""
 
     __slots__ = ("_desk", "_turn")
@@ -53,11 +53,11 @@ class Asking:
         if model is None:
             raise ModelSetupError("none", f"group {self._desk.group.name} has no model")
         # Not a coroutine of its own: a million agents may wait in it.
-        question = _Question(self._desk, self._turn, model, messages, answer_type, tuple(tools), phase)
+        question = _TurnQuestion(self._desk, self._turn, model, messages, answer_type, tuple(tools), phase)
         return model.gateway.ask(question, question.close)
 
 
-class _Question:
+class _TurnQuestion:
     """One question of a turn: a function that builds its request once there is room for it."""
 
     __slots__ = (
