@@ -26,9 +26,17 @@ from agent_runtime.ownership.history import DoneTurn, History
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import MAILBOX_FULL, MUTED, OK, STOPPED, UNANSWERED, end_by_incident, make_no_answer
+from agent_runtime.turns.ends import (
+    MAILBOX_FULL,
+    MUTED,
+    OK,
+    STOPPED,
+    UNANSWERED,
+    TurnEnd,
+    end_by_incident,
+    make_no_answer,
+)
 from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_rule
-from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.sitting import Sitting
 from agent_runtime.turns.statistics import TurnsStatistics
@@ -121,7 +129,7 @@ class ColumnTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         waiting = int(self.mailboxes.waiting.sum())
-        ended = self._desk.ledger.count_ended()
+        ended = self._desk.records.count_ended()
         return TurnsStatistics(len(self._cohort), len(self._starts), self._running, waiting, ended)
 
     async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
@@ -367,7 +375,7 @@ class ColumnTurns:
     ) -> None:
         """Record turns that ended alike; a report of numbers is recorded as their action."""
         acted = values is not None and len(values) > 0 and all_numbers(values[:1])
-        await self._desk.ledger.close_many(
+        await self._desk.records.close_many(
             self._desk.group.name,
             pack.notice,
             self._cohort.select_ids(pack.rows),

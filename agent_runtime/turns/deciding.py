@@ -17,8 +17,7 @@ from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, describe_failure, name_exit
-from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, TurnEnd, describe_failure, name_exit
 
 logger = logging.getLogger("ecumene.runtime")
 

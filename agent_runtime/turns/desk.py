@@ -17,7 +17,7 @@ from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.history import History
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.gateways import Model, ModelChoice
-from agent_runtime.turns.ledger import PartLedger
+from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.threads import AgentThreads
 
@@ -41,7 +41,7 @@ class Desk:
     models: ModelChoice
     places: KnownPlaces
     outbox: Outbox
-    ledger: PartLedger
+    records: PartRecords
     clock: Clock
     tasks: OwnedTasks
     notices_waiting_max: int

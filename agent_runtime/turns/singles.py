@@ -118,7 +118,7 @@ class SingleTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         mailed = int(self.mailboxes.waiting.sum())
-        ended = self._desk.ledger.count_ended()
+        ended = self._desk.records.count_ended()
         return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed, ended)
 
     async def _live(self, row: int, turn: Turn) -> None:

@@ -11,8 +11,7 @@ from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.turns.deciding import all_numbers
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import OK
-from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.ends import OK, TurnEnd
 from agent_runtime.turns.presence import Decision
 from agent_runtime.turns.thinking import Thinkers
 

@@ -18,10 +18,10 @@ from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.turn_model import TurnModel
 from agent_runtime.turns.conversation import TOOL_ROUNDS_MAX, Conversation
 from agent_runtime.turns.reading import Reading
 from agent_runtime.turns.toolbox import Toolbox, open_toolbox
+from agent_runtime.turns.turn_model import TurnModel
 
 if TYPE_CHECKING:
     from agent_runtime.agents.agent import Agent

@@ -37,12 +37,12 @@ from agent_runtime.turns.ends import (
     OK,
     STOPPED,
     UNANSWERED,
+    TurnEnd,
     describe_failure,
     end_by_incident,
     make_no_answer,
     name_exit,
 )
-from agent_runtime.turns.ledger import TurnEnd
 from agent_runtime.turns.presence import SEATED, Decision
 from agent_runtime.turns.remembering import describe_agent, recall_turn, remember_turn
 from agent_runtime.turns.turn import Turn
@@ -120,7 +120,7 @@ class TurnEdge:
             raise
         except Exception as error:  # noqa: BLE001 - the turn edge: it is ended all the same
             self._desk.incidents.note(f"the end of turn {turn.number} of {turn.agent_id}", error)
-            await self._desk.ledger.close_turn(self._desk.group.name, turn, None, end, (), None)
+            await self._desk.records.close_turn(self._desk.group.name, turn, None, end, (), None)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -300,7 +300,7 @@ class TurnEdge:
         # A turn that asked nobody has no model; one that has no profile yet may belong to any of a mix.
         model = self._desk.find_model(turn) if turn.calls else None
         name = model.settings.model if model is not None else None
-        await self._desk.ledger.close_turn(self._desk.group.name, turn, name, end, actions, revision)
+        await self._desk.records.close_turn(self._desk.group.name, turn, name, end, actions, revision)
         if turn.is_seated:
             self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 

@@ -146,7 +146,7 @@ class _TurnQuestion:
         )
         desk = self._desk
         if outcome.attempts or not isinstance(outcome, BudgetExceededError):
-            desk.ledger.add_call(partial(self._describe, outcome, desk.clock.now_s()))
+            desk.records.add_call(partial(self._describe, outcome, desk.clock.now_s()))
 
     def _find_temperature(self) -> float | None:
         settings = self._model.settings

@@ -35,12 +35,13 @@ from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.gateways import ModelChoice
 from agent_runtime.turns.interviews import InterviewQuestion
-from agent_runtime.turns.ledger import Ledger, PartLedger
 from agent_runtime.turns.mailboxes import Mailboxes
+from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.threads import AgentThreads
+from agent_runtime.turns.turn_records import TurnRecords
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -84,7 +85,7 @@ class Shared:
     """What the parts of one worker share. `failure` is done with whatever ends the worker."""
 
     world: World
-    ledger: Ledger
+    records: TurnRecords
     places: KnownPlaces
     settings: WorkerSettings
     agents_path: str
@@ -116,7 +117,7 @@ class HostedPart:
         self._saving = asyncio.Lock()
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
-        self._records = PartLedger(shared.ledger)
+        self._records = PartRecords(shared.records)
         actor = f"term-{holding.term}"
         self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
@@ -139,7 +140,7 @@ class HostedPart:
             models=models,
             places=shared.places,
             outbox=self.outbox,
-            ledger=self._records,
+            records=self._records,
             clock=shared.clock,
             tasks=self._tasks,
             notices_waiting_max=shared.settings.notices_waiting_max,
@@ -194,7 +195,7 @@ class HostedPart:
         """Take no more events, cancel turns that have not decided, let commits finish.
 
         With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
-        case. What ended is in the worker's ledger; `save_cursor` comes next.
+        case. What ended is in the worker's records; `save_cursor` comes next.
         """
         await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
         await self._watch.aclose()

@@ -6,7 +6,7 @@
                                                                      └────────► recording
 
 A worker hosts parts. Each has its own watch, turns and way out, behind its own fence; all share the session, the
-ledger and the models. Parts come and go while the worker lives.
+records and the models. Parts come and go while the worker lives.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from agent_runtime.ownership.spent_book import SpentBook
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.interviews import NoAgentError
-from agent_runtime.turns.ledger import Ledger
 from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.spending import Spending
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
+from agent_runtime.turns.turn_records import TurnRecords
 from agent_runtime.worker.hosted_part import HostedPart, Shared
 
 logger = logging.getLogger("ecumene.runtime")
 
-LEDGER_FLUSH_S = 0.5
+RECORDS_FLUSH_S = 0.5
 OnLost = Callable[[str, str], None]
 """Is told which part is lost, and why."""
 
@@ -78,12 +78,12 @@ class Pipeline:
         failure = asyncio.get_running_loop().create_future()
         self._tasks = OwnedTasks(failure)
         """What is done beside the parts: records are handed on, lost parts are ended."""
-        self.ledger = Ledger(recorder, clock)
+        self.records = TurnRecords(recorder, clock)
         self.stalls = StallWatch()
         """Whose code has held up all others."""
         self._recorder = recorder
         places = RunPlaces(config.launch.run)
-        self._shared = Shared(world, self.ledger, KnownPlaces(world), self._settings, places.agents, clock, failure)
+        self._shared = Shared(world, self.records, KnownPlaces(world), self._settings, places.agents, clock, failure)
         self._specs = {spec.name: spec for spec in config.launch.groups}
         self.models = OpenedModels(config.launch, world, config.index)
         book = SpentBook(world, places.spent)
@@ -127,7 +127,7 @@ class Pipeline:
         if self._config.launch.models:
             await self._spending.start()
         await self.models.open(parts)
-        self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
+        self._flusher = self._tasks.start(self.records.flush_now_and_then(RECORDS_FLUSH_S), "records flush")
         # Somebody who is gone may hold them until the end of the lease.
         wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
         await asyncio.gather(*(self.host(part, wait_s) for part in parts))
@@ -234,7 +234,7 @@ class Pipeline:
 
     async def _flush_records(self) -> None:
         """All records are on disk now, not when their part is due."""
-        await self.ledger.flush()
+        await self.records.flush()
         if self._recorder is not None and self._recorder.failure is None:
             await asyncio.to_thread(self._recorder.flush)
 

@@ -74,7 +74,7 @@ async def take_again(folder: Path, world: World, from_revision: int) -> AsyncIte
 
 async def ring(world: World, stage: Stage, number: int = 1) -> int:
     """Wake all agents and wait until each has had its turn; returns the revision that woke them."""
-    before = sum(stage.pipeline.ledger.statuses.values())
+    before = sum(stage.pipeline.records.statuses.values())
     rung = await world.environment("/bell").set("round", number)
     await stage.wait_turns(before + stage.pipeline.agents, timeout_s=20.0)
     return rung.revision

@@ -99,11 +99,11 @@ class Stage:
 
     @property
     def statuses(self) -> dict[str, int]:
-        return {status.value: count for status, count in self.pipeline.ledger.statuses.items()}
+        return {status.value: count for status, count in self.pipeline.records.statuses.items()}
 
     async def wait_turns(self, count: int, timeout_s: float = 10.0) -> None:
         """Until so many turns have ended."""
-        await wait_until(lambda: sum(self.pipeline.ledger.statuses.values()) >= count, timeout_s)
+        await wait_until(lambda: sum(self.pipeline.records.statuses.values()) >= count, timeout_s)
 
     def read(self, table: str) -> list[dict[str, Any]]:
         """Recorded rows; call it after the stage has closed."""

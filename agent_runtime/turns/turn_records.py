@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from ecumene.client import Value
 from ecumene.client.records import ACTIONS, CALLS, TURNS, TurnStatus
 
 from agent_runtime.model.actions import Action
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.notices import Notice
-from agent_runtime.recording import Recorder, TableBuffer
+from agent_runtime.recording import Recorder
+from agent_runtime.recording.value_columns import spread_value
+from agent_runtime.turns.ends import TurnEnd
+from agent_runtime.turns.held_rows import HeldRows, MakeRow
 
 if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
 
 ROWS_HELD_MAX = 512
-UNMADE_MAX = 64
 DISK_ASKED_S = 0.05
 # As the tables state them; `run` is the recorder's to add. `close_turn` gives its rows in this order.
 TURN_NAMES, ACTION_NAMES, CALL_NAMES = (
@@ -32,59 +30,7 @@ TURN_NAMES, ACTION_NAMES, CALL_NAMES = (
 )
 
 
-MakeRow = Callable[[], tuple[Any, ...]]
-"""Makes a row, in the order of its table's names. Raises nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """How one turn ended."""
-
-    status: TurnStatus
-    reason: str | None = None
-
-
-class _Rows:
-    """Rows of one table, held until they are worth handing on; tuples, which turn into columns at once."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._rows: list[tuple[Any, ...]] = []
-        self._unmade: list[MakeRow] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        """One row, in the order of the names."""
-        self._rows.append(row)
-
-    def add_unmade(self, make: MakeRow) -> None:
-        """A row that is made soon, with others: some dozens in a run cost half of what they cost one by one."""
-        self._unmade.append(make)
-        if len(self._unmade) >= UNMADE_MAX:
-            self._make()
-
-    def _make(self) -> None:
-        unmade, self._unmade = self._unmade, []
-        self._rows += [make() for make in unmade]
-
-    async def hand_on(self, buffer: TableBuffer) -> None:
-        """Give what is held to the recorder, in columns. Cancelled, it is still held."""
-        self._make()
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
-        taken = False
-        try:
-            await buffer.put(dict(zip(self._names, zip(*rows, strict=True), strict=True)), len(rows))
-            taken = True
-        finally:
-            if not taken:
-                self._rows[:0] = rows
-
-
-class Ledger:
+class TurnRecords:
     """Counts and records what a worker's turns came to. Raises RecordingError where recording fails.
 
     Rows of single turns are held back and handed on together, within `flush` at the latest.
@@ -93,7 +39,7 @@ class Ledger:
     def __init__(self, recorder: Recorder | None, clock: Clock) -> None:
         self._recorder = recorder
         self._clock = clock
-        self._turns, self._actions, self._calls = _Rows(TURN_NAMES), _Rows(ACTION_NAMES), _Rows(CALL_NAMES)
+        self._turns, self._actions, self._calls = HeldRows(TURN_NAMES), HeldRows(ACTION_NAMES), HeldRows(CALL_NAMES)
         self._order = asyncio.Lock()
         self.statuses: Counter[TurnStatus] = Counter()
         self.actions_done = 0
@@ -250,60 +196,3 @@ class Ledger:
         while True:
             await asyncio.sleep(every_s)
             await self.flush()
-
-
-class PartLedger:
-    """The records of one part: those of the worker, until the part is somebody else's, who then records its turns."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._is_closed = False
-        self.statuses: Counter[TurnStatus] = Counter()
-
-    def count_ended(self) -> dict[str, int]:
-        """Turns of the part that have ended here, by status."""
-        return {status.value: count for status, count in self.statuses.items()}
-
-    def close(self) -> None:
-        """Take nothing any more, silently."""
-        self._is_closed = True
-
-    async def close_turn(self, *arguments: Any) -> None:
-        """See Ledger."""
-        if not self._is_closed:
-            await self._ledger.close_turn(*arguments)
-            end: TurnEnd = arguments[3]
-            self.statuses[end.status] += 1
-
-    async def close_many(self, *arguments: Any, **columns: Any) -> None:
-        """See Ledger."""
-        if not self._is_closed:
-            await self._ledger.close_many(*arguments, **columns)
-            end: TurnEnd = arguments[5]
-            self.statuses[end.status] += len(arguments[2])
-
-    def add_call(self, make: MakeRow) -> None:
-        """See Ledger."""
-        if not self._is_closed:
-            self._ledger.add_call(make)
-
-    async def wait_on_disk(self) -> None:
-        """Until all that was recorded so far is on disk. Raises RecordingError."""
-        await self._ledger.wait_on_disk()
-
-
-def spread_value(value: Value) -> tuple[Any, ...]:
-    """A value in the five columns that the recorded tables have for values: kind, double, int, text, JSON."""
-    if isinstance(value, float):
-        return "double", value, None, None, None
-    if isinstance(value, bool):
-        return "bool", None, int(value), None, None
-    if isinstance(value, int):
-        return "int", None, value, None, None
-    if isinstance(value, str):
-        return "string", None, None, value, None
-    if isinstance(value, bytes):
-        return "bytes", None, None, base64.b64encode(value).decode(), None
-    if value is None:
-        return "null", None, None, None, None
-    return "json", None, None, None, json.dumps(value, ensure_ascii=False)
