@@ -23,7 +23,7 @@ from agent_runtime.turns.turn import Turn
 from tests.model_endpoint import ModelEndpoint, Reply
 from tests.unit.agent_runtime.stage import PLAYERS, Stage, by_agent, set_stage, write_agents
 
-HERE = "tests.unit.agent_runtime.turns.test_asking"
+HERE = "tests.unit.agent_runtime.turns.test_turn_model"
 WAKE = [{"path": "/game", "types": ["behaviour"], "key": "round.opened"}]
 
 
