@@ -28,10 +28,11 @@ from ecumene.client import (
 from ecumene.workflows.actors import find_actor_class
 from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.hosts import HostsWatch
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, name_place, read_message
-from ecumene.workflows.stage import FinishedCall, Stage
+from ecumene.workflows.stage import Stage
 from ecumene.workflows.world_link import make_places
 
 from agent_runtime.workflows.circles import Circles

@@ -9,21 +9,18 @@ import asyncio
 import logging
 import random
 from collections import deque
-from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
 from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
-from ecumene.workflows.cells import ActorCell, FinishedCall, Job, StagePort
-from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
+from ecumene.workflows.cells import ActorCell, Job, StagePort
+from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure
 from ecumene.workflows.limits import StageLimits
-from ecumene.workflows.messages import Message, is_failure, read_outcome, write_failure
+from ecumene.workflows.messages import Message, read_outcome, write_failure
 from ecumene.workflows.methods import FindClass, MethodResult, MethodRunner
+from ecumene.workflows.stage_outcomes import StageOutcomes
 from ecumene.workflows.threads import Threads
 from ecumene.workflows.waits import Elsewhere, WaitTable
-
-if TYPE_CHECKING:
-    from ecumene.client import Writes
 
 logger = logging.getLogger("ecumene.workflows")
 
@@ -51,10 +48,10 @@ class Stage:
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
         self._methods = MethodRunner(host, self._threads, self.waits, find_class)
+        self._outcomes = StageOutcomes(host, port, self._forget)
         self._cells: dict[str, ActorCell] = {}
         self._waiting = 0
         self._waiting_bytes = 0
-        self._is_closing = False
         # What they wait for has its own end, and they commit whatever that is.
         self._finishing = Background(lambda error: None)
         self._idle: asyncio.Event = asyncio.Event()
@@ -78,7 +75,7 @@ class Stage:
         self._idle.clear()
         refusal = self._find_refusal(message)
         if refusal:
-            self._fail(job, CallRefusedError.code, refusal)
+            self._outcomes.fail(job, CallRefusedError.code, refusal)
             return
         cell = self._cells.get(message.actor)
         if cell is None:
@@ -110,7 +107,7 @@ class Stage:
     async def close(self) -> None:
         """End everything; calls under way get no outcome. Functions that run in threads are left to their end."""
         tasks = {cell.task for cell in self._cells.values() if cell.task is not None}
-        self._is_closing = True
+        self._outcomes.is_closing = True
         for cell in list(self._cells.values()):
             self._remove(cell)
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -176,7 +173,7 @@ class Stage:
                 except Exception as error:
                     logger.exception("a defect ended %s", job.message)
                     if not job.is_told:
-                        self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
+                        self._outcomes.fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
                 cell.running = None
                 self._advance(cell, job.message.lane)
                 count += 1
@@ -184,7 +181,7 @@ class Stage:
                     await asyncio.sleep(0)
         except asyncio.CancelledError:
             if cell.running is not None and not cell.running.is_told:
-                self._cut_short(cell.running)
+                self._outcomes.cut_short(cell.running)
             raise
         finally:
             cell.task = None
@@ -206,10 +203,10 @@ class Stage:
             passed = failure.passed_through(str(message))
             if message.do == MAKE:
                 cell.failure = passed
-            self._commit(job, write_failure(passed))
+            self._outcomes.commit(job, write_failure(passed))
         elif message.do == STOP:
             self._remove(cell, f"actor {cell.actor} was stopped")
-            self._commit(job, '{"ok":null}')
+            self._outcomes.commit(job, '{"ok":null}')
         else:
             await self._act(cell, job)
 
@@ -225,7 +222,7 @@ class Stage:
                 await caller.flush()
             if result.late is not None:
                 # It is told already; the actor is busy until the function has come to its end.
-                self._commit(job, result.text)
+                self._outcomes.commit(job, result.text)
                 await asyncio.wait({result.late})
                 return
             if result.effects is None and result.placeholders:
@@ -233,13 +230,13 @@ class Stage:
                 return
             text = await result.resolve()
             if result.effects is None:
-                self._commit(job, text)
+                self._outcomes.commit(job, text)
                 return
-            conflict = await self._commit_effects(job, text, result.effects)
+            conflict = await self._outcomes.commit_effects(job, text, result.effects)
             if conflict is None:
                 return
             if job.attempts > job.message.retry or not isinstance(conflict, AbortedError):
-                self._fail(job, EffectsConflictError.code, f"its effects could not be taken: {conflict}")
+                self._outcomes.fail(job, EffectsConflictError.code, f"its effects could not be taken: {conflict}")
                 return
             await asyncio.sleep(self._chance.uniform(0, bound_wait_ms(job.attempts)) / 1000)
 
@@ -250,82 +247,11 @@ class Stage:
             try:
                 text = await result.resolve()
             except asyncio.CancelledError:
-                self._cut_short(job)
+                self._outcomes.cut_short(job)
                 raise
-            self._commit(job, text)
+            self._outcomes.commit(job, text)
 
         self._finishing.begin(finish(), f"result of {job.message}")
-
-    async def _commit_effects(self, job: Job, text: str, effects: Writes) -> Exception | None:
-        committed: asyncio.Future[Exception | None] = self._loop.create_future()
-
-        def then(error: Exception | None) -> None:
-            if not committed.done():
-                committed.set_result(error)
-
-        job.is_told = True
-        self._port.commit(job.message, text, effects, then)
-        try:
-            conflict = await asyncio.shield(committed)
-        except asyncio.CancelledError:
-            committed.add_done_callback(lambda done: self._end_late(job, text, effects, done.result()))
-            raise
-        if conflict is None:
-            self._end(job, text, len(effects))
-        return conflict
-
-    def _end_late(self, job: Job, text: str, effects: Writes, conflict: Exception | None) -> None:
-        """What came of effects whose actor was gone before that was known."""
-        if conflict is None:
-            self._end(job, text, len(effects))
-        else:
-            self._cut_short(job)
-
-    def _cut_short(self, job: Job) -> None:
-        """A call is not going to end: its actor is gone with what made it, or the host is, which its lease tells."""
-        message = job.message
-        if not self._is_closing:
-            self._fail(job, FlowLostError.code, f"what made actor {message.actor} has ended")
-            return
-        job.is_told = True
-        self._end(job, write_failure(Failure(FlowLostError.code, f"host {self._host} has ended")), 0)
-
-    def _commit(self, job: Job, text: str) -> None:
-        job.is_told = True
-        self._port.commit(job.message, text, None, lambda error: self._end(job, text, 0))
-
-    def _fail(self, job: Job, code: str, problem: str) -> None:
-        message = job.message
-        origin = Origin(message.actor, message.class_name, message.method, self._host)
-        self._commit(job, write_failure(Failure(code, problem, origin=origin)))
-
-    def _end(self, job: Job, text: str, effects: int) -> None:
-        message = job.message
-        self._forget(message)
-        failure = read_outcome(text).failure if is_failure(text) else None
-        now = self._loop.time()
-        self._port.record(
-            FinishedCall(
-                flow=message.flow,
-                caller=message.caller,
-                number=message.number,
-                lane=message.lane,
-                actor=message.actor,
-                class_name=message.class_name,
-                method=message.method,
-                do=message.do,
-                turn=job.turn,
-                revision=message.revision,
-                observed_at_ns=message.observed_at_ns,
-                failure=failure,
-                attempts=job.attempts,
-                arrived_s=job.arrived_s,
-                started_s=job.started_s or now,
-                ended_s=now,
-                result_bytes=len(text),
-                effects=effects,
-            )
-        )
 
     def _forget(self, message: Message) -> None:
         self._waiting -= 1
@@ -347,9 +273,9 @@ class Stage:
                 if job is cell.running:
                     pass  # its task is told
                 elif refusal:
-                    self._fail(job, CallRefusedError.code, refusal)
+                    self._outcomes.fail(job, CallRefusedError.code, refusal)
                 else:
-                    self._cut_short(job)
+                    self._outcomes.cut_short(job)
 
 
 def bound_wait_ms(attempts: int) -> float:
