@@ -10,13 +10,13 @@ from ecumene.client import World
 from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
+from agent_runtime.gateways.models import Model, ModelChoice
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.history import History
 from agent_runtime.settings import GroupSpec
-from agent_runtime.turns.gateways import Model, ModelChoice
 from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.threads import AgentThreads

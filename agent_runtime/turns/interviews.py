@@ -16,12 +16,12 @@ from agent_runtime.agents.agent import Agent, RuleAgents
 from agent_runtime.agents.answer_types import make_answer_type
 from agent_runtime.agents.prompted_player import describe_persona
 from agent_runtime.agents.state_hash import hash_agent, hash_plain
+from agent_runtime.gateways.models import Model
 from agent_runtime.llm import Answer, Message, ModelError, ModelRequest
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import AgentRuntimeError, BudgetExceededError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import describe_failure
-from agent_runtime.turns.gateways import Model
 
 logger = logging.getLogger("ecumene.runtime")
 

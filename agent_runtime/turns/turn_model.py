@@ -17,8 +17,8 @@ from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import BudgetExceededError
 
 if TYPE_CHECKING:
+    from agent_runtime.gateways.models import Model
     from agent_runtime.turns.desk import Desk
-    from agent_runtime.turns.gateways import Model
     from agent_runtime.turns.turn import Turn
 
 SEED_STREAM = 32

@@ -20,6 +20,7 @@ from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort, open_agents
 from agent_runtime.agents.making import check_group, make_rule_agents
 from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.gateways.models import ModelChoice
 from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
@@ -33,7 +34,6 @@ from agent_runtime.ownership.owner import Holding
 from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.gateways import ModelChoice
 from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.mailboxes import Mailboxes
 from agent_runtime.turns.part_records import PartRecords

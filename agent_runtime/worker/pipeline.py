@@ -20,6 +20,8 @@ from ecumene.client import EcumeneError, World
 
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
+from agent_runtime.gateways.opened_models import OpenedModels
+from agent_runtime.gateways.spending import Spending
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -30,9 +32,7 @@ from agent_runtime.ownership.spent_book import SpentBook
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.interviews import NoAgentError
-from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.presence import Presence
-from agent_runtime.turns.spending import Spending
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn_records import TurnRecords

@@ -13,12 +13,12 @@ from ecumene.client import Event
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.ready import NumberAnswer
+from agent_runtime.gateways.models import choose_model
 from agent_runtime.llm import Message, ModelRequest, Tool, ToolCall
 from agent_runtime.llm.settings import ModelMix
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.settings import Launch, parse_launch
-from agent_runtime.turns.gateways import choose_model
 from agent_runtime.turns.turn import Turn
 from tests.model_endpoint import ModelEndpoint, Reply
 from tests.unit.agent_runtime.stage import PLAYERS, Stage, by_agent, set_stage, write_agents

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from ecumene.client import EventType, UnavailableError
 
+from agent_runtime.gateways.opened_models import OpenedModels
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.recording.errors import RecordingFailedError
-from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.worker.hosted_part import HostedPart
 from agent_runtime.worker.pipeline import Pipeline
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld

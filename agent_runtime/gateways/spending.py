@@ -7,9 +7,9 @@ import logging
 
 from ecumene.client import EcumeneError
 
+from agent_runtime.gateways.opened_models import OpenedModels
 from agent_runtime.model.clock import Clock
 from agent_runtime.ownership.spent_book import SpentBook
-from agent_runtime.turns.opened_models import OpenedModels
 
 logger = logging.getLogger("ecumene.runtime")
 

@@ -9,12 +9,14 @@ from hashlib import blake2b
 from ecumene.client import World
 
 from agent_runtime.agents.cohort import open_agents
+from agent_runtime.gateways.limits import open_budget
+from agent_runtime.gateways.models import Model, ModelChoice
+from agent_runtime.gateways.opening import open_model
 from agent_runtime.llm.admission import Budget, Load, SharedBudget
 from agent_runtime.llm.spending import Tally
 from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import GroupSpec, Launch
-from agent_runtime.turns.gateways import Model, ModelChoice, open_budget, open_model
 
 MEMBER_CHARS_MAX = 128
 

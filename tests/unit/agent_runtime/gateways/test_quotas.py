@@ -10,14 +10,15 @@ from typing import Any, cast
 import pytest
 from ecumene.client import DeadlineExceededError, Environment, ErrorDetails, World, connect
 
+from agent_runtime.gateways.limits import open_budget
+from agent_runtime.gateways.opened_models import name_member
+from agent_runtime.gateways.opening import open_model
+from agent_runtime.gateways.quotas import WorldQuota
 from agent_runtime.llm import Gateway, Message, ModelRequest, ModelSetupError
 from agent_runtime.llm.admission import Load, QuotaRefusedError, QuotaUnavailableError, SharedBudget, SharedWindow, Want
 from agent_runtime.llm.settings import RunBudget
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.settings import ModelSettings
-from agent_runtime.turns.gateways import open_budget, open_model
-from agent_runtime.turns.opened_models import name_member
-from agent_runtime.turns.quotas import WorldQuota
 from env_server.behaviours.quota import Quota
 from env_server.testing.in_process import serve_in_process
 from tests.unit.agent_runtime.llm.providers_of_tests import Answering

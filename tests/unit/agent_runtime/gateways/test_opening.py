@@ -9,6 +9,8 @@ from typing import Any, cast
 import pytest
 from ecumene.client import World
 
+from agent_runtime.gateways.opened_models import OpenedModels
+from agent_runtime.gateways.opening import open_model
 from agent_runtime.llm import Message, ModelRequest, ModelSetupError
 from agent_runtime.llm.admission import Load
 from agent_runtime.llm.providers.local import MODEL_NAME
@@ -16,8 +18,6 @@ from agent_runtime.llm.providers.local_weights import find_weights
 from agent_runtime.model.errors import BudgetExceededError, LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import ModelSettings
-from agent_runtime.turns.gateways import open_model
-from agent_runtime.turns.opened_models import OpenedModels
 from tests.model_endpoint import ModelEndpoint, Reply, Status
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage
 
