@@ -84,7 +84,7 @@ class CommandHandler:
         pipeline = self._pipeline
         if isinstance(command, Host):
             hosted = await pipeline.host(command.part, command.wait_s, command.muted)
-            return {"agents": hosted.agents, "term": hosted.holding.term, "through": hosted.holding.cursor.through}
+            return {"agents": hosted.agents, "term": hosted.owned.term, "through": hosted.owned.cursor.through}
         if isinstance(command, Drop):
             return {"through": await pipeline.drop(command.part, command.drain_s)}
         if isinstance(command, Inspect):
@@ -102,14 +102,14 @@ class CommandHandler:
             else:
                 pipeline.presence.give_back(command.agent)
             plain = json.loads(json.dumps(dict(profile), default=str))
-            return {"group": part.holding.part.group, "profile": plain}
+            return {"group": part.owned.part.group, "profile": plain}
         actions = [Chosen(one.name, one.path, one.key, one.value, one.change) for one in command.actions]
         pipeline.presence.decide(command.agent, command.turn, Decision(command.report, actions))
         return {}
 
     def _describe_parts(self) -> dict[str, dict[str, Any]]:
         return {
-            name: {"term": part.holding.term, "through": part.through, **part.statistics().count()}
+            name: {"term": part.owned.term, "through": part.through, **part.statistics().count()}
             for name, part in self._pipeline.parts.items()
         }
 

@@ -26,7 +26,7 @@ from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.ownership.spent_book import SpentBook
 from agent_runtime.recording import Recorder, RecordingError
@@ -48,10 +48,10 @@ OnLost = Callable[[str, str], None]
 class Ownership(Protocol):
     """Takes parts and gives them back; see ownership.Owner."""
 
-    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> OwnedPart:
         """Own a part."""
 
-    async def give_back(self, holding: Holding) -> None:
+    async def give_back(self, owned: OwnedPart) -> None:
         """Own it no more."""
 
     async def close(self) -> None:
@@ -144,11 +144,11 @@ class Pipeline:
         try:
             await self.models.open((part,))
             from_revision = self._config.launch.from_revision or self._world.revision + 1
-            holding = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
+            owned = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
             try:
-                hosted = self._begin(holding, spec)
+                hosted = self._begin(owned, spec)
             except BaseException:
-                await self._owner.give_back(holding)
+                await self._owner.give_back(owned)
                 raise
         finally:
             self._taking.discard(part.name)
@@ -174,7 +174,7 @@ class Pipeline:
             await hosted.save_cursor()
         finally:
             # Without its records or cursor, too: whoever comes next does again what is not kept.
-            await self._owner.give_back(hosted.holding)
+            await self._owner.give_back(hosted.owned)
             self._count(hosted)
         return hosted.through
 
@@ -238,12 +238,12 @@ class Pipeline:
         if self._recorder is not None and self._recorder.failure is None:
             await asyncio.to_thread(self._recorder.flush)
 
-    def _begin(self, holding: Holding, spec: GroupSpec) -> HostedPart:
-        launch, name = self._config.launch, holding.part.name
+    def _begin(self, owned: OwnedPart, spec: GroupSpec) -> HostedPart:
+        launch, name = self._config.launch, owned.part.name
         seed = launch.seed if spec.seed is None else spec.seed
         group = GroupInfo(spec.name, spec.parameters, seed)
         models = self.models.choose(spec, seed)
-        return HostedPart(holding, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
+        return HostedPart(owned, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
 
     def _lose(self, name: str, reason: str) -> None:
         """A part is somebody else's: nothing of it is sent or recorded from now on, then it is ended."""

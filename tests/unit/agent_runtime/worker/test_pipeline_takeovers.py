@@ -174,7 +174,7 @@ async def test_a_part_is_dropped_and_hosted_again_and_its_cursor_covers_what_is_
             await stage.pipeline.drop("g.0")
         stage.world.open_round(2)
         hosted = await stage.pipeline.host(PART)
-        assert hosted.holding.cursor.turns.tolist() == [1, 1]
+        assert hosted.owned.cursor.turns.tolist() == [1, 1]
         await stage.wait_turns(4)
         with pytest.raises(LaunchError, match="has it already"):
             await stage.pipeline.host(PART)
