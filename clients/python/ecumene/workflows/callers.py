@@ -12,7 +12,6 @@ import asyncio
 import logging
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from ecumene.workflows.messages import (
     read_outcome,
     write_failure,
 )
+from ecumene.workflows.outgoing import Outgoing
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
 from ecumene.workflows.proxies import Proxy
@@ -54,15 +54,11 @@ class Caller:
         self._table = CallTable(limits)
         self._lock = threading.Lock()
         """Held for moments. Never taken by what the garbage collector may call."""
-        self._outgoing: deque[Call] = deque()
-        self._dropped: deque[int] = deque()
-        self._wakes = False
+        self._outgoing = Outgoing(loop, self.send, self._let_go)
         self._link: Link | None = None
-        self._first_use: Callable[[], None] | None = None
         self._end: Failure | None = None
         self._actors = 0
         self._idle: list[asyncio.Future[None]] = []
-        self._flushing: list[asyncio.Future[None]] = []
 
     def make(
         self,
@@ -143,21 +139,16 @@ class Caller:
 
     def when_used(self, then: Callable[[], None]) -> None:
         """Have something called in the loop when the first call waits for a link."""
-        self._first_use = then
+        self._outgoing.when_used(then)
 
     def attach(self, link: Link) -> None:
         """Calls can be sent from now on. This and all that follows: in the loop."""
         self._link = link
-        self._drain()
-        self._end_flushing()
+        self._outgoing.open()
 
     async def flush(self) -> None:
         """Until all calls so far are on their way, in front of whatever is sent from now on; or never will be."""
-        self._drain()
-        while self._outgoing:
-            sent = self.loop.create_future()
-            self._flushing.append(sent)
-            await sent
+        await self._outgoing.flush()
 
     def take_outcome(self, number: int, text: str) -> None:
         """A call has ended. Only its first outcome counts."""
@@ -239,7 +230,7 @@ class Caller:
             self._end = self._end or failure
             self._outgoing.clear()
             pending = self._table.list_pending()
-        self._end_flushing()
+        self._outgoing.end_flushing()
         for call in pending:
             self.take_outcome(call.number, write_failure(place_failure(failure, call)))
 
@@ -277,50 +268,19 @@ class Caller:
             call = Call(self, number, target, do, method, text, placeholders, retry)
             self._table.add(call)
             if not is_first:
-                self._outgoing.append(call)
-                self._wake()
+                self._outgoing.add(call)
         if is_first:
             self.send(call)
         placeholder = Placeholder(call)
-        weakref.finalize(placeholder, self._drop, number).atexit = False
+        weakref.finalize(placeholder, self._outgoing.drop, number).atexit = False
         return placeholder
 
-    def _drop(self, number: int) -> None:
-        """A placeholder is gone. From any thread, and from the garbage collector: no lock."""
-        self._dropped.append(number)
-        self._wake()
-
-    def _wake(self) -> None:
-        if not self._wakes:
-            self._wakes = True
-            try:
-                self.loop.call_soon_threadsafe(self._drain)
-            except RuntimeError:
-                pass  # the loop has ended, and everything with it
-
-    def _end_flushing(self) -> None:
-        flushing, self._flushing = self._flushing, []
-        for sent in flushing:
-            if not sent.done():
-                sent.set_result(None)
-
-    def _drain(self) -> None:
-        self._wakes = False
-        if self._link is None:
-            first_use, self._first_use = self._first_use, None
-            if first_use is not None:
-                first_use()
-            return
-        while self._outgoing:
-            self.send(self._outgoing.popleft())
-        numbers = []
-        while self._dropped:
-            numbers.append(self._dropped.popleft())
-        if numbers:
-            with self._lock:
-                gone = self._table.drop(numbers)
-            if gone:
-                self._link.release(gone)
+    def _let_go(self, numbers: list[int]) -> None:
+        """Placeholders are gone: what nobody needs any more is not kept, here or elsewhere."""
+        with self._lock:
+            gone = self._table.drop(numbers)
+        if gone and self._link is not None:
+            self._link.release(gone)
 
     def _note_failure(self, call: Call, text: str) -> None:
         failure = read_outcome(text).failure
