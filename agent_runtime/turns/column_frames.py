@@ -16,8 +16,8 @@ from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import Ask
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MUTED, OK, STOPPED, UNANSWERED, TurnEnd, end_by_incident, make_no_answer
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.sitting import Sitting
 from agent_runtime.turns.thinking import Thinkers
 
@@ -25,9 +25,11 @@ from agent_runtime.turns.thinking import Thinkers
 class ColumnFrames:
     """The packs of one part. Frames overlap: what the world answers is awaited in a task a frame."""
 
-    def __init__(self, desk: Desk, cohort: Cohort, agents: RuleAgents, release: Callable[[Thinkers], None]) -> None:
+    def __init__(
+        self, context: PartContext, cohort: Cohort, agents: RuleAgents, release: Callable[[Thinkers], None]
+    ) -> None:
         """`release`: turns have ended, and their agents are free for their next notice."""
-        self._desk = desk
+        self._context = context
         self._cohort = cohort
         self._agents = agents
         self._release = release
@@ -39,9 +41,9 @@ class ColumnFrames:
         unsent = set(range(len(keys)))
         apart: set[int] = set()
         try:
-            values, failures = await decide(self._desk, self._agents, keys, pack.notice)
+            values, failures = await decide(self._context, self._agents, keys, pack.notice)
             by_end: dict[TurnEnd, list[int]] = {}
-            if not self._desk.presence.is_plain:
+            if not self._context.presence.is_plain:
                 self._part_with(pack, keys, values, failures, apart)
                 unsent -= apart
             for place in range(len(keys)):
@@ -67,8 +69,8 @@ class ColumnFrames:
     ) -> None:
         """Record turns that ended alike; a report of numbers is recorded as their action."""
         acted = values is not None and len(values) > 0 and all_numbers(values[:1])
-        await self._desk.records.close_many(
-            self._desk.group.name,
+        await self._context.records.close_many(
+            self._context.group.name,
             pack.notice,
             self._cohort.select_ids(pack.rows),
             pack.turns,
@@ -86,20 +88,22 @@ class ColumnFrames:
 
     async def _break_off(self, pack: Thinkers, keys: list[str], defect: Exception) -> None:
         """End turns as `error` that something outside agents' code has ended, and tell the gate if that can be."""
-        end = end_by_incident(self._desk.incidents, f"turns of {len(keys)} agents of {self._desk.group.name}", defect)
+        end = end_by_incident(
+            self._context.incidents, f"turns of {len(keys)} agents of {self._context.group.name}", defect
+        )
         await self._send(pack, keys, [make_no_answer(end)] * len(keys), end)
 
     def _part_with(
         self, pack: Thinkers, keys: list[str], values: list[Any], failures: Failures, apart: set[int]
     ) -> None:
         """Muted agents get their end; who is seated goes on apart, and its place into `apart`."""
-        presence = self._desk.presence
+        presence = self._context.presence
         for place, key in enumerate(keys):
             if key in presence.muted:
                 failures[place] = MUTED
             elif presence.is_seated(key):
-                sitting = Sitting(self._desk, pack.select([place]), key, values[place], failures.get(place, OK))
-                task = self._desk.tasks.start(self._sit(sitting), f"seat of {key}")
+                sitting = Sitting(self._context, pack.select([place]), key, values[place], failures.get(place, OK))
+                task = self._context.tasks.start(self._sit(sitting), f"seat of {key}")
                 self._sitting.add(task)
                 task.add_done_callback(self._sitting.discard)
                 apart.add(place)
@@ -125,16 +129,16 @@ class ColumnFrames:
             await self._close_and_release(pack, end)
             return
         try:
-            outbox, notice = self._desk.outbox, pack.notice
+            outbox, notice = self._context.outbox, pack.notice
             answer = await outbox.submit(ask.path, ask.generation, notice.revision, keys, values, notice.event.id)
         except EcumeneError as error:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
             return
         except Exception as error:  # noqa: BLE001 - the turn edge: what no frame can hold ends the turns of one
-            where = f"a frame of {len(keys)} agents of {self._desk.group.name}"
-            await self._close_and_release(pack, end_by_incident(self._desk.incidents, where, error))
+            where = f"a frame of {len(keys)} agents of {self._context.group.name}"
+            await self._close_and_release(pack, end_by_incident(self._context.incidents, where, error))
             return
-        self._desk.tasks.start(self._settle(pack, keys, values, end, ask, answer), "column settle")
+        self._context.tasks.start(self._settle(pack, keys, values, end, ask, answer), "column settle")
 
     async def _settle(
         self,
@@ -147,7 +151,7 @@ class ColumnFrames:
     ) -> None:
         """Record what became of a frame, and free its agents for their next notice."""
         try:
-            settled = await self._desk.outbox.settle(answer)
+            settled = await self._context.outbox.settle(answer)
         except asyncio.CancelledError:
             # The ops may have taken effect; whoever takes these turns again then adopts them.
             await self.close(pack, UNANSWERED)
@@ -156,8 +160,8 @@ class ColumnFrames:
             await self._close_and_release(pack, TurnEnd(*judge_failure(error)))
             return
         except Exception as error:  # noqa: BLE001 - the turn edge, as above
-            where = f"the answer of {len(keys)} agents of {self._desk.group.name}"
-            await self._close_and_release(pack, end_by_incident(self._desk.incidents, where, error))
+            where = f"the answer of {len(keys)} agents of {self._context.group.name}"
+            await self._close_and_release(pack, end_by_incident(self._context.incidents, where, error))
             return
         if not settled.others:
             await self.close(pack, end, values, settled.revisions)
@@ -179,10 +183,10 @@ class ColumnFrames:
     async def _judge(self, ask: Ask, key: str, value: Any, end: TurnEnd, outcome: Outcome) -> tuple[TurnEnd, Any]:
         """How a turn ended whose op was not simply done, and the value that stands for it."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.is_taken_over))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._context.is_taken_over))
             return (failed if end.status.acted else TurnEnd(end.status, f"{end.reason}; {failed.reason}")), value
         if outcome.duplicate:
-            status, stored = await read_adopted(self._desk.world, ask.path, key)
+            status, stored = await read_adopted(self._context.world, ask.path, key)
             return TurnEnd(status, ADOPTED), stored
         return end, value
 

@@ -21,10 +21,10 @@ from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.ownership.history import History
 from agent_runtime.turns.adopted_turns import group_done
 from agent_runtime.turns.column_frames import ColumnFrames
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL, STOPPED
 from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_rule
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms, join_alike
 
@@ -40,7 +40,7 @@ class ColumnTurns:
 
     def __init__(
         self,
-        desk: Desk,
+        context: PartContext,
         cohort: Cohort,
         agents: RuleAgents,
         pack_rows: int,
@@ -48,17 +48,17 @@ class ColumnTurns:
         turns: Numbers | None = None,
     ) -> None:
         """`turns`: those that the agents have had before."""
-        self._desk = desk
+        self._context = context
         self._cohort = cohort
         self._agents = agents
         self._pack_rows = pack_rows
         self._linger_s = linger_s
-        self._latency = desk.spec.thinking.distribution()
-        self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
+        self._latency = context.spec.thinking.distribution()
+        self.mailboxes = Mailboxes(len(cohort), context.spec.mailbox_max, turns)
         self._starts: deque[tuple[Notice, Rows, Numbers]] = deque()
         self._running = 0
         """Rows between their start and their release."""
-        self._running_max = desk.spec.turns_in_flight_max
+        self._running_max = context.spec.turns_in_flight_max
         self._refill_rows = max(1, min(pack_rows, self._running_max // REFILL_SHARE))
         self._thinking = ThinkingRows()
         self._due: deque[Thinkers] = deque()
@@ -67,7 +67,7 @@ class ColumnTurns:
         self._room = asyncio.Event()
         self._room.set()
         self._is_stopping = False
-        self._frames = ColumnFrames(desk, cohort, agents, self._release)
+        self._frames = ColumnFrames(context, cohort, agents, self._release)
         self._adopting = 0
 
     @property
@@ -88,7 +88,7 @@ class ColumnTurns:
                 await self._refuse(notice, alone)
             elif admission is Admission.STARTS:
                 self._queue(notice, alone)
-        if len(self._starts) >= self._desk.notices_waiting_max:
+        if len(self._starts) >= self._context.notices_waiting_max:
             self._room.clear()
             await self._room.wait()
 
@@ -96,7 +96,7 @@ class ColumnTurns:
         """Start and answer turns until cancelled."""
         while True:
             await self._start_some()
-            self._due.extend(join_alike(self._thinking.take_due(self._desk.clock.now_s())))
+            self._due.extend(join_alike(self._thinking.take_due(self._context.clock.now_s())))
             while self._due:
                 await self._frames.answer(self._take_pack())
             if self._may_start:
@@ -114,7 +114,7 @@ class ColumnTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         waiting = int(self.mailboxes.waiting.sum())
-        ended = self._desk.records.count_ended()
+        ended = self._context.records.count_ended()
         return TurnsStatistics(len(self._cohort), len(self._starts), self._running, waiting, ended)
 
     async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class ColumnTurns:
         profile = self.find_profile(agent_id)
         if profile is None:
             raise NoAgentError(agent_id)
-        return interview_rule(self._desk, self._agents, agent_id, profile)
+        return interview_rule(self._context, self._agents, agent_id, profile)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
@@ -134,7 +134,7 @@ class ColumnTurns:
         self._wake.clear()
         timer = None
         if (due_s := self._thinking.next_due_s) != NEVER:
-            delay_s = max(self._linger_s, due_s - self._desk.clock.now_s())
+            delay_s = max(self._linger_s, due_s - self._context.clock.now_s())
             timer = asyncio.get_running_loop().call_later(delay_s, self._wake.set)
         try:
             await self._wake.wait()
@@ -165,18 +165,18 @@ class ColumnTurns:
         if len(rows) > rows_max:
             self._starts.appendleft((notice, rows[rows_max:], turns[rows_max:]))
             rows, turns = rows[:rows_max], turns[:rows_max]
-        if len(self._starts) < self._desk.notices_waiting_max:
+        if len(self._starts) < self._context.notices_waiting_max:
             self._room.set()
         self._running += len(rows)
-        if self._desk.history is not None:
-            rows, turns = await self._adopt(self._desk.history, notice, rows, turns)
+        if self._context.history is not None:
+            rows, turns = await self._adopt(self._context.history, notice, rows, turns)
         delays_ms: Any
         if isinstance(latency, FixedLatency):
             delays_ms = float(latency.ms)
         else:
             ids = self._cohort.select_ids(rows).to_pylist()
-            delays_ms = draw_delays_ms(latency, self._desk.group.seed, ids, turns.tolist())
-        self._thinking.add(notice, self._desk.clock.now_s(), rows, turns, delays_ms)
+            delays_ms = draw_delays_ms(latency, self._context.group.seed, ids, turns.tolist())
+        self._thinking.add(notice, self._context.clock.now_s(), rows, turns, delays_ms)
 
     def _take_pack(self) -> Thinkers:
         """As many of those who are due, and of one notice, as a frame holds."""
@@ -191,7 +191,7 @@ class ColumnTurns:
         known = history.find_all(ids, notice.revision)
         if not known or ask is None:
             return rows, turns
-        pack = Thinkers.begun(notice, self._desk.clock.now_s(), rows, turns)
+        pack = Thinkers.begun(notice, self._context.clock.now_s(), rows, turns)
         self._adopting += 1
         try:
             for alike in group_done(ask, ids, known):
@@ -205,7 +205,7 @@ class ColumnTurns:
 
     async def _refuse(self, notice: Notice, rows: Rows) -> None:
         if len(rows):
-            now_s = self._desk.clock.now_s()
+            now_s = self._context.clock.now_s()
             turns = self.mailboxes.turns[rows]
             await self._frames.close(Thinkers.begun(notice, now_s, rows, turns), MAILBOX_FULL)
 

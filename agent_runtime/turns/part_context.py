@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PartContext:
     """Where the turns of a part are done: the stages that they pass, and what its group is.
 
     Attributes:

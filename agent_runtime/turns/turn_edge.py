@@ -27,7 +27,6 @@ from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.adopted_turns import read_done
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
     AGENTS_ERRORS,
     MUTED,
@@ -39,6 +38,7 @@ from agent_runtime.turns.ends import (
     end_by_incident,
     name_exit,
 )
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.presence import SEATED, Decision
 from agent_runtime.turns.turn import Turn
 from agent_runtime.turns.turn_effects import TurnEffects
@@ -55,11 +55,11 @@ MakeAgent = Callable[[str, int], Agent]
 class TurnEdge:
     """Takes the turns of one group: runs the agent, commits what it decided, records what came of it."""
 
-    def __init__(self, desk: Desk, agent_class: type[Agent]) -> None:
-        self._desk = desk
+    def __init__(self, context: PartContext, agent_class: type[Agent]) -> None:
+        self._context = context
         self.agent_class = agent_class
         self._tracebacks = 0
-        self._effects = TurnEffects(desk, self._log)
+        self._effects = TurnEffects(context, self._log)
 
     async def take_turn(self, turn: Turn, agent: Agent | None, make_agent: MakeAgent, row: int) -> bool:
         """One turn, from the notice to its record. An agent that is not there yet is made within its turn.
@@ -93,7 +93,7 @@ class TurnEdge:
 
         The gate that waits for it is told that no answer comes, if that can be told. Raises RecordingError.
         """
-        end = end_by_incident(self._desk.incidents, f"turn {turn.number} of {turn.agent_id}", defect)
+        end = end_by_incident(self._context.incidents, f"turn {turn.number} of {turn.agent_id}", defect)
         turn.is_committing = True
         turn.actions.clear()
         turn.memory, turn.flags = None, None
@@ -102,8 +102,8 @@ class TurnEdge:
         except RecordingError:
             raise
         except Exception as error:  # noqa: BLE001 - the turn edge: it is ended all the same
-            self._desk.incidents.note(f"the end of turn {turn.number} of {turn.agent_id}", error)
-            await self._desk.records.close_turn(self._desk.group.name, turn, None, end, (), None)
+            self._context.incidents.note(f"the end of turn {turn.number} of {turn.agent_id}", error)
+            await self._context.records.close_turn(self._context.group.name, turn, None, end, (), None)
 
     async def close_unstarted(self, turn: Turn, end: TurnEnd) -> None:
         """Record a turn that never ran. The world is told nothing."""
@@ -132,7 +132,7 @@ class TurnEdge:
 
     def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
         """What decides the turn: no coroutine of its own, as most of them wait in it for long."""
-        presence = self._desk.presence
+        presence = self._context.presence
         if not presence.is_plain and turn.agent_id in presence.muted:
             return self._pass_over(MUTED)
         if turn.agent is None:
@@ -166,12 +166,12 @@ class TurnEdge:
             for value in decision.report or ():
                 turn.report(value)
 
-        presence, notice = self._desk.presence, turn.notice
+        presence, notice = self._context.presence, turn.notice
         missed = await presence.ask(turn.agent_id, turn.number, notice, apply, ActionRefusedError)
         if not missed:
             return OK
         turn.actions.clear()
-        async with asyncio.timeout(self._desk.spec.turn_timeout_s):
+        async with asyncio.timeout(self._context.spec.turn_timeout_s):
             await self._ask_agent(turn, agent)
         return TurnEnd(TurnStatus.FALLBACK, missed)
 
@@ -190,7 +190,7 @@ class TurnEdge:
     async def _reconsider(self, turn: Turn, end: TurnEnd, refusal: ActionRefusedError) -> TurnEnd:
         """The world refused what had passed all tests here."""
         for action in turn.actions:
-            self._desk.places.forget(action.path)
+            self._context.places.forget(action.path)
         if end is OK:
             return await self._think(turn, self._correct, refusal)
         turn.actions.clear()
@@ -218,7 +218,7 @@ class TurnEdge:
 
     async def _check(self, turn: Turn) -> None:
         """Test the actions, as agents' code left them, against the world. Raises ActionRefusedError, EcumeneError."""
-        places = self._desk.places
+        places = self._context.places
         for action in turn.actions:
             check_action(action)
             if not places.allows(action):
@@ -230,7 +230,7 @@ class TurnEdge:
             logger.warning("turn %s of %s failed", turn.number, turn.agent_id, exc_info=error)
 
     def _make_timeout(self) -> TimeoutError:
-        return TimeoutError(f"no decision within {self._desk.spec.turn_timeout_s:g} s")
+        return TimeoutError(f"no decision within {self._context.spec.turn_timeout_s:g} s")
 
     @staticmethod
     def _take_back_cancel() -> bool:

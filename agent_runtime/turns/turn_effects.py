@@ -9,8 +9,8 @@ from ecumene.client import EcumeneError, GateClosedError
 from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
 from agent_runtime.model.errors import ActionRefusedError
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import NOTHING_REPORTED, OK, STOPPED, TurnEnd, make_no_answer
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.remembering import describe_agent, remember_turn
 from agent_runtime.turns.turn import Turn
 
@@ -18,9 +18,9 @@ from agent_runtime.turns.turn import Turn
 class TurnEffects:
     """Of the turns of one group."""
 
-    def __init__(self, desk: Desk, log: Callable[[Turn, BaseException], None]) -> None:
+    def __init__(self, context: PartContext, log: Callable[[Turn, BaseException], None]) -> None:
         """`log` is told what went wrong beside a turn's end."""
-        self._desk = desk
+        self._context = context
         self._log = log
 
     async def commit(self, turn: Turn, end: TurnEnd) -> ActionRefusedError | None:
@@ -34,7 +34,7 @@ class TurnEffects:
             end = NOTHING_REPORTED if end is OK else end
             no_answer = Action(NO_ANSWER, ask.path, turn.agent_id, make_no_answer(end), gate_generation=ask.generation)
             told = [*actions, no_answer]
-        states = self._desk.states
+        states = self._context.states
         remembered = None
         if states is not None and turn.memory is not None and end is not STOPPED:
             remembered = remember_turn(states.path, turn, end, actions)
@@ -42,7 +42,7 @@ class TurnEffects:
             await self.record(turn, end, actions, None)
             return None
         notice = turn.notice
-        outcome = await self._desk.outbox.send(turn.producer, notice.revision, told, notice.event.id, remembered)
+        outcome = await self._context.outbox.send(turn.producer, notice.revision, told, notice.event.id, remembered)
         if outcome.error is not None and actions and is_answerable(outcome.error):
             return ActionRefusedError(", ".join(dict.fromkeys(action.name for action in actions)), str(outcome.error))
         end, actions = await self._judge(turn, end, actions, outcome)
@@ -54,17 +54,17 @@ class TurnEffects:
     async def record(self, turn: Turn, end: TurnEnd, actions: Sequence[Action], revision: int | None) -> None:
         """Record how a turn ended, and tell the person in its agent's seat."""
         # A turn that asked nobody has no model; one that has no profile yet may belong to any of a mix.
-        model = self._desk.find_model(turn) if turn.calls else None
+        model = self._context.find_model(turn) if turn.calls else None
         name = model.settings.model if model is not None else None
-        await self._desk.records.close_turn(self._desk.group.name, turn, name, end, actions, revision)
+        await self._context.records.close_turn(self._context.group.name, turn, name, end, actions, revision)
         if turn.is_seated:
-            self._desk.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
+            self._context.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
     async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
         """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
-        assert self._desk.states is not None
+        assert self._context.states is not None
         try:
-            await self._desk.states.keep(turn.agent_id, describe_agent(turn, end, actions))
+            await self._context.states.keep(turn.agent_id, describe_agent(turn, end, actions))
         except EcumeneError as error:
             self._log(turn, error)
 
@@ -73,7 +73,7 @@ class TurnEffects:
     ) -> tuple[TurnEnd, Sequence[Action]]:
         """What the world's answer makes of a turn."""
         if outcome.error is not None:
-            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._desk.is_taken_over))
+            failed = TurnEnd(*judge_failure(outcome.error, is_taken_over=self._context.is_taken_over))
             if end.status.acted:
                 return failed, actions
             return TurnEnd(end.status, f"{end.reason}; {failed.reason}"), actions
@@ -82,7 +82,7 @@ class TurnEffects:
         ask = turn.notice.ask
         if ask is None or len(actions) > 1:
             return TurnEnd(end.status, ADOPTED), ()
-        status, value = await read_adopted(self._desk.world, ask.path, turn.agent_id)
+        status, value = await read_adopted(self._context.world, ask.path, turn.agent_id)
         if read_report(value)[1]:
             return TurnEnd(status, ADOPTED), [Action(REPORT, ask.path, turn.agent_id, value)]
         return TurnEnd(status, ADOPTED), ()

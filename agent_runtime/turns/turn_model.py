@@ -18,7 +18,7 @@ from agent_runtime.model.errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from agent_runtime.gateways.models import Model
-    from agent_runtime.turns.desk import Desk
+    from agent_runtime.turns.part_context import PartContext
     from agent_runtime.turns.turn import Turn
 
 SEED_STREAM = 32
@@ -28,11 +28,11 @@ Messages = Sequence[Message] | Callable[[], Sequence[Message]]
 class TurnModel:
     """The model of one agent, within one turn."""
 
-    __slots__ = ("_desk", "_turn")
+    __slots__ = ("_context", "_turn")
 
-    def __init__(self, turn: Turn, desk: Desk) -> None:
+    def __init__(self, turn: Turn, context: PartContext) -> None:
         self._turn = turn
-        self._desk = desk
+        self._context = context
 
     def ask(
         self,
@@ -49,11 +49,11 @@ class TurnModel:
 
         Raises ModelError (its class gives the turn's status), BudgetExceededError.
         """
-        model = self._desk.find_model(self._turn)
+        model = self._context.find_model(self._turn)
         if model is None:
-            raise ModelSetupError("none", f"group {self._desk.group.name} has no model")
+            raise ModelSetupError("none", f"group {self._context.group.name} has no model")
         # Not a coroutine of its own: a million agents may wait in it.
-        question = _TurnQuestion(self._desk, self._turn, model, messages, answer_type, tuple(tools), phase)
+        question = _TurnQuestion(self._context, self._turn, model, messages, answer_type, tuple(tools), phase)
         return model.gateway.ask(question, question.close)
 
 
@@ -63,7 +63,7 @@ class _TurnQuestion:
     __slots__ = (
         "_answer_type",
         "_call",
-        "_desk",
+        "_context",
         "_messages",
         "_model",
         "_phase",
@@ -75,7 +75,7 @@ class _TurnQuestion:
 
     def __init__(
         self,
-        desk: Desk,
+        context: PartContext,
         turn: Turn,
         model: Model,
         messages: Messages,
@@ -83,7 +83,7 @@ class _TurnQuestion:
         tools: tuple[Tool, ...],
         phase: str,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._turn = turn
         self._model = model
         self._messages = messages
@@ -92,7 +92,7 @@ class _TurnQuestion:
         self._phase = phase
         self._call = turn.calls
         turn.calls += 1
-        self._started_s = desk.clock.now_s()
+        self._started_s = context.clock.now_s()
         self._sent: ModelRequest | None = None
 
     def __call__(self) -> ModelRequest:
@@ -144,9 +144,9 @@ class _TurnQuestion:
             outcome.completion_tokens,
             outcome.microdollars,
         )
-        desk = self._desk
+        context = self._context
         if outcome.attempts or not isinstance(outcome, BudgetExceededError):
-            desk.records.add_call(partial(self._describe, outcome, desk.clock.now_s()))
+            context.records.add_call(partial(self._describe, outcome, context.clock.now_s()))
 
     def _find_temperature(self) -> float | None:
         settings = self._model.settings
@@ -159,7 +159,7 @@ class _TurnQuestion:
         if not isinstance(own, int) or isinstance(own, bool):
             if not settings.seed_answers:
                 return None
-            own = self._desk.group.seed
+            own = self._context.group.seed
         return Draw(own, turn.agent_id, turn.number, self._call, SEED_STREAM).randrange(2**31)
 
     def _describe(self, outcome: Answer | ModelError | BudgetExceededError, ended_s: float) -> tuple[Any, ...]:
@@ -181,7 +181,7 @@ class _TurnQuestion:
             turn.number,
             self._call,
             self._phase or None,
-            self._desk.clock.wall_ns(self._started_s),
+            self._context.clock.wall_ns(self._started_s),
             settings.model,
             None if answer is None else answer.mode,
             "ok" if answer is not None else find_status(outcome),

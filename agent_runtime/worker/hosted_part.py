@@ -32,8 +32,8 @@ from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.interviews import InterviewQuestion
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.part_turns import PartTurns
 from agent_runtime.turns.presence import Presence
@@ -100,7 +100,7 @@ class HostedPart:
                 agents_path=shared.agents_path,
                 list_agents=cohort.list_ids,
             )
-        self._desk = Desk(
+        self._context = PartContext(
             spec=spec,
             group=group,
             world=shared.world,
@@ -234,10 +234,10 @@ class HostedPart:
             await asyncio.sleep(WAIT_ASKED_S)
 
     def _make_turns(self, agent_class: type[Any], cohort: Cohort) -> PartTurns:
-        desk, turns = self._desk, self.owned.cursor.turns
+        context, turns = self._context, self.owned.cursor.turns
         if issubclass(agent_class, RuleAgents):
-            agents = make_rule_agents(agent_class, desk.group)
+            agents = make_rule_agents(agent_class, context.group)
             settings = self._shared.settings
-            return ColumnTurns(desk, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
-        check_group(agent_class, desk.group)
-        return SingleTurns(desk, cohort, agent_class, turns)
+            return ColumnTurns(context, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
+        check_group(agent_class, context.group)
+        return SingleTurns(context, cohort, agent_class, turns)
