@@ -15,7 +15,6 @@ import numpy as np
 from ecumene.client.records import RunManifest, read_manifest
 from ecumene.sim.population import Population, build_population
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
-from ecumene.sim.reporting.plot import draw_rounds
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, summarise_rounds
 from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
@@ -135,6 +134,8 @@ def count_guests(recording: GuessRecording, population: Population) -> dict[int,
 
 def draw_report(report: GuessReport, recording: GuessRecording, population: Population) -> None:
     """Draw the picture of a report."""
+    from ecumene.sim.reporting.plot import draw_rounds  # some tenths of a second, which a run's start need not wait for
+
     names = [group.name for group in population.groups]
     groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
     order = [name for name, count in population.counts.items() if count]
