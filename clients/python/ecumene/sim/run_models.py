@@ -47,6 +47,15 @@ def name_model(name: str, temperature: float | None) -> str:
     return name if temperature is None else f"{name}@{temperature:g}"
 
 
+def list_launched(spec: RunSpec) -> dict[str, str]:
+    """The models of the launch by their names there, each with its name in the spec."""
+    return {
+        name_model(name, group.parameters.get("temperature")): name
+        for group in spec.population.groups
+        for name in spec.list_asked(group)
+    }
+
+
 def describe_model(
     spec: RunSpec, name: str, model: ModelSpec, temperature: float | None, quotas: Quotas
 ) -> dict[str, Any]:

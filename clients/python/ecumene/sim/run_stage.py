@@ -28,6 +28,7 @@ from ecumene.sim.guests import PLAYERS, Guests
 from ecumene.sim.run_budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.run_events import EventRecorder
 from ecumene.sim.run_launch import mark_resumed
+from ecumene.sim.run_models import list_launched
 from ecumene.sim.run_options import RunObserver, RunOptions
 from ecumene.sim.run_record import RunRecord
 from ecumene.sim.spec import RunSpec
@@ -92,7 +93,7 @@ class Stage:
             await stack.enter_async_context(conductor)
             agents = self._choose_agents(world, server, launch_path)
             await agents.clear()
-            budgets = await stack.enter_async_context(BudgetWatch(world, record.run))
+            budgets = await stack.enter_async_context(BudgetWatch(world, record.run, list_launched(self._spec)))
             self._observer.stage_began("launching the agents")
             await agents.start()
             if guests is not None and not guests.are_enough and not record.rounds:
