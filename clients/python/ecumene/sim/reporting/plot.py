@@ -147,7 +147,9 @@ def draw_means(axes: Any, rows: Sequence[RoundRow], target_label: str, reference
     rounds = [row.round for row in played]
     for reference in references:
         # A run in a world whose game was played before begins beyond the rounds that some of them are about.
-        shown = {number: mean for number, mean in reference.means.items() if rounds and rounds[0] <= number <= rounds[-1]}
+        shown = {
+            number: mean for number, mean in reference.means.items() if rounds and rounds[0] <= number <= rounds[-1]
+        }
         if shown:
             style = REFERENCE_STYLES[reference.kind, len(set(reference.means.values())) == 1]
             axes.plot(list(shown), list(shown.values()), label=f"{reference.kind}: {reference.name}", **style)
