@@ -179,7 +179,7 @@ class RunDisplay:
 
 
 def describe_round(result: RoundResult, number: int) -> str:
-    """A round on one line; `number` is the run's own, which the game's exceeds where its world had seen rounds before."""
+    """A round on one line; `number` is the run's own, not the game's in a world that has seen rounds before."""
     if result.mean is None or result.target is None:
         figures = "nobody reported a number"
     else:
