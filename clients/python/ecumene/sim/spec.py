@@ -95,11 +95,13 @@ class RunSpec(Section):
 
     def list_asked(self, group: GroupSpec) -> tuple[str, ...]:
         """The names of the models that a group's agents ask."""
-        if group.agent != PROMPTED:
-            return ()
         if group.models:
             return tuple(group.models)
-        return (group.model or next(iter(self.list_models())),)
+        if group.model:
+            return (group.model,)
+        # A class of one's own asks the only model that there is, if there is one.
+        is_one = self.model is not None or len(self.models) == 1
+        return (next(iter(self.list_models())),) if group.agent == PROMPTED or (group.may_ask and is_one) else ()
 
     def resolve_paths(self) -> RunSpec:
         """The same with absolute paths of its models, so that it holds in another working directory."""

@@ -13,7 +13,10 @@ from ecumene.sim.spec_errors import SpecError
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
-AGENT_CLASSES = "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random' or 'prompted'"
+AGENT_CLASSES = (
+    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random', 'prompted' "
+    "or module:Class"
+)
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
     "population": {
@@ -95,7 +98,11 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
         (("models",), {"m": {"temprature": 1}}, "models.m.temprature: unknown field; did you mean temperature?"),
         (("budget", "microdollars_max"), 5, "budget.microdollars_max: needs a model with a price"),
         (("budget", "tokens_max"), -1, "budget.tokens_max: must be greater than or equal to 0, not -1"),
-        (("population", "groups", 1, "model"), "m", "population.groups[1]: only prompted agents ask a model"),
+        (
+            ("population", "groups", 1, "model"),
+            "m",
+            "population.groups[1]: only prompted agents, and classes of your own, ask a model",
+        ),
         (("population", "size"), None, "population: shares need a size"),
         (("population", "groups"), [], "population: there are no groups"),
         (("population", "groups", 1, "name"), "a", "population: groups share the name a"),
@@ -242,3 +249,43 @@ def test_a_problem_in_a_file_names_its_line(tmp_path: Path) -> None:
         "line 10: models.m: endpoint is for provider openai, and needed there",
     ]
     assert str(caught.value).startswith(f"{path}: line 5: population.groups[1]: ")
+
+
+def own_group(**more: Any) -> dict[str, Any]:
+    """A spec with a class of one's own, and rule players."""
+    own = {"name": "own", "agent": "my_agents.deep:Miner", "count": 3, "parameters": {"depth": 2, "temperature": 9}}
+    rule = {"name": "rule", "agent": "level-k", "count": 1, "parameters": {"level": 1}}
+    return {"name": "mine", "population": {"groups": [own | more.pop("own", {}), rule]}, **more}
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({}, ()),
+        ({"model": {"name": "small"}}, ("small",)),
+        ({"models": {"one": {}}}, ("one",)),
+        ({"models": {"one": {}, "two": {}}}, ()),
+        ({"models": {"one": {}, "two": {}}, "own": {"model": "two"}}, ("two",)),
+        ({"models": {"one": {}, "two": {}}, "own": {"models": {"one": 1, "two": 2}}}, ("one", "two")),
+    ],
+)
+def test_a_class_of_ones_own_asks_a_model_if_there_is_one(more: dict[str, Any], asked: tuple[str, ...]) -> None:
+    spec = parse_spec(own_group(**more))
+    own, rule = spec.population.groups
+    assert (spec.list_asked(own), spec.list_asked(rule)) == (asked, ())
+    assert (own.dump_parameters(), own.temperature) == ({"depth": 2, "temperature": 9}, None)
+    assert parse_spec(spec.to_document()) == spec
+
+
+@pytest.mark.parametrize(
+    "name", ["my_agents", "my-agents:Miner", "my_agents:", ":Miner", "a..b:C", "a:b:c", "1a:B", "a:B "]
+)
+def test_what_names_no_class_is_refused(name: str) -> None:
+    with pytest.raises(SpecError, match="or module:Class, not"):
+        parse_spec(own_group(own={"agent": name}))
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+def test_parameters_of_ones_own_are_json(value: object) -> None:
+    with pytest.raises(SpecError, match="parameters hold what JSON does not"):
+        parse_spec(own_group(own={"parameters": {"x": value}}))
