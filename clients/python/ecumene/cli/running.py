@@ -18,6 +18,8 @@ from ecumene.cli.progress import ProgressDisplay, show_progress
 from ecumene.cli.tables import WIDTH_WITHOUT_TERMINAL, print_json
 from ecumene.client.errors import ConnectionFailedError, EcumeneError
 from ecumene.client.records import ManifestError
+from ecumene.client.runtime_errors import LaunchRefusedError
+from ecumene.launch import ServiceStartError
 from ecumene.sim import (
     BudgetSpentError,
     GamePlan,
@@ -68,6 +70,13 @@ def _conduct(
         ) from error
     except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
         raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
+    except LaunchRefusedError as error:
+        raise CliError(str(error), exit_code=ExitCode.USAGE) from error
+    except ServiceStartError as error:
+        # What it was told cannot be run, and cannot be gone on with either.
+        is_usage = error.exit_code == ExitCode.USAGE
+        hint = "" if is_usage else display.describe_resume()
+        raise CliError(str(error), hint=hint, exit_code=ExitCode.USAGE if is_usage else ExitCode.FAILED) from error
     except ConnectionFailedError as error:
         raise CliError(str(error), hint=NO_SERVER_HINT if options.server else display.describe_resume()) from error
     except EcumeneError as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ecumene.sim.model_spec import WEIGHT_MAX
 from ecumene.sim.spec_numbers import ExactShare
 from ecumene.sim.spec_section import Section
 
@@ -104,7 +105,7 @@ class GroupSpec(Section):
     parameters: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
     model: str | None = None
-    models: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,15 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
     assert parsed in (2 / 3, 0.5, 1.0)
 
 
+URLS_REFUSED = {
+    "must look like http://host:port/v1": (
+        *("", "x", "ftp://x", "http://", "http:///v1", "http://[::1", "http://x:99999/v1", "http://x:y/v1", "//x"),
+        *("http://x\r\ny/v1", "http://x y/v1", "http://\0x"),
+    ),
+    "holds credentials; give the key by api_key_variable or api_key_file": ("http://me:pw@x/v1", "https://me@x"),
+}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
@@ -89,6 +99,22 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
             "model: provider replay needs replay_from, the directory of a recorded run",
         ),
         (("model",), {"microdollars_max": 5}, "model: microdollars_max needs a price"),
+        *(
+            (("model",), {"provider": "openai", "endpoint": url}, f"model.endpoint: {problem}")
+            for problem, urls in URLS_REFUSED.items()
+            for url in urls
+        ),
+        (
+            ("model",),
+            {"provider": "openai", "endpoints": [{"url": "ftp://x"}]},
+            "model.endpoints[0].url: must look like http://host:port/v1",
+        ),
+        *(
+            (where, path, f"{'.'.join(where)}: holds what no name of a file can")
+            for path in ("a\0b", "\ud800")
+            for where in (("recording", "directory"), ("model", "cache"), ("model", "api_key_file"))
+        ),
+        (("name",), "-x", "name: must be 1 to 40 characters of a-z, 0-9 and -, the first no -, not '-x'"),
         (
             ("model",),
             {"provider": "openai", "endpoints": [{}]},
@@ -161,6 +187,12 @@ def test_all_problems_are_told_at_once() -> None:
     assert "game.rounds" in caught.value.hint  # type: ignore[attr-defined]
 
 
+LAUGHS = "\na: &a [1, 2, 3]\n" + "\n".join(
+    f"{name}: &{name} [{', '.join([f'*{of}'] * 9)}]" for of, name in pairwise("abcdefghij")
+)
+"""Ten lines that stand for some thousand million numbers."""
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -172,6 +204,13 @@ def test_all_problems_are_told_at_once() -> None:
         ("name: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("name: x\npopulation: &a [*a]", "population: "),
         (b"\xff\xfe\x00", "is not UTF-8 text"),
+        ("name: a\nseed: " + "9" * 5000, "line 2: a number of too many digits"),
+        ("name: 2026-13-45", "line 1: month must be in 1..12"),
+        ("name: " + "[" * 5000, "is nested too deeply"),
+        ("name: " + "{a: " * 3000 + "1" + "}" * 3000, "is nested too deeply"),
+        ("name: " + "x" * 5_000_000, "takes more than 4,194,304 bytes"),
+        (LAUGHS, "more than 100,000 fields, its aliases written out"),
+        ("name: a\npopulation: " + LAUGHS.replace("\n", "\n  "), "more than 100,000 fields"),
     ],
 )
 def test_a_file_that_is_no_spec_says_so(tmp_path: Path, text: str | bytes | None, problem: str) -> None:
