@@ -199,9 +199,9 @@ class Stage:
 def describe_history(world: str, played: int) -> str:
     """What a run finds in a world that has its game already."""
     rounds = "1 round" if played == 1 else f"{played:,} rounds"
+    told = f"world {world} has played {rounds} of this game, and the agents are told its last winner"
     return (
-        f"world {world} has played {rounds} of this game: the agents are told its last winner; "
-        f"for a game that begins anew delete it first (ecumene env rm -r {GAME_PATH}), or take another world"
+        f"{told}; to begin anew delete it first (ecumene env rm -r {GAME_PATH} --world {world}), or take another world"
     )
 
 
