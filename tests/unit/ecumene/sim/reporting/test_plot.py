@@ -68,7 +68,7 @@ def test_groups_are_coloured_in_their_order_and_strangers_are_others(record_run:
     assert code_groups(recording, too_many, ())[0] == [""]
 
 
-@pytest.mark.parametrize(("first", "rounds", "compared"), [(1, 5, 4), (41, 60, 0), (3, 4, 3)])
+@pytest.mark.parametrize(("first", "rounds", "compared"), [(1, 5, 4), (41, 60, 2), (61, 60, 0), (3, 4, 3)])
 def test_what_is_drawn_belongs_to_the_rounds_of_the_run(first: int, rounds: int, compared: int) -> None:
     numbers = range(first, first + rounds)
     rows = [RoundRow(n, turns=9, reported=9, statuses={"ok": 9}, mean=1.0, target=0.7) for n in numbers]
