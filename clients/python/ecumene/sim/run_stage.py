@@ -199,10 +199,8 @@ class Stage:
 def describe_history(world: str, played: int) -> str:
     """What a run finds in a world that has its game already."""
     rounds = "1 round" if played == 1 else f"{played:,} rounds"
-    return (
-        f"world {world} has played {rounds} of this game: the agents are told its last winner; "
-        f"for a game that begins anew delete it first (ecumene env rm -r {GAME_PATH}), or take another world"
-    )
+    told = f"world {world} has played {rounds} of this game, and the agents are told its last winner"
+    return f"{told}; to begin anew delete it (ecumene env rm -r {GAME_PATH} --world {world}) or take another world"
 
 
 def describe_wait(guests: int, world: str, server: str) -> str:

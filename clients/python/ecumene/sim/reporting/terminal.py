@@ -20,7 +20,8 @@ def render_report(report: GuessReport) -> RenderableType:
     """The table of rounds, the comparison below it, and where the plot is; print it with a rich console."""
     lines = [f"turns: {describe_statuses(report.statuses) or 'none'}"]
     lines += [describe_reason(status, *told) for status, told in report.reasons.items()]
-    lines += [compare(reference, report.rows) for reference in report.references]
+    compared = [compare(reference, report.rows) for reference in report.references]
+    lines += [line for line in compared if line] or ["nothing is known to compare these rounds with"]
     lines += [report.note] if report.note else []
     lines += [f"plot: {report.plot}"]
     return Group(build_round_table(report), *(Text(line) for line in lines))
@@ -71,12 +72,14 @@ def describe_winners(row: RoundRow) -> str:
 
 
 def compare(reference: Reference, rows: list[RoundRow]) -> str:
-    """A reference beside the means of a run, for the first rounds that both have."""
+    """A reference beside the means of a run, for the first rounds that both have; "" if there are none."""
     means = {row.round: row.mean for row in rows if row.mean is not None}
     pairs = [f"{value:.1f} ({means[number]:.1f})" for number, value in reference.means.items() if number in means]
+    if not pairs:
+        return ""
     left_out = ", …" if len(pairs) > COMPARED_ROUNDS_MAX else ""
     figures = ", ".join(pairs[:COMPARED_ROUNDS_MAX]) + left_out
-    return f"{reference.kind}: {reference.name} (this run): {figures or 'no round to compare'}; {reference.source}"
+    return f"{reference.kind}: {reference.name} (this run): {figures}; {reference.source}"
 
 
 def format_figure(figure: float | None) -> str:

@@ -9,7 +9,17 @@ import matplotlib.image
 import numpy as np
 import pytest
 from ecumene.sim.reporting import list_references, read_guess_recording, summarise_rounds
-from ecumene.sim.reporting.plot import HEIGHT_PX, ROUNDS_SHOWN_MAX, WIDTH_PX, choose_rounds, code_groups, draw_rounds
+from ecumene.sim.reporting.plot import (
+    HEIGHT_PX,
+    ROUNDS_SHOWN_MAX,
+    WIDTH_PX,
+    choose_rounds,
+    code_groups,
+    draw_means,
+    draw_rounds,
+)
+from ecumene.sim.reporting.rounds import RoundRow
+from matplotlib.figure import Figure
 
 
 def draw(directory: Path, groups: dict[str, str] | None = None) -> np.ndarray:
@@ -64,3 +74,14 @@ def test_groups_are_coloured_in_their_order_and_strangers_are_others(record_run:
     assert [names[code] for code in codes] == ["late", "early", "other"]
     too_many = {agent: f"group-{agent}" for agent in "abcdefghij"}
     assert code_groups(recording, too_many, ())[0] == [""]
+
+
+@pytest.mark.parametrize(("first", "rounds", "compared"), [(1, 5, 4), (41, 60, 2), (61, 60, 0), (3, 4, 3)])
+def test_what_is_drawn_belongs_to_the_rounds_of_the_run(first: int, rounds: int, compared: int) -> None:
+    numbers = range(first, first + rounds)
+    rows = [RoundRow(n, turns=9, reported=9, statuses={"ok": 9}, mean=1.0, target=0.7) for n in numbers]
+    axes = Figure().add_subplot()
+    draw_means(axes, rows, "2/3 × mean", list_references(ratio=2 / 3, offset=0.0, rounds=rounds))
+    drawn = {str(line.get_label()): set(line.get_xdata()) for line in axes.lines}
+    assert len(drawn) == compared + 2
+    assert all(points and points <= set(numbers) for points in drawn.values())

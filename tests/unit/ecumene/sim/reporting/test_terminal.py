@@ -65,9 +65,13 @@ def test_a_narrow_terminal_cuts_no_winner_and_no_figure(record_run: Any) -> None
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_a_reference_without_a_common_round_says_so() -> None:
-    line = compare(Reference("x", "theory", "a book", {7: 1.0}), [])
-    assert line == "theory: x (this run): no round to compare; a book"
+def test_references_without_a_common_round_are_left_out_and_that_there_are_none_is_said(record_run: Any) -> None:
+    assert compare(Reference("x", "theory", "a book", {7: 1.0}), []) == ""
+    console = Console(file=io.StringIO(), width=200)
+    console.print(render_report(report_guess_run(record_run([("a", 9, "ok", 10.0, True)]))))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "(this run)" not in shown
+    assert "nothing is known to compare these rounds with" in shown
 
 
 @pytest.mark.parametrize(("figure", "text"), [(None, "–"), (0.0, "0.000"), (9.87654, "9.877"), (33.3333, "33.33")])
