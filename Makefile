@@ -35,6 +35,9 @@ check: $(VENV)/.installed-all $(PROTOS_VENV)/.installed ## style, types, import 
 	@if command -v npx >/dev/null; then npx --yes @bufbuild/buf@$(BUF_VERSION) lint protos && echo "buf lint: clean"; \
 	else echo "SKIPPED buf lint: node is not installed"; fi
 
+# Tests start hundreds of processes, and without kept bytecode each would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Many tests wait for a kill, a lease or a disk: two processes make better use of two cores than one.
 test: $(VENV)/.installed-all ## the default tests, in two processes
 	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(PYTEST_FLAGS)

@@ -54,13 +54,13 @@ async def open_limits(
         if any(limit is not None for limit in rates.values()):
             windows.append(SharedWindow(settings.model, quota, **rates))
         if any(limit is not None for limit in totals.values()):
-            budgets.append(SharedBudget(settings.model, quota, holds=holds, **totals))
+            budgets.append(SharedBudget(name, quota, holds=holds, **totals))
         return windows, budgets
     if any(limit is not None for limit in rates.values()):
         parts = {limit: take_part(name, limit, value, share) for limit, value in rates.items()}
         windows.append(RateWindow(settings.model, **parts))
     if any(limit is not None for limit in totals.values()):
-        budgets.append(_open_local_budget(settings.model, totals, share, spent, holds))
+        budgets.append(_open_local_budget(name, totals, share, spent, holds))
     return windows, budgets
 
 

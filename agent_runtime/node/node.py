@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ecumene.client import ClientSettings, EcumeneError, EnvironmentExistsError, World, connect
+from ecumene.client import EcumeneError, EnvironmentExistsError, World, connect
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.owned_tasks import OwnedTasks
@@ -263,8 +263,7 @@ async def open_node(settings: NodeSettings, log: NodeLog, clock: Clock) -> Async
     Raises:
         EcumeneError: the world cannot be reached, or is not there.
     """
-    client = ClientSettings(reconnect_timeout_s=settings.reconnect_timeout_s)
-    async with connect(settings.server, settings.world, settings=client) as world:
+    async with connect(settings.server, settings.world, settings=settings.client) as world:
         node = Node(settings, world, log, clock)
         try:
             yield node

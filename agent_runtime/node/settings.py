@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ecumene.client import ClientSettings
+
 from agent_runtime.launching.workers import PROCESSES_MAX
 from agent_runtime.worker.process import PROGRAM
 from agent_runtime.workflows.host_process import HostSettings
@@ -27,6 +29,7 @@ class NodeSettings:
         workers: worker processes of a run at most, those of single agents left out.
         processes_max: worker processes for single agents, of all runs together.
         lease_ttl_s: a node that is silent for longer is not counted as living.
+        client: of its connection to the world.
         restarts_max, restart_window_s: a worker that ends more often within the window is given up with its parts.
         part_wait_s: how long a part's last owner may still hold it; above the time of a worker's lease.
         host_tries_max: times that a worker is told to host a part while what stands in the way may pass.
@@ -46,7 +49,7 @@ class NodeSettings:
     workers: int = os.cpu_count() or 1
     processes_max: int = PROCESSES_MAX
     lease_ttl_s: float = 5.0
-    reconnect_timeout_s: float = 600.0
+    client: ClientSettings = field(default_factory=lambda: ClientSettings(reconnect_timeout_s=600.0))
     restarts_max: int = 5
     restart_window_s: float = 60.0
     backoff_first_s: float = 0.1

@@ -80,6 +80,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--recording", type=Path, help="folder in which calls are recorded as turns")
     parser.add_argument("--actors-max", type=int, default=StageLimits().actors_max, help="actors that it takes")
+    parser.add_argument("--connect-timeout-s", type=float, default=10.0, help="it ends when it finds no server so long")
     parser.add_argument("--lease-ttl-s", type=float, default=5.0, help="a host that is silent so long is lost")
     parser.add_argument("--stop-timeout-s", type=float, default=30.0, help="a stop gives calls so long to end")
     parser.add_argument("--with-parent", action="store_true", help="stop when stdin ends")
@@ -98,7 +99,10 @@ async def host(arguments: argparse.Namespace, lines: JsonLines) -> int:
     counts = CallCounts()
     try:
         settings = ClientSettings(reconnect_timeout_s=60.0)
-        async with connect(arguments.server, arguments.world, settings=settings) as world, AsyncExitStack() as records:
+        connecting = connect(
+            arguments.server, arguments.world, timeout_s=arguments.connect_timeout_s, settings=settings
+        )
+        async with connecting as world, AsyncExitStack() as records:
             limits = StageLimits(actors_max=arguments.actors_max)
             modules = None if arguments.any_module else arguments.module
             observers = CallObservers(counts)

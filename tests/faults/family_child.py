@@ -21,14 +21,18 @@ from tests.unit.agent_runtime.stage import WAKE
 
 WORKERS = 2
 AGENTS = 10
+GRACE_S = 3.0
+"""With their server, which goes with them, the others have nobody to take leave of: this is what ends some of them."""
 
 
 async def start_everything(folder: Path, end: str) -> None:
     """Start, tell, and end when a line comes in."""
-    server = await start_service("env-server", ["--data-dir", str(folder / "data"), "--port", "0"])
+    data = ["--data-dir", str(folder / "data"), "--port", "0"]
+    server = await start_service("env-server", data, orphan_grace_s=GRACE_S)
     address = str(server.ready["address"])
-    node = await start_service("runtime", ["--server", address, "--name", "a", "--scratch", str(folder)])
-    host = await HostProcess(address, "h", HostSettings(stop_timeout_s=3.0)).start()
+    place = ["--server", address, "--name", "a", "--scratch", str(folder)]
+    node = await start_service("runtime", place, orphan_grace_s=GRACE_S)
+    host = await HostProcess(address, "h", HostSettings(stop_timeout_s=0.5)).start()
     async with connect(address) as world:
         group = {"name": "g", "agent": "level-k", "parts": WORKERS, "wake": list(WAKE), "parameters": {"level": 1}}
         document = {"run": "r", "groups": [group], "workers": WORKERS}

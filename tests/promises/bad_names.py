@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from env_api.v1 import operations_pb2 as ops
 
-from tests.promises.bad_requests import DELETE, GET, INVALID, ONE, Bad, environment, update
+from tests.promises.bad_request import DELETE, GET, INVALID, ONE, Bad, environment, update
 
 VERSION_7 = ops.Precondition(version=7)
 NFD = "e\u0301"

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
-import ecumene
 import grpc
 import pytest
-from ecumene.client import EventType, RevisionCompactedError
 from env_api.v1 import errors_pb2, session_pb2
 from env_api.v1 import operations_pb2 as ops
 from env_api.v1 import values_pb2 as values
 
 from tests.promises.bad_names import NAMES
-from tests.promises.bad_requests import ALL, MIB, Bad, environment, put, transact, write
+from tests.promises.bad_request import Bad, environment
+from tests.promises.bad_requests import ALL
 from tests.raw_client import Failure, RawSession, call, call_with_bytes, decode_error
 from tests.services import ServerProcess
 
-FRAME_MAX = 4 * MIB
 BEHAVIOURS = ("--behaviour", "tests.promises.tally:Blocker")
 SECRETS = ("Traceback", "secret of the server", ".py", "env_server", "File ")
 
@@ -238,173 +235,3 @@ async def test_a_stream_that_does_not_begin_with_hello_ends_with_its_reason(chan
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await session.read()
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-
-
-# ---- sizes: limit - 1, limit, limit + 1 ----
-
-
-@pytest.mark.parametrize("over", [-1, 0, 1])
-async def test_a_value_may_be_as_long_as_the_limit(session: RawSession, over: int) -> None:
-    size = MIB + over
-    for op in (
-        session_pb2.Op(key="size", set_string="x" * size),
-        session_pb2.Op(key="size", set_bytes=b"x" * size),
-        session_pb2.Op(key="size", set_json=b'"' + b"x" * (size - 2) + b'"'),
-        session_pb2.Op(key="size", update=put(bytes_value=b"x" * size)),
-    ):
-        failure = await session.fail(op, "/")
-        assert (failure is None) == (over <= 0)
-        assert failure is None or failure.metadata["limit"] == "value_bytes_max"
-    await session.do(session_pb2.Op(key="size", delete=ops.Delete(if_present=True)))
-
-
-@pytest.mark.parametrize("over", [-1, 0, 1])
-async def test_a_frame_may_be_as_large_as_the_limit(session: RawSession, over: int) -> None:
-    large = session_pb2.OpFrame(seq=1000 + over, paths=["/"])
-    large.ops.extend(session_pb2.Op(key="big", set_bytes=b"x" * (MIB - 100)) for _ in range(4))
-    large.ops.append(session_pb2.Op(key="big", set_bytes=b""))
-    message = session_pb2.SessionRequest(frame=large)
-    for _ in range(4):
-        rest = FRAME_MAX + over - message.ByteSize()
-        large.ops[-1].set_bytes = b"y" * (len(large.ops[-1].set_bytes) + rest)
-        message = session_pb2.SessionRequest(frame=large)
-    assert message.ByteSize() == FRAME_MAX + over
-    await session.write(message.SerializeToString())
-    parts = await session.read_answer()
-    errors = [decode_error(outcome.error) for outcome in parts[0].outcomes]
-    assert [error.metadata["limit"] for error in errors] == ([] if over <= 0 else ["frame_bytes_max"])
-    await session.do(session_pb2.Op(key="big", delete=ops.Delete(if_present=True)))
-
-
-@pytest.mark.parametrize(("count", "good"), [(4095, True), (4096, True), (4097, False)])
-async def test_a_frame_may_have_as_many_ops_as_the_limit(session: RawSession, count: int, good: bool) -> None:
-    ops_frame = session_pb2.OpFrame(paths=["/"], block=session_pb2.SetBlock(keys=["many"] * count, ints=range(count)))
-    parts = await session.send(ops_frame)
-    assert bool(parts[0].outcomes) is not good
-
-
-@pytest.mark.parametrize("over", [-1, 0, 1])
-async def test_a_transaction_may_be_as_large_as_the_limit(channel: grpc.aio.Channel, over: int) -> None:
-    wanted = MIB + over
-    asked = transact(write("t", update=put(bytes_value=b"x" * (MIB // 2))), write("t", update=put(bytes_value=b"y")))
-    for _ in range(4):
-        filling = asked.writes[1].update.set
-        filling.bytes_value = b"y" * (len(filling.bytes_value) + wanted - asked.ByteSize())
-    assert asked.ByteSize() == wanted
-    response = await call(channel, "transact", transact=asked)
-    assert isinstance(response, Failure) == (over > 0)
-    await call(channel, "delete", path="/town", key="t", delete=ops.Delete(if_present=True))
-
-
-async def test_pages_of_large_values_fit_in_messages(channel: grpc.aio.Channel, session: RawSession) -> None:
-    assert await session.fail(session_pb2.Op(register=ops.Register()), "/large") is None
-    for number in range(6):
-        op = session_pb2.Op(key=f"k{number}", set_bytes=b"x" * MIB)
-        assert await session.fail(op, "/large") is None
-        assert await session.fail(session_pb2.Op(key="s", update=ops.Update(append=op_value())), "/large") is None
-    for in_session in (False, True):
-        keys, token = [], ""
-        while True:
-            ask = ops.Query(list_entries=ops.ListEntries(page_token=token))
-            if in_session:
-                page = (await session.do(session_pb2.Op(query=ask), path="/large"))[0].query.entries
-            else:
-                page = (await call(channel, "query", path="/large", query=ask)).result.entries
-            keys += [entry.key for entry in page.entries]
-            token = page.next_page_token
-            if not token:
-                break
-        assert keys == [*[f"k{number}" for number in range(6)], "s"]
-    items: list[int] = []
-    while len(items) < 6:
-        ask = ops.Query(stream=ops.ReadStream(from_sequence=len(items) + 1))
-        stream = (await call(channel, "query", path="/large", key="s", query=ask)).result.stream
-        items += [item.sequence for item in stream.items]
-    assert items == [1, 2, 3, 4, 5, 6]
-    gets = [session_pb2.Op(key=f"k{number}", query=ops.Query(get=ops.Get())) for number in range(6)]
-    outcomes = await session.do(*gets, path="/large")
-    assert [len(outcome.query.entry.value.bytes_value) for outcome in outcomes] == [MIB] * 6
-
-
-def op_value() -> values.Value:
-    return values.Value(string_value="y" * MIB)
-
-
-# ---- waiting, draining, compaction: servers of their own ----
-
-
-async def test_a_full_queue_refuses_with_advice_and_a_deadline_takes_ops_out(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data", *BEHAVIOURS, "--queue-ops-max", "2", "--drain-s", "0.2") as server:
-        async with grpc.aio.insecure_channel(server.address) as channel:
-            session = await RawSession(channel, "one").open()
-            await session.do(session_pb2.Op(register=ops.Register(kind="blocker")), path="/busy")
-            hold = ops.Invoke(operation="hold", args_json=b'{"key":"k","seconds":25}')
-            await session.write(
-                session_pb2.SessionRequest(
-                    frame=session_pb2.OpFrame(seq=2, paths=["/busy"], ops=[session_pb2.Op(invoke=hold)])
-                ).SerializeToString()
-            )
-            assert (await session.read()).answer.pending == [0]
-            waiting = await RawSession(channel, "two").open()
-            writes = [session_pb2.Op(key="k", set_int=number) for number in range(3)]
-            late = session_pb2.OpFrame(paths=["/busy"], ops=writes, deadline_ms=500)
-            parts = await waiting.send(late)
-            errors = {outcome.index: outcome.error for part in parts for outcome in part.outcomes}
-            assert decode_error(errors[2]).reason == "QUEUE_FULL"
-            assert errors[2].retry_delay_ms > 0
-            for index in (0, 1):
-                assert decode_error(errors[index]).reason == "DEADLINE"
-                assert errors[index].executed == errors_pb2.EXECUTED_NO
-            recursive = await call(channel, "delete", path="/busy", delete=ops.Delete(recursive=True))
-            assert (recursive.reason, recursive.retry_delay_ms > 0) == ("KEYS_HELD", True)
-            absent = await call(channel, "query", path="/busy", key="k", query=ops.Query(get=ops.Get()))
-            assert absent.reason == "ENTRY_NOT_FOUND"
-            session.cancel()
-            waiting.cancel()
-        assert server.stop() == 0
-
-
-async def test_a_draining_server_says_so(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data", "--drain-s", "3") as server:
-        async with grpc.aio.insecure_channel(server.address) as channel:
-            session = await RawSession(channel, "one").open()
-            await session.do(session_pb2.Op(key="before", set_int=1))
-            server.terminate()
-            response = await session.read()
-            assert response.WhichOneof("response") == "go_away"
-            failure = await call(channel, "update", path="/", key="v", update=put(int_value=1))
-            assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE.value[0], "DRAINING")
-            assert failure.retry_delay_ms > 0
-            assert (await session.do(session_pb2.Op(key="meanwhile", set_int=1)))[0] is None
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await session.read()
-            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert server.wait() == 0
-        server.start()
-        async with ecumene.connect(server.address) as world:
-            assert await world.environment("/").value("meanwhile") == 1
-
-
-async def test_a_compacted_revision_is_refused_with_what_is_retained(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path / "data", "--log-mib", "1") as server:
-        async with ecumene.connect(server.address) as world:
-            for number in range(4):
-                await world.environment("/").set(f"k{number}", b"x" * 900_000)
-        assert server.stop() == 0
-        server.start()
-        async with ecumene.connect(server.address) as world:
-            root = world.environment("/")
-            last = (await root.set("last", 1)).revision
-            last = (await root.set("last", 2)).revision
-            with pytest.raises(RevisionCompactedError) as caught:
-                await anext(world.watch_frames(from_revision=1))
-            retained = int(caught.value.metadata["compacted"])
-            assert 1 < retained <= last
-            watch = world.watch(from_revision=retained)
-            event = await anext(watch)
-            assert event.revision == retained
-            await watch.aclose()
-            state = world.watch(initial_state=True)
-            keys = [event.key async for event in state.initial_state() if event.type is EventType.INITIAL]
-            assert sorted(keys) == ["k0", "k1", "k2", "k3", "last"]
-            await state.aclose()

@@ -7,6 +7,7 @@ marker rule, which is about comments and reads tokens.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -32,7 +33,7 @@ def find_long_files(path: str, source: str) -> Iterator[str]:
 
 def find_long_functions(path: str, source: str) -> Iterator[str]:
     """Functions of more than 60 lines, from `def` to the last one."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES_MAX:
@@ -60,8 +61,8 @@ def find_wall_clocks(path: str, source: str) -> Iterator[str]:
     if any(place in f"/{path}" for place in WALL_CLOCK_PLACES):
         return
     names = {"time.time"} | {f"{alias}.time" for alias in find_aliases(source, "time")}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in names:
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr == "time" and ast.unparse(node) in names:
             yield f"{path}:{node.lineno}: time.time is telemetry's; take a clock as an argument"
         if isinstance(node, ast.ImportFrom) and node.module == "time":
             for alias in node.names:
@@ -81,6 +82,8 @@ def find_nameless_tasks(path: str, source: str) -> Iterator[str]:
 
 def find_markers(path: str, source: str) -> Iterator[str]:
     """TODO or FIXME comments without an issue number (#N)."""
+    if not MARKER.search(source):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and MARKER.search(token.string):
             yield f"{path}:{token.start[0]}: {token.string.strip()} names no issue (#N)"
@@ -95,18 +98,24 @@ def find_banned_names(path: str, source: str) -> Iterator[str]:
 
 def find_missing_docstrings(path: str, source: str) -> Iterator[str]:
     """Modules that do not say what they are for."""
-    if source.strip() and not ast.get_docstring(ast.parse(source)):
+    if source.strip() and not ast.get_docstring(parse(source)):
         yield f"{path}: no module docstring"
+
+
+@functools.lru_cache(maxsize=1)
+def parse(source: str) -> ast.Module:
+    """The tree of a source; one rule after the other asks for it."""
+    return ast.parse(source)
 
 
 def find_calls(source: str) -> Iterator[ast.Call]:
     """All calls in a source."""
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return (node for node in ast.walk(parse(source)) if isinstance(node, ast.Call))
 
 
 def find_imports(source: str) -> Iterator[tuple[int, str]]:
     """Line and full name of everything imported, wherever the import stands."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -117,7 +126,7 @@ def find_aliases(source: str, module: str) -> set[str]:
     """The names under which a module was imported."""
     return {
         alias.asname
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parse(source))
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == module and alias.asname

@@ -1,9 +1,9 @@
 """Runs inside the subprocess: ties its life to that of its parent, then becomes the service.
 
-    python -m ecumene.launch.child LIFELINE SERVICE [ARGUMENT ...]
+    python -m ecumene.launch.child LIFELINE GRACE_S SERVICE [ARGUMENT ...]
 
 LIFELINE is the descriptor of its lifeline. When the parent is gone, the service gets the same SIGTERM that an orderly
-stop sends, and SIGKILL with all that it started if that takes too long.
+stop sends, and SIGKILL with all that it started if that takes longer than GRACE_S.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import sys
 from ecumene.launch.discovery import load_service
 from ecumene.lifeline import hold_lifeline
 
-ORPHAN_GRACE_S = 10.0
-
 
 def main(arguments: list[str]) -> int:
     """Run the service named by the arguments and return its exit code."""
-    lifeline, service, *rest = arguments
-    hold_lifeline(int(lifeline), lambda: os.kill(os.getpid(), signal.SIGTERM), grace_s=ORPHAN_GRACE_S)
+    lifeline, grace_s, service, *rest = arguments
+    hold_lifeline(int(lifeline), lambda: os.kill(os.getpid(), signal.SIGTERM), grace_s=float(grace_s))
     return int(load_service(service)(rest) or 0)
 
 

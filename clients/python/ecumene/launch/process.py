@@ -18,6 +18,7 @@ from ecumene.launch.errors import ServiceStartError, describe_exit
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
+ORPHAN_GRACE_S = 10.0
 LAST_LINE_CHARS_MAX = 300
 _TAIL_BYTES = 16 * 1024
 
@@ -29,6 +30,7 @@ async def start_service(
     log_path: Path | None = None,
     environment: Mapping[str, str] | None = None,
     start_timeout_s: float = START_TIMEOUT_S,
+    orphan_grace_s: float = ORPHAN_GRACE_S,
     keep_open: Sequence[int] = (),
 ) -> ServiceProcess:
     """Start a service and wait until it says on stdout that it is ready.
@@ -36,7 +38,8 @@ async def start_service(
     It does so in one line, a JSON object with `"ready": true` or `"state": "ready"`, kept as `ready`.
 
     Its stderr is appended to `log_path`, or kept until the service is gone. `environment` is added to this
-    process's; descriptors in `keep_open` stay open in it as long as it lives. The service leads a process group of
+    process's; descriptors in `keep_open` stay open in it as long as it lives. When this process is gone, it stops by
+    itself, and is killed with all that it started after `orphan_grace_s`. The service leads a process group of
     its own, so that Ctrl-C reaches only the caller, who stops it in order. If the wait is cancelled the process is
     ended.
 
@@ -52,7 +55,8 @@ async def start_service(
         lifeline, _ = _make_pipe(held)
         output_here, output = _make_pipe(held)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "ecumene.launch.child", str(lifeline.fileno()), service, *arguments),
+            *(sys.executable, "-m", "ecumene.launch.child", str(lifeline.fileno()), str(orphan_grace_s), service),
+            *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
@@ -120,7 +124,7 @@ class ServiceProcess:
                 self._draining = asyncio.create_task(_drain(reader), name=f"drain stdout of {self.service}")
                 return
         exit_code = await self._process.wait()
-        raise ServiceStartError(self.service, describe_exit(exit_code), self.last_error_line())
+        raise ServiceStartError(self.service, describe_exit(exit_code), self.last_error_line(), exit_code)
 
     async def wait(self) -> int:
         """Wait until it has ended, for whatever reason; returns its exit code."""

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
-from ecumene.client import connect
+from ecumene.client import ClientSettings, connect
 
 from agent_runtime.node.populations import run_folder
 from agent_runtime.node.records import Records
@@ -161,7 +161,8 @@ async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(
 
 
 async def test_a_node_ends_in_time_although_its_world_is_gone(tmp_path: Path) -> None:
-    settings = make_settings("", tmp_path, stop_grace_s=1.0)
+    client = ClientSettings(reconnect_timeout_s=600.0, call_timeout_s=1.0, flush_timeout_s=1.0)
+    settings = make_settings("", tmp_path, stop_grace_s=1.0, client=client)
     with ServerProcess(tmp_path / "data") as running:
         async with asyncio.timeout(60):
             async with open_served(replace(settings, server=running.address)) as served:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pyarrow as pa
 import pytest
 from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import interventions_pb2 as acts_pb
@@ -203,6 +205,25 @@ async def test_populations_that_are_none_are_refused(served: Served) -> None:
             await served.stub.Launch(iter(requests))
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert set(served.node.runs) == {"r"}
+
+
+async def test_a_small_stream_does_not_become_a_large_table(served: Served) -> None:
+    large = pa.array([b"\0" * 50_000_000], pa.large_binary())
+    for column in (large, large.dictionary_encode()):
+        table = pa.table({"agent_id": ["a"], "x": column})
+        for version in (pa.ipc.MetadataVersion.V4, pa.ipc.MetadataVersion.V5):
+            for codec in ("zstd", "lz4"):
+                sink = io.BytesIO()
+                options = pa.ipc.IpcWriteOptions(compression=codec, metadata_version=version)
+                with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                    writer.write_table(table)
+                assert len(sink.getvalue()) < 500_000
+                header = pb.LaunchHeader(description_json=json.dumps(describe_run("s")).encode())
+                chunk = pb.PopulationChunk(group="g", arrow_ipc=sink.getvalue())
+                requests = iter([pb.LaunchRequest(header=header), pb.LaunchRequest(chunk=chunk)])
+                with pytest.raises(grpc.aio.AioRpcError, match="compressed") as refused:
+                    await served.stub.Launch(requests)
+                assert from_runtime_error(refused.value).reason == "LAUNCH_REFUSED"
 
 
 async def test_ids_that_are_none_and_parts_that_do_not_cover_the_agents_are_refused(served: Served) -> None:

@@ -37,6 +37,12 @@ def test_help_lists_every_command_and_imports_none() -> None:
     assert all(f" {row.name} " in shown for row in commands.COMMANDS)
 
 
+def test_a_run_begins_without_what_draws_its_picture() -> None:
+    code = "import sys; import ecumene.cli.run; print('matplotlib' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+    assert shown == "False\n"
+
+
 def test_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["version", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ecumene"] == "0.1.0"

@@ -1,7 +1,6 @@
 """From recorded parts to a table, a plot and a summary of the guess game."""
 
 from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_guess_recording
-from ecumene.sim.reporting.plot import draw_rounds
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.report import PLOT_NAME, SUMMARY_NAME, GuessReport, report_guess_run
 from ecumene.sim.reporting.rounds import RoundRow, summarise_rounds
@@ -16,7 +15,6 @@ __all__ = [
     "ReportError",
     "RoundRow",
     "build_round_table",
-    "draw_rounds",
     "list_references",
     "read_guess_recording",
     "render_report",

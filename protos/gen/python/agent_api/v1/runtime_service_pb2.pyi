@@ -145,7 +145,7 @@ class PopulationChunk(google.protobuf.message.Message):
     group: builtins.str
     arrow_ipc: builtins.bytes
     """A piece of an Arrow IPC stream, of at most 1 MiB; the pieces of a group follow one another. Its table has the text
-    column agent_id and any attributes.
+    column agent_id and any attributes. It is not compressed, and of version 5 of Arrow's metadata.
     """
     def __init__(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 import matplotlib.image
 import numpy as np
 import pytest
-from ecumene.sim.reporting import draw_rounds, list_references, read_guess_recording, summarise_rounds
-from ecumene.sim.reporting.plot import HEIGHT_PX, ROUNDS_SHOWN_MAX, WIDTH_PX, choose_rounds, code_groups
+from ecumene.sim.reporting import list_references, read_guess_recording, summarise_rounds
+from ecumene.sim.reporting.plot import HEIGHT_PX, ROUNDS_SHOWN_MAX, WIDTH_PX, choose_rounds, code_groups, draw_rounds
 
 
 def draw(directory: Path, groups: dict[str, str] | None = None) -> np.ndarray:

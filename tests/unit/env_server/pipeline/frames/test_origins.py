@@ -6,7 +6,7 @@ import pytest
 
 from env_server.model.changes import SentRows
 from tests.engine import Stand, drop, invoke, make_frame, new_environment, put
-from tests.unit.env_server.pipeline.frames.test_frame_runs import Sleeper
+from tests.unit.env_server.pipeline.frames.sleeper import Sleeper
 
 
 @pytest.fixture
