@@ -58,7 +58,7 @@ def read_settings(group: GroupInfo) -> LoadSettings:
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-class Load(BaseModel):
+class QuestionBatch(BaseModel):
     """How much to ask: so many questions, numbered from `first`, so many of them at a time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -102,15 +102,15 @@ class LoadAsker(Agent):
             make_answer_type(settings.answer)
 
     async def on_event(self, event: Event, turn: Turn) -> None:
-        load = Load.model_validate(event.value)
-        numbers, sums = iter(range(load.first, load.first + load.questions)), Sums()
+        batch = QuestionBatch.model_validate(event.value)
+        numbers, sums = iter(range(batch.first, batch.first + batch.questions)), Sums()
         clock = asyncio.get_running_loop()
         start_s = clock.time()
         async with asyncio.TaskGroup() as asking:
-            for place in range(min(load.at_a_time, load.questions)):
+            for place in range(min(batch.at_a_time, batch.questions)):
                 asking.create_task(self._ask_each(turn, numbers, sums), name=f"{self.id} asks {place}")
         told: dict[str, Json] = {
-            "number": load.number,
+            "number": batch.number,
             "answered": sums.answered,
             "failed": sums.failed,
             "prompt_tokens": sums.prompt_tokens,

@@ -63,7 +63,7 @@ class AnswerField(_Frozen):
         return {name: value for name, value in named.items() if value not in (None, (), "")}
 
 
-class Place(_Frozen):
+class AnswerPlace(_Frozen):
     """Where an answer is written; `{agent}` stands for the agent's id."""
 
     path: str
@@ -110,7 +110,7 @@ class PromptedSettings(_Frozen):
     observe: tuple[Observation, ...] = ()
     tools: tuple[ToolSource, ...] = ()
     answer: Mapping[str, AnswerField] = {}
-    answer_to: Place | None = None
+    answer_to: AnswerPlace | None = None
     fallback: Fallback | None = None
     ignore_own: bool = True
     turns_max: Annotated[int, Field(ge=1)] | None = None

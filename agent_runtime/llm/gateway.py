@@ -198,7 +198,7 @@ class Gateway:
         )
 
     def schema_modes(self) -> dict[str, SchemaMode]:
-        """Returns the schema mode that each `model/TypeName` was found to accept, for the manifest."""
+        """Returns the schema mode that each `model/TypeName` was found to accept."""
         return self._modes.accepted()
 
     async def aclose(self) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_runtime.llm.wakeups import Wakeups
 from agent_runtime.model.draws import Draw
 
 # A stream of its own: an answer must not change when only the latency does.
@@ -76,28 +74,6 @@ class ExponentialLatency:
 
     def sample_ms(self, draw: Draw) -> float:
         return self.mean_ms * draw.expovariate(1.0)
-
-
-class SimulatedLatency:
-    """Thinking time for agents that ask no model: the cheapest way to wait as if one had been asked."""
-
-    __slots__ = ("_distribution", "_fixed_ms", "_seed", "_wakeups")
-
-    def __init__(self, distribution: LatencyDistribution, *, seed: int = 0, wakeups: Wakeups | None = None) -> None:
-        self._distribution = distribution
-        self._fixed_ms = distribution.ms if isinstance(distribution, FixedLatency) else None
-        self._seed = seed
-        self._wakeups = Wakeups() if wakeups is None else wakeups
-
-    def wait(self, agent_id: str, turn: int, call: int = 0) -> asyncio.Future[None]:
-        """Returns a future to await: done after the latency of this (seed, agent, turn, call).
-
-        The latency equals that of a `ScriptedProvider` of the same seed and distribution.
-        """
-        if self._fixed_ms is not None:
-            return self._wakeups.sleep_ms(self._fixed_ms)
-        draw = Draw(self._seed, agent_id, turn, call, LATENCY_STREAM)
-        return self._wakeups.sleep_ms(self._distribution.sample_ms(draw))
 
 
 def _check_finite(**values: float) -> None:

@@ -77,19 +77,3 @@ def split_exchanges(history: Iterable[Message]) -> list[list[Message]]:
         else:
             exchanges.append([message])
     return exchanges
-
-
-def count_shared_chars(prompts: Sequence[Sequence[Message]]) -> int:
-    """Characters of content that all prompts begin with: what a prefix cache computes once."""
-    shared = 0
-    for messages in zip(*prompts, strict=False):
-        if len({message.role for message in messages}) > 1:
-            break
-        texts = [message.content for message in messages]
-        # What the first and the last in order share, all share.
-        first, last = min(texts), max(texts)
-        if first != last:
-            pairs = enumerate(zip(first, last, strict=False))
-            return shared + next((place for place, (a, b) in pairs if a != b), len(first))
-        shared += len(first)
-    return shared

@@ -32,7 +32,7 @@ class PartState:
     statistics: dict[str, int] = field(default_factory=dict)
 
 
-class Owner(Protocol):
+class PartObserver(Protocol):
     """Whose slots these are: it is told what becomes of parts."""
 
     async def list_muted(self, part: Part) -> tuple[str, ...]:

@@ -21,9 +21,6 @@ from agent_runtime.node.arrow_streams import is_compressed
 from agent_runtime.node.records import Description, Population, Records
 from agent_runtime.node.run_names import is_run_name
 
-CHUNK_ROWS = 65_536
-READS_AHEAD = 4
-
 
 class Arriving:
     """Populations that come in pieces, within a bound for all of them."""

@@ -17,7 +17,7 @@ from agent_runtime.model.errors import AgentRuntimeError, CommandError, WorkerEn
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal
-from agent_runtime.node.part_states import Condition, Owner, PartState
+from agent_runtime.node.part_states import Condition, PartObserver, PartState
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import WorkerConfig
 from agent_runtime.worker.commands import Command, Drop, Host, Inspect
@@ -31,14 +31,14 @@ LEASE_GRACE_S = 5.0
 class WorkerSlot:
     """Parts, and the process that hosts them. `run` until cancelled; then `stop`."""
 
-    def __init__(self, config: WorkerConfig, settings: NodeSettings, owner: Owner, clock: Clock) -> None:
+    def __init__(self, config: WorkerConfig, settings: NodeSettings, observer: PartObserver, clock: Clock) -> None:
         self.index = config.index
         self.parts: dict[str, PartState] = {}
         self.restarts = 0
         self.last_failure = ""
         self._config = config
         self._settings = settings
-        self._owner = owner
+        self._observer = observer
         self._clock = clock
         self._worker: WorkerProcess | None = None
         self._is_ready = False
@@ -110,7 +110,7 @@ class WorkerSlot:
         if await self.inspect(self._settings.silence_s):
             return
         if self.parts.get(name) is state and state.term and not worker.is_gone:
-            self._owner.log(f"lost {name} and does not answer: killed", self.index)
+            self._observer.log(f"lost {name} and does not answer: killed", self.index)
             await worker.kill()
 
     async def run(self) -> None:
@@ -123,7 +123,7 @@ class WorkerSlot:
                 self.last_failure = str(error) or f"not ready within {self._settings.start_timeout_s:g} s"
             except Exception as defect:  # noqa: BLE001 - the edge: whoever waits for the parts waits for this task
                 self.last_failure = f"{type(defect).__name__}: {defect}"
-            self._owner.log(f"ended: {self.last_failure}", self.index)
+            self._observer.log(f"ended: {self.last_failure}", self.index)
             now_s = self._clock.now_s()
             ended_s.append(now_s)
             while ended_s[0] < now_s - self._settings.restart_window_s:
@@ -151,7 +151,7 @@ class WorkerSlot:
             program=self._settings.program,
             dies_with_us=True,
             hear=self._hear,
-            log=lambda line: self._owner.log(line, self.index),
+            log=lambda line: self._observer.log(line, self.index),
         )
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
@@ -178,7 +178,7 @@ class WorkerSlot:
             state.condition = Condition.STARTING
         for state in states:
             if state.term:
-                await self._owner.part_orphaned(state)
+                await self._observer.part_orphaned(state)
             state.term = 0
 
     def _begin_hosting(self, state: PartState) -> None:
@@ -195,7 +195,7 @@ class WorkerSlot:
                 if not error.may_pass or tries >= self._settings.host_tries_max:
                     await self._refuse(state, str(error))
                     return
-                self._owner.log(f"cannot host {state.part.name} now: {error}", self.index)
+                self._observer.log(f"cannot host {state.part.name} now: {error}", self.index)
                 await asyncio.sleep(self._count_backoff_s(tries))
                 continue
             except NodeError as error:
@@ -207,7 +207,7 @@ class WorkerSlot:
                 return
             term = state.term = int(answer.get("term") or 0)
             state.through = int(answer.get("through") or 0)
-            await self._owner.part_hosted(state)
+            await self._observer.part_hosted(state)
             if state.term == term and self._losses[state.part.name] == losses:
                 await self._settle(state, Condition.LIVE, "")
                 return
@@ -218,7 +218,7 @@ class WorkerSlot:
         """The worker's answer. Raises CommandError, NodeError."""
         if self.parts.get(state.part.name) is not state:
             raise self._unavailable()  # dropped meanwhile
-        muted = await self._owner.list_muted(state.part)
+        muted = await self._observer.list_muted(state.part)
         # Whoever held it and is gone holds it until the end of its lease.
         launch = self._config.launch
         wait_s = max(self._settings.part_wait_s, launch.worker.lease_ttl_s + LEASE_GRACE_S)
@@ -239,7 +239,7 @@ class WorkerSlot:
         except NodeError as error:
             # Whoever owned it is dead; or does not come to it, and would own it for as long as it lives.
             if error.reason is Refusal.DEADLINE and self._worker is not None:
-                self._owner.log(f"does not give {name} back: killed", self.index)
+                self._observer.log(f"does not give {name} back: killed", self.index)
                 await self._worker.kill()
 
     def _count_backoff_s(self, times: int) -> float:
@@ -249,7 +249,7 @@ class WorkerSlot:
     async def _refuse(self, state: PartState, reason: str) -> None:
         if self.parts.get(state.part.name) is state:
             del self.parts[state.part.name]
-            await self._owner.part_refused(state)
+            await self._observer.part_refused(state)
             await self._settle(state, Condition.HANDED_OVER, reason)
 
     async def _give_up(self) -> None:
@@ -259,7 +259,7 @@ class WorkerSlot:
         reason += f"{self._settings.restart_window_s:g} s, at last: {self.last_failure}"
         for state in states:
             state.reason = reason
-        await self._owner.parts_given_up(states)
+        await self._observer.parts_given_up(states)
         for state in states:
             await self._settle(state, Condition.GIVEN_UP, reason)
 
@@ -278,13 +278,13 @@ class WorkerSlot:
             self._losses[name] += 1
             if state is not None and state.term:
                 # The node is to host it until it is told otherwise; who was quicker keeps it, and Host then says so.
-                self._owner.log(f"lost {name}: {told.get('reason', '')}", self.index)
+                self._observer.log(f"lost {name}: {told.get('reason', '')}", self.index)
                 was_live = state.condition is Condition.LIVE
                 state.condition, state.term = Condition.STARTING, 0
                 if was_live:  # else it is being hosted, and hosted again before it counts as live
                     self._begin_hosting(state)
         else:
-            self._owner.heard(told)
+            self._observer.heard(told)
 
     def _unavailable(self) -> NodeError:
         message = f"worker {self.index} is not there now"

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agent_runtime.agents.answer_types import CHOICES_MAX
 from agent_runtime.model.refusals import NodeError, refuse_agent, refuse_field, refuse_limit
 from agent_runtime.node.agent_rows import Found
 from agent_runtime.node.hosting import HostedRun
@@ -17,7 +18,6 @@ from agent_runtime.node.sampling import AGENTS_MAX
 
 TEXT_BYTES_MAX = 4 * 1024
 QUESTIONS_MAX = 32
-CHOICES_MAX = 100
 CHOICE_BYTES_MAX = 200
 QUESTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 

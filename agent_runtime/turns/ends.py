@@ -7,6 +7,8 @@ from typing import Any
 
 from ecumene.client.records import TurnStatus
 
+from agent_runtime.llm import ModelError
+from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.model.incidents import Incidents
 
 REASON_CHARS_MAX = 200
@@ -59,3 +61,14 @@ def end_by_incident(incidents: Incidents, where: str, defect: BaseException) -> 
 def make_no_answer(end: TurnEnd) -> dict[str, Any]:
     """What is reported for a turn without an answer: it counts for the gate and for no mean."""
     return {"status": end.status.value}
+
+
+def find_status(failure: Exception) -> TurnStatus:
+    """The status of a turn that a failure ended."""
+    if isinstance(failure, ModelError):
+        return TurnStatus(failure.status)
+    if isinstance(failure, BudgetExceededError):
+        return TurnStatus.BUDGET
+    if isinstance(failure, ActionRefusedError):
+        return TurnStatus.ERROR
+    return TurnStatus.TIMEOUT if isinstance(failure, TimeoutError) else TurnStatus.ERROR

@@ -22,8 +22,7 @@ from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.validation import check_action
 from agent_runtime.agents.agent import Agent
-from agent_runtime.llm import ModelError
-from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
+from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.adopted_turns import read_done
@@ -36,6 +35,7 @@ from agent_runtime.turns.ends import (
     TurnEnd,
     describe_failure,
     end_by_incident,
+    find_status,
     name_exit,
 )
 from agent_runtime.turns.part_context import PartContext
@@ -241,14 +241,3 @@ class TurnEdge:
         while task.cancelling():
             task.uncancel()
         return is_cancelled
-
-
-def find_status(failure: Exception) -> TurnStatus:
-    """The status of a turn that a failure ended."""
-    if isinstance(failure, ModelError):
-        return TurnStatus(failure.status)
-    if isinstance(failure, BudgetExceededError):
-        return TurnStatus.BUDGET
-    if isinstance(failure, ActionRefusedError):
-        return TurnStatus.ERROR
-    return TurnStatus.TIMEOUT if isinstance(failure, TimeoutError) else TurnStatus.ERROR

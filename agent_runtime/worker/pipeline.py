@@ -40,7 +40,7 @@ from agent_runtime.worker.hosted_part import HostedPart, Shared
 
 logger = logging.getLogger("ecumene.runtime")
 
-RECORDS_FLUSH_S = 0.5
+ROWS_FLUSH_S = 0.5
 OnLost = Callable[[str, str], None]
 """Is told which part is lost, and why."""
 
@@ -127,7 +127,7 @@ class Pipeline:
         if self._config.launch.models:
             await self._spending.start()
         await self.models.open(parts)
-        self._flusher = self._tasks.start(self.records.flush_now_and_then(RECORDS_FLUSH_S), "records flush")
+        self._flusher = self._tasks.start(self.records.flush_now_and_then(ROWS_FLUSH_S), "records flush")
         # Somebody who is gone may hold them until the end of the lease.
         wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
         await asyncio.gather(*(self.host(part, wait_s) for part in parts))

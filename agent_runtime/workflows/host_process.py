@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from agent_runtime.model.errors import AgentRuntimeError
+from agent_runtime.programs.output import LINE_BYTES_MAX
 
 READY_TIMEOUT_S = 30.0
 KILL_GRACE_S = 10.0
 REST_S = 1.0
 """What was written before the end is read within this time, even if somebody else holds the pipe."""
-LINE_BYTES_MAX = 1024 * 1024
 
 
 class HostEndedError(AgentRuntimeError):

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from ecumene.client import ClientSettings
+from ecumene.client.addresses import DEFAULT_SERVER, SERVER_VARIABLE
 from ecumene.client.sync.loop_thread import LoopThread, join_loop
 from ecumene.workflows.call_table import FlowStatistics
 from ecumene.workflows.callers import Caller
@@ -28,7 +29,6 @@ from ecumene.workflows.world_flow import WorldFlow
 
 logger = logging.getLogger("ecumene.workflows")
 
-DEFAULT_SERVER = "127.0.0.1:7170"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 Made = TypeVar("Made")
 
@@ -179,7 +179,7 @@ def connect(
 
     async def open_in_world() -> Flow:
         flow_limits = limits or FlowLimits()
-        server = address or os.environ.get("ECUMENE_SERVER") or DEFAULT_SERVER
+        server = address or os.environ.get(SERVER_VARIABLE) or DEFAULT_SERVER
         world_name = world or os.environ.get("ECUMENE_WORLD") or "main"
         backend = WorldFlow(_choose_name(name), flow_limits)
         await backend.open(server, world_name, settings or ClientSettings(), timeout_s)

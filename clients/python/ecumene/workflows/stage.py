@@ -18,6 +18,7 @@ from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Fai
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, read_outcome, write_failure
 from ecumene.workflows.methods import FindClass, MethodResult, MethodRunner
+from ecumene.workflows.stage_load import StageLoad
 from ecumene.workflows.stage_outcomes import StageOutcomes
 from ecumene.workflows.threads import Threads
 from ecumene.workflows.waits import Elsewhere, WaitTable
@@ -41,21 +42,16 @@ class Stage:
         elsewhere: Elsewhere | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._host = host
         self._port = port
-        self._limits = limits
         self._chance = chance
         self._threads = Threads(limits)
         self.waits = WaitTable(self._threads, limits.circle_check_s, elsewhere)
         self._methods = MethodRunner(host, self._threads, self.waits, find_class)
-        self._outcomes = StageOutcomes(host, port, self._forget)
+        self._load = StageLoad(host, limits)
+        self._outcomes = StageOutcomes(host, port, self._load.forget)
         self._cells: dict[str, ActorCell] = {}
-        self._waiting = 0
-        self._waiting_bytes = 0
         # What they wait for has its own end, and they commit whatever that is.
         self._finishing = Background(lambda error: None)
-        self._idle: asyncio.Event = asyncio.Event()
-        self._idle.set()
 
     @property
     def actors(self) -> int:
@@ -65,15 +61,13 @@ class Stage:
     @property
     def waiting(self) -> int:
         """Calls taken and not finished."""
-        return self._waiting
+        return self._load.waiting
 
     def take(self, message: Message) -> None:
         """Take a call; what cannot be run gets its outcome at once."""
         job = Job(message, self._loop.time())
-        self._waiting += 1
-        self._waiting_bytes += message.size
-        self._idle.clear()
-        refusal = self._find_refusal(message)
+        self._load.add(message)
+        refusal = self._load.find_refusal(message, len(self._cells), is_known=message.actor in self._cells)
         if refusal:
             self._outcomes.fail(job, CallRefusedError.code, refusal)
             return
@@ -98,11 +92,7 @@ class Stage:
 
     async def wait_idle(self, timeout_s: float) -> bool:
         """Wait until no call is under way, at most so long; whether that is so."""
-        try:
-            await asyncio.wait_for(self._idle.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        return True
+        return await self._load.wait_idle(timeout_s)
 
     async def close(self) -> None:
         """End everything; calls under way get no outcome. Functions that run in threads are left to their end."""
@@ -115,33 +105,13 @@ class Stage:
         await self.waits.close()
         self._threads.close()
 
-    def _find_refusal(self, message: Message) -> str:
-        limits, is_known = self._limits, message.actor in self._cells
-        if self._waiting > limits.calls_waiting_max:
-            return (
-                f"{self._waiting - 1} calls wait on host {self._host}; calls_waiting_max is {limits.calls_waiting_max}"
-            )
-        if self._waiting_bytes > limits.calls_bytes_max:
-            return (
-                f"calls that wait on host {self._host} take more than calls_bytes_max, {limits.calls_bytes_max} bytes"
-            )
-        if message.do == MAKE:
-            if len(self._cells) >= limits.actors_max:
-                return f"{len(self._cells)} actors live on host {self._host}; actors_max is {limits.actors_max}"
-            return f"actor {message.actor} lives on host {self._host} already" if is_known else ""
-        return "" if is_known else f"actor {message.actor} does not live on host {self._host}"
-
     def _take_ref(self, cell: ActorCell, job: Job, place: int, text: str) -> None:
         if job.is_told:
             return  # its actor is gone
-        limits = self._limits
-        if self._waiting_bytes + len(text) > limits.calls_bytes_max:
-            problem = f"arguments of calls that wait on host {self._host} take more than calls_bytes_max"
-            job.failures[place] = Failure(CallRefusedError.code, f"{problem}, {limits.calls_bytes_max} bytes")
-            text = ""
-        self._waiting_bytes += len(text)
-        job.message.size += len(text)
-        if text:
+        problem = self._load.add_argument(job.message, text)
+        if problem:
+            job.failures[place] = Failure(CallRefusedError.code, problem)
+        elif text:
             outcome = read_outcome(text)
             if outcome.failure is not None:
                 job.failures[place] = outcome.failure
@@ -252,12 +222,6 @@ class Stage:
             self._outcomes.commit(job, text)
 
         self._finishing.begin(finish(), f"result of {job.message}")
-
-    def _forget(self, message: Message) -> None:
-        self._waiting -= 1
-        self._waiting_bytes -= message.size
-        if not self._waiting:
-            self._idle.set()
 
     def _remove(self, cell: ActorCell, refusal: str = "") -> None:
         """An actor goes, and whoever waits for its calls is told; `refusal`: why, if it was asked for."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from agent_runtime.llm.latency import (
@@ -11,10 +9,8 @@ from agent_runtime.llm.latency import (
     FixedLatency,
     LatencyDistribution,
     LognormalLatency,
-    SimulatedLatency,
     UniformLatency,
 )
-from agent_runtime.llm.wakeups import Wakeups
 from agent_runtime.model.draws import Draw
 
 
@@ -41,17 +37,3 @@ def test_impossible_latencies_are_refused(bad: float) -> None:
         FixedLatency(bad)
     with pytest.raises(ValueError):
         UniformLatency(5, 4)
-
-
-async def test_latency_belongs_to_the_question_and_not_to_the_order() -> None:
-    slept: list[float] = []
-
-    class Spy(Wakeups):
-        def sleep_ms(self, delay_ms: float) -> asyncio.Future[None]:
-            slept.append(delay_ms)
-            return super().sleep_ms(0)
-
-    latency = SimulatedLatency(UniformLatency(0, 1000), seed=3, wakeups=Spy())
-    for agent in ("a", "b", "b", "a"):
-        await latency.wait(agent, 1)
-    assert slept[0] == slept[3] != slept[1] == slept[2]

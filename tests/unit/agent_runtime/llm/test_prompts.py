@@ -6,7 +6,7 @@ import pytest
 
 from agent_runtime.llm import Message, ToolCall
 from agent_runtime.llm.histories import check_history
-from agent_runtime.llm.prompts import PromptTooLongError, build_messages, count_shared_chars
+from agent_runtime.llm.prompts import PromptTooLongError, build_messages
 from agent_runtime.llm.tokens import estimate_message_tokens
 
 
@@ -15,9 +15,9 @@ def test_what_is_shared_stands_first_and_the_persona_last() -> None:
         build_messages(rules="Rules.", round="Round 3.", persona=f"You are {name}.", question="Your number?")
         for name in ("Ann", "Bob", "Anna")
     ]
+    shared = "Round 3.\n\nYou are "
     assert prompts[0] == (Message("system", "Rules."), Message("user", "Round 3.\n\nYou are Ann.\n\nYour number?"))
-    assert count_shared_chars(prompts) == len("Rules.") + len("Round 3.\n\nYou are ")
-    assert count_shared_chars(prompts[:1] * 2) == sum(len(message.content) for message in prompts[0])
+    assert {texts[1].content[: len(shared)] for texts in prompts} == {shared}
 
 
 def test_empty_parts_are_left_out() -> None:
