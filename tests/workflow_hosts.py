@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ecumene import connect
 from ecumene.workflows import StageLimits
-from ecumene.workflows.seats import FinishedCall
+from ecumene.workflows.cells import FinishedCall
 
 from agent_runtime.workflows.hosting import Hosting
 from agent_runtime.workflows.recording import CallCounts
@@ -34,11 +34,11 @@ class KeptCalls(CallCounts):
 
 @asynccontextmanager
 async def host_here(
-    address: str, name: str, limits: StageLimits | None = None, recorder: CallCounts | None = None
+    address: str, name: str, limits: StageLimits | None = None, observer: CallCounts | None = None
 ) -> AsyncIterator[Hosting]:
     """A host in this process."""
     async with connect(address) as world:
-        kept = recorder or KeptCalls()
+        kept = observer or KeptCalls()
         hosting = Hosting(world, name, kept, limits or StageLimits(), random.Random(1), LEASE_TTL_S, None)
         try:
             await hosting.start({})

@@ -15,32 +15,18 @@ part was given up, nothing is sent and nobody is answered any more: who waits is
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
-from ecumene.client import (
-    EcumeneError,
-    FencedError,
-    FrameResult,
-    GateClosedError,
-    Json,
-    Transacted,
-    Transaction,
-    Value,
-    World,
-)
-from ecumene.client.transaction import Writes
+from ecumene.client import EcumeneError, FencedError, FrameResult, Value, World
 
-from agent_runtime.actions.settlement import Settled, read_answer, settle_block
+from agent_runtime.actions.settlement import Settled, settle_block
+from agent_runtime.actions.turn_ops import TurnOps
 from agent_runtime.actions.validation import measure_value
 from agent_runtime.model.actions import Action, Outcome, Remembered
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.slots import Slots
 from agent_runtime.settings import WorkerSettings
-
-logger = logging.getLogger("ecumene.runtime")
 
 BLOCK_BYTES_MAX = 1024 * 1024
 _BLOCK_CHANGES = frozenset({"set", "increment"})
@@ -86,6 +72,7 @@ class Outbox:
         self._world = world
         self._actor = actor
         self._tasks = tasks
+        self._turn_ops = TurnOps(world, actor, self.lose)
         self._on_fenced = on_fenced
         self.is_closed = False
         """Nothing is sent any more."""
@@ -114,9 +101,10 @@ class Outbox:
             if is_plain and (kind := _BLOCK_KINDS.get(type(actions[0].value))):
                 return await self._pack(producer, seq, actions[0], kind, cause)
             await self._let_go_first(producer)
+            self.ops += 1
             if any(action.change == "invoke" for action in actions):
-                return await self._invoke(producer, seq, actions, cause, remembered)
-            return await self._transact(producer, seq, actions, cause, remembered)
+                return await self._turn_ops.invoke(producer, seq, actions, cause, remembered)
+            return await self._turn_ops.transact(producer, seq, actions, cause, remembered)
         finally:
             self._room.release()
 
@@ -233,64 +221,6 @@ class Outbox:
             alone.keys, alone.values, alone.producers, alone.futures = [key], [value], [producer], [future]
             await self._carry(alone)
 
-    async def _transact(
-        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
-    ) -> Outcome:
-        transaction = self._world.transaction()
-        if remembered is None:
-            _add_actions(transaction, actions)
-        else:
-            _require_gates(transaction, actions)
-            _add_actions(transaction, [replace(action, gate_generation=0) for action in actions])
-        if remembered is not None:
-            transaction.set(remembered.path, remembered.key, remembered.value)
-            if any(action.gate_generation for action in actions):
-                transaction.otherwise.set(remembered.path, remembered.key, remembered.if_late)
-        self.ops += 1
-        try:
-            done: Transacted = await transaction.commit(producer=producer, seq=seq, actor=self._actor, cause=cause)
-        except FencedError as error:
-            await self.lose(error)
-        except EcumeneError as error:
-            return Outcome(error=error)
-        if done.otherwise:
-            return Outcome(None, done.duplicate, GateClosedError("a gate of the turn's actions has closed"))
-        return read_answer(done)
-
-    async def _invoke(
-        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
-    ) -> Outcome:
-        companions = self._world.writes()
-        _add_actions(companions, [action for action in actions if action.change != "invoke"])
-        if remembered is not None:
-            companions.set(remembered.path, remembered.key, remembered.value)
-        (asked,) = (action for action in actions if action.change == "invoke")
-        arguments: dict[str, Json] = asked.value  # type: ignore[assignment]
-        self.ops += 1
-        try:
-            done = await self._world.environment(asked.path).run(
-                asked.key, arguments, companions=companions, producer=producer, seq=seq, actor=self._actor, cause=cause
-            )
-        except FencedError as error:
-            await self.lose(error)
-        except GateClosedError as error:
-            # An operation has no else branch, so that nothing of the turn was kept.
-            if remembered is not None:
-                await self._keep_late(remembered, cause)
-            return Outcome(error=error)
-        except EcumeneError as error:
-            return Outcome(error=error)
-        return read_answer(done)
-
-    async def _keep_late(self, remembered: Remembered, cause: str) -> None:
-        try:
-            place = self._world.environment(remembered.path)
-            await place.set(remembered.key, remembered.if_late, actor=self._actor, cause=cause)
-        except FencedError as error:
-            await self.lose(error)
-        except EcumeneError as error:
-            logger.warning("what %s remembers of a late turn was not kept: %s", remembered.key, error)
-
     async def _let_go_first(self, producer: str) -> None:
         """What waits in a block must not be overtaken by what the same agent sends now."""
         earlier = self._waiting.get(producer)
@@ -303,30 +233,6 @@ class Outbox:
     async def _never(self) -> NoReturn:
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody answers")
-
-
-def _require_gates(transaction: Transaction, actions: Sequence[Action]) -> None:
-    """The gates of a turn's writes as conditions of the transaction as a whole, which then has its else branch."""
-    for action in actions:
-        if action.gate_generation:
-            transaction.require(action.path, gate_generation=action.gate_generation)
-
-
-def _add_actions(writes: Writes, actions: Sequence[Action]) -> None:
-    for action in actions:
-        path, key, value, generation = action.path, action.key, action.value, action.gate_generation
-        if action.change == "append":
-            writes.append(path, key, value, gate_generation=generation)
-        elif action.change == "increment":
-            amount: int | float = value  # type: ignore[assignment]
-            writes.increment(path, key, amount, gate_generation=generation)
-        elif action.change == "merge":
-            patch: dict[str, Json] = value  # type: ignore[assignment]
-            writes.merge(path, key, patch, gate_generation=generation)
-        elif action.change == "delete":
-            writes.delete(path, key, gate_generation=generation)
-        else:
-            writes.set(path, key, value, gate_generation=generation)
 
 
 def _all_the_same(name: str) -> Sequence[str] | None:

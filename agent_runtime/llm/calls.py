@@ -1,49 +1,49 @@
-"""Calls of questions at endpoints: each within its time, after which its seat is free and its cost is known."""
+"""Calls of questions at endpoints: each within its time, after which its permit is back and its cost is known."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from agent_runtime.llm.admission import Dispatch, Seat
+from agent_runtime.llm.admission import Dispatch, Permit
 from agent_runtime.llm.call_timers import CallTimer, CallTimers
+from agent_runtime.llm.costs import CallCosts
 from agent_runtime.llm.errors import ModelError, ModelTimeoutError
 from agent_runtime.llm.questions import Question
 from agent_runtime.llm.requests import Completion, ModelRequest
-from agent_runtime.llm.weighing import Weighing
 
 
 class Calls:
     """Makes the calls of one model's questions."""
 
-    def __init__(self, dispatch: Dispatch, weighing: Weighing, *, timeout_s: float, retry_total_s: float) -> None:
+    def __init__(self, dispatch: Dispatch, costs: CallCosts, *, timeout_s: float, retry_total_s: float) -> None:
         self.dispatch = dispatch
-        self.weighing = weighing
+        self.costs = costs
         self.timeout_s = timeout_s
         self._retry_total_s = retry_total_s
         self.timers = CallTimers(timeout_s)
 
-    def begin(self, question: Question, seat: Seat) -> Call:
+    def begin(self, question: Question, permit: Permit) -> Call:
         """One more call of a question, for a `with` around it."""
         question.attempts += 1
         request = question.dialogue.request
         if question.attempts == 1:
-            question.started_s = seat.entered_s
+            question.started_s = permit.granted_s
         else:
             request = replace(request, attempt=question.attempts)
-        self.weighing.calls += 1
+        self.costs.calls += 1
         if request.tokens_max is not None:
-            request = self.weighing.bound(question, request)
-        return Call(self, question, seat, request)
+            request = self.costs.bound(question, request)
+        return Call(self, question, permit, request)
 
     async def make_again(self, question: Question) -> Completion:
         """One more call of a question that has been let in before, as soon as it is let in again."""
-        load = self.weighing.weigh(question)
-        seat = self.dispatch.try_enter(load)
-        if seat is None:
+        load = self.costs.estimate(question)
+        permit = self.dispatch.try_acquire(load)
+        if permit is None:
             deadline_s = question.started_s + self._retry_total_s
-            seat = await self.dispatch.enter(load, deadline_s, is_repeated=True)
-        with self.begin(question, seat) as call:
-            call.completion = await seat.endpoint.provider.complete(call.request, question.dialogue.mode)
+            permit = await self.dispatch.acquire(load, deadline_s, is_repeated=True)
+        with self.begin(question, permit) as call:
+            call.completion = await permit.endpoint.provider.complete(call.request, question.dialogue.mode)
         return call.completion
 
     def close(self) -> None:
@@ -55,15 +55,15 @@ class Calls:
 class Call(CallTimer):
     """One call at an endpoint. Its `completion` is to be set within the `with`."""
 
-    __slots__ = ("_calls", "_question", "_seat", "completion", "request")
+    __slots__ = ("_calls", "_permit", "_question", "completion", "request")
 
-    def __init__(self, calls: Calls, question: Question, seat: Seat, request: ModelRequest) -> None:
+    def __init__(self, calls: Calls, question: Question, permit: Permit, request: ModelRequest) -> None:
         # As CallTimer has it; this and `__exit__` are on the way of every call.
         self._timers = calls.timers
         self._is_over = False
         self._calls = calls
         self._question = question
-        self._seat = seat
+        self._permit = permit
         self.request = request
         self.completion: Completion
 
@@ -71,8 +71,8 @@ class Call(CallTimer):
         if error is None and not self._is_over:
             calls = self._calls
             calls.timers.stop(self)
-            load = calls.weighing.note_completion(self._question, self.completion)
-            calls.dispatch.leave(self._seat, load, None)
+            load = calls.costs.note_completion(self._question, self.completion)
+            calls.dispatch.release(self._permit, load, None)
             return
         try:
             super().__exit__(kind, error, trace)
@@ -85,9 +85,9 @@ class Call(CallTimer):
         self._leave(error)
 
     def _leave(self, error: BaseException | None) -> None:
-        weighing = self._calls.weighing
+        costs = self._calls.costs
         if error is None:
-            load = weighing.note_completion(self._question, self.completion)
+            load = costs.note_completion(self._question, self.completion)
         else:
-            load = weighing.note_failure(self._question, error)
-        self._calls.dispatch.leave(self._seat, load, error)
+            load = costs.note_failure(self._question, error)
+        self._calls.dispatch.release(self._permit, load, error)

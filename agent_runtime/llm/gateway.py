@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from agent_runtime.llm.admission import Dispatch, Limit
 from agent_runtime.llm.answers import Dialogue, ModeMemory
 from agent_runtime.llm.calls import Calls
+from agent_runtime.llm.costs import CallCosts
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from agent_runtime.llm.endpoints.breaker import FAILURES_MAX
 from agent_runtime.llm.errors import ModelCancelledError, ModelError
@@ -21,7 +22,6 @@ from agent_runtime.llm.requests import Answer, Completion, ModelRequest, SchemaM
 from agent_runtime.llm.retries import Retries
 from agent_runtime.llm.spending import FREE, Price
 from agent_runtime.llm.statistics import GatewayStatistics, read_endpoint
-from agent_runtime.llm.weighing import Weighing
 from agent_runtime.model.errors import BudgetExceededError
 from agent_runtime.model.slots import Slots
 
@@ -80,11 +80,11 @@ class Gateway:
         self._cache = cache
         self._clock = clock
         self._modes = ModeMemory()
-        self._weighing = Weighing(price, is_weighed=bool(limits))
+        self._costs = CallCosts(price, is_estimated=bool(limits))
         self._places_max = sum(endpoint.in_flight_max for endpoint in endpoints) + queue_max
         self._places = Slots(self._places_max)
         self._dispatch = Dispatch(model, self._pool, limits, clock)
-        self._calls = Calls(self._dispatch, self._weighing, timeout_s=timeout_s, retry_total_s=retry_total_s)
+        self._calls = Calls(self._dispatch, self._costs, timeout_s=timeout_s, retry_total_s=retry_total_s)
         self._retries = Retries(
             self._calls.make_again,
             attempts_max=attempts_max,
@@ -127,13 +127,13 @@ class Gateway:
             while True:
                 completion = await self._find_cached(dialogue) if self._cache is not None else None
                 if completion is None:
-                    load = self._weighing.weigh(question)
+                    load = self._costs.estimate(question)
                     try:
-                        seat = self._dispatch.try_enter(load)
-                        if seat is None:
-                            seat = await self._dispatch.enter(load, self._clock() + self._retry_total_s)
-                        with self._calls.begin(question, seat) as call:
-                            completion = await seat.endpoint.provider.complete(call.request, dialogue.mode)
+                        permit = self._dispatch.try_acquire(load)
+                        if permit is None:
+                            permit = await self._dispatch.acquire(load, self._clock() + self._retry_total_s)
+                        with self._calls.begin(question, permit) as call:
+                            completion = await permit.endpoint.provider.complete(call.request, dialogue.mode)
                             call.completion = completion
                     except ModelError as error:
                         completion = await self._retries.recover(question, error)
@@ -161,7 +161,7 @@ class Gateway:
 
     def estimate_prompt_tokens(self, request: ModelRequest) -> int:
         """Tokens that a request will take to send, as the endpoint is likely to count; see `tokens`."""
-        return self._weighing.estimate_prompt_tokens(request)
+        return self._costs.estimate_prompt_tokens(request)
 
     @property
     def endpoints(self) -> int:
@@ -180,7 +180,7 @@ class Gateway:
 
     def statistics(self) -> GatewayStatistics:
         """Returns a snapshot."""
-        costs = self._weighing
+        costs = self._costs
         return GatewayStatistics(
             in_flight=self._pool.in_flight,
             waiting=self._dispatch.waiting,

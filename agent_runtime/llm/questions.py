@@ -49,7 +49,7 @@ class Question:
         self.completion_tokens = 0
         self.microdollars = 0
         self.prompt_tokens_by_rule = 0
-        """Of the call that is on its way or the last one; 0 where calls are not weighed."""
+        """Of the call that is on its way or the last one; 0 where calls are not estimated."""
 
     def make_answer(self, now_s: float) -> Answer:
         """What its asker gets, once the dialogue has taken its last completion."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,5 +132,12 @@ def refuse_launch(error: LaunchError) -> NodeError:
     message, cause = str(error), error.__cause__
     if cause is not None and (error.where.endswith(".agent") or isinstance(cause, OSError)):
         for said in (describe_failure(cause), str(cause)):
-            message = message.replace(" ".join(said.split()) or "\0", "it cannot be loaded on this node")
+            message = message.replace(" ".join(said.split()) or "\0", _describe_missing(cause, message))
     return NodeError(Refusal.LAUNCH_REFUSED, message, where=error.where)
+
+
+def _describe_missing(cause: BaseException, asked: str) -> str:
+    """Why something cannot be loaded, with no more than whoever asked for it knows."""
+    if isinstance(cause, ModuleNotFoundError) and re.search(rf"'{re.escape(cause.name or ' ')}[.:]", asked):
+        return f"this node has no module {cause.name}: install it there, or start the node with PYTHONPATH=FOLDER"
+    return "it cannot be loaded on this node"

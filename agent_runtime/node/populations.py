@@ -17,6 +17,7 @@ import pyarrow as pa
 from agent_runtime.agents.cohort import AGENT_ID
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.refusals import refuse_field, refuse_limit
+from agent_runtime.node.arrow_streams import is_compressed
 from agent_runtime.node.records import Description, Population, Records
 from agent_runtime.node.run_names import is_run_name
 
@@ -76,11 +77,14 @@ def write_file(folder: Path, group: str, chunks: Sequence[bytes]) -> Path:
     """Write a population as the file that workers map. Blocks.
 
     Raises:
-        LaunchError: the pieces are no Arrow IPC stream, or none with agents in it.
+        LaunchError: the pieces are no Arrow IPC stream, or none with agents in it, or take more room than they came in.
     """
     where = f"groups.{group}.agents"
     try:
-        table = pa.ipc.open_stream(pa.py_buffer(b"".join(chunks))).read_all()
+        stream = pa.py_buffer(b"".join(chunks))
+        if is_compressed(stream):
+            raise LaunchError(where, "the chunks are compressed: agents are sent as they are")
+        table = pa.ipc.open_stream(stream).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise LaunchError(where, "the chunks are no Arrow IPC stream that can be read") from error

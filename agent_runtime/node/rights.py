@@ -51,7 +51,7 @@ def _find_below(path: Path | None, where: str, settings: NodeSettings) -> Path |
     if path is None:
         return None
     if settings.records is None:
-        raise LaunchError(where, "no files of launches are kept here: the operator names a folder, --records")
+        raise LaunchError(where, f"this node keeps no files of launches: start it with --records, above {path}")
     folder = settings.records.resolve()
     # Links are followed first: one that leads out of the folder is no way out of it.
     found = (folder / path).resolve()

@@ -34,7 +34,7 @@ OnLost = Callable[[str], None]
 """Is told why all parts are lost."""
 
 
-class Keeping(Protocol):
+class CursorStore(Protocol):
     """Where the cursor of a held part goes."""
 
     async def write(self, cursor: Cursor) -> None:
@@ -42,7 +42,7 @@ class Keeping(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class OwnedPart:
     """A part that is owned.
 
     Attributes:
@@ -56,7 +56,7 @@ class Holding:
     term: int
     world: World
     cursor: Cursor
-    keeping: Keeping
+    cursor_store: CursorStore
     is_new: bool
 
 
@@ -77,7 +77,7 @@ class Owner:
         """Make the run's places, where they are not there. Raises EcumeneError."""
         await make_places(self._world, self.places)
 
-    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> OwnedPart:
         """Own a part; a new one begins with the events from `from_revision` on.
 
         While somebody else holds it, this waits until it is let go, at most `wait_s`.
@@ -92,10 +92,10 @@ class Owner:
         except TimeoutError as error:
             raise PartHeldError(part.name, wait_s) from error
 
-    async def give_back(self, holding: Holding) -> None:
+    async def give_back(self, owned: OwnedPart) -> None:
         """Own a part no more. Raises EcumeneError; it is then given back by the end of the lease."""
         try:
-            await self._world.environment(self.places.parts).delete(holding.part.name, created_revision=holding.term)
+            await self._world.environment(self.places.parts).delete(owned.part.name, created_revision=owned.term)
         except (FencedError, EntryNotFoundError):
             pass  # somebody else's by now, or nobody's
 
@@ -105,7 +105,7 @@ class Owner:
         if lease is not None and not lease.is_ended:
             await lease.revoke()
 
-    async def _wait(self, part: Part, from_revision: int) -> Holding:
+    async def _wait(self, part: Part, from_revision: int) -> OwnedPart:
         gone = EventFilter(path_prefix=self.places.parts, key_glob=part.name, types=(EventType.ENTRY_DELETED,))
         async with self._world.watch(gone) as deletions:
             while True:
@@ -115,7 +115,7 @@ class Owner:
                 except PartHeldError:
                     await anext(deletions)
 
-    async def _hold(self, part: Part, from_revision: int) -> Holding:
+    async def _hold(self, part: Part, from_revision: int) -> OwnedPart:
         loop = asyncio.get_running_loop()
         asked = loop.create_task(self._register(part, from_revision), name=f"take part {part.name}")
         try:
@@ -130,13 +130,13 @@ class Owner:
             raise PartHeldError(part.name, 0.0) from error
         term, is_new = done.revision, done.written[1].changed
         world = self._world.fenced(self.places.parts, part.name, term)
-        keeping = CursorFile(world, self.places.cursors, part)
+        cursor_store = CursorFile(world, self.places.cursors, part)
         try:
-            cursor = Cursor.at_start(part, from_revision - 1) if is_new else await keeping.read()
+            cursor = Cursor.at_start(part, from_revision - 1) if is_new else await cursor_store.read()
         except BaseException:
             await self._drop(part, term)
             raise
-        return Holding(part, term, world, cursor, keeping, is_new)
+        return OwnedPart(part, term, world, cursor, cursor_store, is_new)
 
     async def _register(self, part: Part, from_revision: int) -> Transacted:
         """Take the part, and note where it begins unless somebody has: in one revision."""

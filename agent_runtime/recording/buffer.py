@@ -1,4 +1,4 @@
-"""What waits for the disk: one buffer a table, one ledger of bounds for all of them."""
+"""What waits for the disk: one buffer a table, one account of bounds for all of them."""
 
 from __future__ import annotations
 

@@ -7,12 +7,15 @@ import json
 import secrets
 from typing import Any
 
-from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import asking_pb2 as asks_pb
+from agent_api.v1 import interventions_pb2 as acts_pb
 
 from agent_runtime.model.refusals import refuse_field
-from agent_runtime.node.asking import check_agents_asked, interview, sample_agents, survey
 from agent_runtime.node.interventions import Done, Signed, append_event, edit_entry, mute_agent, run_operation
+from agent_runtime.node.interviews import interview
 from agent_runtime.node.node import Node
+from agent_runtime.node.sampling import sample_agents
+from agent_runtime.node.surveys import check_agents_asked, survey
 from agent_runtime.rpc.edge import Context, parse, parse_json
 from agent_runtime.rpc.readings import fill_answer, fill_row, read_questions, read_timeout_s
 
@@ -25,22 +28,22 @@ class AskingCalls:
 
     async def interview(self, request: bytes, _context: Context) -> bytes:
         """Handler of Interview."""
-        message = parse(pb.InterviewRequest, request)
+        message = parse(asks_pb.InterviewRequest, request)
         hosting = self._node.find_run(message.run)
         timeout_s = read_timeout_s(message.timeout_ms)
         return fill_answer(await interview(hosting, message.agent, message.question, timeout_s)).SerializeToString()
 
     async def sample_agents(self, request: bytes, _context: Context) -> bytes:
         """Handler of SampleAgents."""
-        message = parse(pb.SampleAgentsRequest, request)
+        message = parse(asks_pb.SampleAgentsRequest, request)
         hosting, sample = self._node.find_run(message.run), message.sample
         drawn = sample_agents(hosting, sample.count, sample.seed, sample.groups)
-        agents = [pb.SampledAgent(agent=agent, group=group, priority=priority) for priority, agent, group in drawn]
-        return pb.SampleAgentsResponse(agents=agents).SerializeToString()
+        agents = [asks_pb.SampledAgent(agent=agent, group=group, priority=priority) for priority, agent, group in drawn]
+        return asks_pb.SampleAgentsResponse(agents=agents).SerializeToString()
 
     async def survey(self, request: bytes, context: Context) -> None:
         """Handler of Survey."""
-        message = parse(pb.SurveyRequest, request)
+        message = parse(asks_pb.SurveyRequest, request)
         hosting, questions = self._node.find_run(message.run), read_questions(message.questions)
         if message.WhichOneof("whom") == "sample":
             sample = message.sample
@@ -52,18 +55,20 @@ class AskingCalls:
         replies = survey(hosting, questions, agents, timeout_s, asks_max)
         async with contextlib.aclosing(replies) as steps:  # type: ignore[type-var]
             async for reply in steps:
-                await context.write(pb.SurveyResponse(rows=[fill_row(reply)]).SerializeToString())
+                await context.write(asks_pb.SurveyResponse(rows=[fill_row(reply)]).SerializeToString())
 
     async def intervene(self, request: bytes, _context: Context) -> bytes:
         """Handler of Intervene."""
-        message = parse(pb.InterveneRequest, request)
+        message = parse(acts_pb.InterveneRequest, request)
         self._node.find_run(message.run)
         signed = sign(self._node, message.run, message.actor, message.comment)
         done = await self._do(message, signed)
         result = b"" if done.result is None else json.dumps(done.result, ensure_ascii=False).encode()
-        return pb.InterveneResponse(note=signed.note, revision=done.revision, result_json=result).SerializeToString()
+        return acts_pb.InterveneResponse(
+            note=signed.note, revision=done.revision, result_json=result
+        ).SerializeToString()
 
-    async def _do(self, message: pb.InterveneRequest, signed: Signed) -> Done:
+    async def _do(self, message: acts_pb.InterveneRequest, signed: Signed) -> Done:
         world, kind = self._node.world, message.WhichOneof("what")
         if kind == "mute":
             hosting = self._node.find_run(message.run)

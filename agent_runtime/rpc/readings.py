@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import seats_pb2 as seats_pb
 
 from agent_runtime.launching.parts import PARTS_MAX
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import refuse_field
-from agent_runtime.node.asking import STATUSES, Kind, Question, Reply, check_questions, dump_values
 from agent_runtime.node.hosting import HostedRun
+from agent_runtime.node.interviews import STATUSES, Reply
 from agent_runtime.node.launches import list_providers
 from agent_runtime.node.logs import Line
 from agent_runtime.node.node import Node
 from agent_runtime.node.part_states import PartState
 from agent_runtime.node.slots import WorkerSlot
+from agent_runtime.node.surveys import Kind, SurveyQuestion, check_questions, dump_values
 from agent_runtime.programs.usage import measure_usage
 from agent_runtime.rpc.edge import parse_json
 from agent_runtime.worker.commands import Choice
@@ -26,13 +29,17 @@ TIMEOUT_MS_MAX = 600_000
 SEAT_TIMEOUT_MS_MIN, SEAT_TIMEOUT_MS_MAX = 100, 86_400_000
 SEAT_ACTIONS_MAX = 128
 _KINDS: dict[int, Kind] = {
-    pb.QUESTION_TYPE_TEXT: "text",
-    pb.QUESTION_TYPE_NUMBER: "number",
-    pb.QUESTION_TYPE_INTEGER: "integer",
-    pb.QUESTION_TYPE_BOOLEAN: "boolean",
-    pb.QUESTION_TYPE_CHOICE: "choice",
+    asks_pb.QUESTION_TYPE_TEXT: "text",
+    asks_pb.QUESTION_TYPE_NUMBER: "number",
+    asks_pb.QUESTION_TYPE_INTEGER: "integer",
+    asks_pb.QUESTION_TYPE_BOOLEAN: "boolean",
+    asks_pb.QUESTION_TYPE_CHOICE: "choice",
 }
-_CHANGES = {pb.SEAT_CHANGE_SET: "set", pb.SEAT_CHANGE_APPEND: "append", pb.SEAT_CHANGE_INCREMENT: "increment"}
+_CHANGES = {
+    seats_pb.SEAT_CHANGE_SET: "set",
+    seats_pb.SEAT_CHANGE_APPEND: "append",
+    seats_pb.SEAT_CHANGE_INCREMENT: "increment",
+}
 
 
 def read_parts(messages: Sequence[pb.Part]) -> tuple[Part, ...]:
@@ -63,14 +70,14 @@ def read_seat_timeout_s(timeout_ms: int) -> float:
     return timeout_ms / 1000
 
 
-def read_questions(messages: Sequence[pb.Question]) -> list[Question]:
+def read_questions(messages: Sequence[asks_pb.SurveyQuestion]) -> list[SurveyQuestion]:
     """Typed questions. Raises NodeError."""
     questions = []
     for number, one in enumerate(messages):
         if one.type not in _KINDS:
             raise refuse_field(f"questions[{number}].type", "is none of those that there are")
         questions.append(
-            Question(
+            SurveyQuestion(
                 one.name,
                 one.text,
                 _KINDS[one.type],
@@ -83,7 +90,7 @@ def read_questions(messages: Sequence[pb.Question]) -> list[Question]:
     return questions
 
 
-def read_choices(messages: Sequence[pb.SeatAction]) -> tuple[Choice, ...]:
+def read_choices(messages: Sequence[seats_pb.SeatAction]) -> tuple[Choice, ...]:
     """What a person decided. Raises NodeError."""
     if len(messages) > SEAT_ACTIONS_MAX:
         raise refuse_field("decide.actions", f"{len(messages)} actions, {SEAT_ACTIONS_MAX} allowed")
@@ -173,9 +180,9 @@ def fill_line(line: Line) -> pb.LogLine:
     return pb.LogLine(wall_time_ns=line.wall_time_ns, run=line.run, worker=line.worker, text=line.text)
 
 
-def fill_answer(reply: Reply) -> pb.InterviewResponse:
+def fill_answer(reply: Reply) -> asks_pb.InterviewResponse:
     """What an agent said."""
-    return pb.InterviewResponse(
+    return asks_pb.InterviewResponse(
         agent=reply.agent,
         status=fill_status(reply),
         text=reply.text,
@@ -185,9 +192,9 @@ def fill_answer(reply: Reply) -> pb.InterviewResponse:
     )
 
 
-def fill_row(reply: Reply) -> pb.SurveyRow:
+def fill_row(reply: Reply) -> asks_pb.SurveyRow:
     """A row of a survey."""
-    return pb.SurveyRow(
+    return asks_pb.SurveyRow(
         agent=reply.agent,
         group=reply.group,
         status=fill_status(reply),
@@ -196,6 +203,6 @@ def fill_row(reply: Reply) -> pb.SurveyRow:
     )
 
 
-def fill_status(reply: Reply) -> pb.AnswerStatus.ValueType:
+def fill_status(reply: Reply) -> asks_pb.AnswerStatus.ValueType:
     """The status of an answer."""
     return STATUSES.index(reply.status) + 1  # type: ignore[return-value]

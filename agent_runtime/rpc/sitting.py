@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import seats_pb2 as pb
 
 from agent_runtime.model.errors import CommandError
 from agent_runtime.model.owned_tasks import OwnedTasks

@@ -16,9 +16,8 @@ from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, describe_failure, name_exit
-from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, TurnEnd, describe_failure, name_exit
+from agent_runtime.turns.part_context import PartContext
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -27,13 +26,15 @@ Failures = dict[int, TurnEnd]
 """How turns without a number ended, by the agent's place."""
 
 
-async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice) -> tuple[list[Any], Failures]:
+async def decide(
+    context: PartContext, agents: RuleAgents, keys: list[str], notice: Notice
+) -> tuple[list[Any], Failures]:
     """A number for each agent, or the reason why it has none."""
     if notice.ask is None:
         problem = notice.ask_problem
         return fail_all(keys, TurnEnd(TurnStatus.ERROR, problem) if problem else NOTHING_ASKED)
     try:
-        await desk.places.find(REPORT, notice.ask.path)
+        await context.places.find(REPORT, notice.ask.path)
     except ActionRefusedError as error:
         return fail_all(keys, TurnEnd(TurnStatus.ERROR, error.problem))
     except EcumeneError as error:
@@ -42,7 +43,7 @@ async def decide(desk: Desk, agents: RuleAgents, keys: list[str], notice: Notice
         values = _ask_rule(agents, keys, notice)
     except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
         told = describe_failure(error)
-        logger.warning("group %s: decide_many failed, asking each agent alone: %s", desk.group.name, told)
+        logger.warning("group %s: decide_many failed, asking each agent alone: %s", context.group.name, told)
         return _decide_each(agents, keys, notice)
     if all_numbers(values):
         return values, {}

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.model.incidents import Incidents
-from agent_runtime.turns.ledger import TurnEnd
 
 REASON_CHARS_MAX = 200
 AGENTS_ERRORS = (Exception, SystemExit, KeyboardInterrupt, BaseExceptionGroup)
 """What agents' code may raise; that it is cancelled is told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How one turn ended."""
+
+    status: TurnStatus
+    reason: str | None = None
+
 
 OK = TurnEnd(TurnStatus.OK)
 MAILBOX_FULL = TurnEnd(TurnStatus.CANCELLED, "mailbox full")

@@ -16,12 +16,12 @@ from agent_runtime.agents.agent import Agent, RuleAgents
 from agent_runtime.agents.answer_types import make_answer_type
 from agent_runtime.agents.prompted_player import describe_persona
 from agent_runtime.agents.state_hash import hash_agent, hash_plain
+from agent_runtime.gateways.models import Model
 from agent_runtime.llm import Answer, Message, ModelError, ModelRequest
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import AgentRuntimeError, BudgetExceededError
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import describe_failure
-from agent_runtime.turns.gateways import Model
+from agent_runtime.turns.part_context import PartContext
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -33,7 +33,7 @@ ANSWER_TOKENS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InterviewQuestion:
     """What is asked. `schema`: JSON schema of a typed answer; None = free text."""
 
     text: str
@@ -49,7 +49,7 @@ class NoAgentError(AgentRuntimeError):
 
 
 async def interview_agent(
-    desk: Desk, agent: Agent, question: str, schema: Mapping[str, Any] | None, timeout_s: float
+    context: PartContext, agent: Agent, question: str, schema: Mapping[str, Any] | None, timeout_s: float
 ) -> dict[str, Any]:
     """Ask an agent that is an object. Returns status, text or value, reason, and hashes of its state before and after:
     of the copy that was asked, as the agent itself may take a turn meanwhile.
@@ -59,13 +59,13 @@ async def interview_agent(
     answer_type = None if schema is None else make_answer_type(schema, "SurveyAnswer")
     fork = fork_agent(agent)
     before = hash_agent(fork)
-    model = desk.models.find(fork.id, fork.profile)
+    model = context.models.find(fork.id, fork.profile)
     if model is None:
-        told: dict[str, Any] = describe_without_model(desk, fork)
+        told: dict[str, Any] = describe_without_model(context, fork)
     else:
         try:
             async with asyncio.timeout(timeout_s):
-                told = await _ask_model(desk, model, fork, question, answer_type)
+                told = await _ask_model(context, model, fork, question, answer_type)
         except TimeoutError:
             told = {"status": "timeout", "reason": f"no answer within {timeout_s:g} s"}
     return {**told, "hash_before": before, "hash_after": hash_agent(fork)}
@@ -82,22 +82,26 @@ def fork_agent(agent: Agent) -> Agent:
     return fork
 
 
-def interview_rule(desk: Desk, agents: RuleAgents, agent_id: str, profile: Mapping[str, Any]) -> dict[str, Any]:
+def interview_rule(
+    context: PartContext, agents: RuleAgents, agent_id: str, profile: Mapping[str, Any]
+) -> dict[str, Any]:
     """What an agent is that decides by a rule: it has no opinions, and says so."""
-    name, parameters = desk.spec.agent, json.dumps(dict(desk.group.parameters), ensure_ascii=False)
-    text = f"I am {agent_id}, an agent of group {desk.group.name} that decides by the rule {name} with {parameters}."
+    name, parameters = context.spec.agent, json.dumps(dict(context.group.parameters), ensure_ascii=False)
+    text = f"I am {agent_id}, an agent of group {context.group.name} that decides by the rule {name} with {parameters}."
     if profile:
         text += f" My attributes: {describe_persona(profile)}."
-    state = hash_plain([type(agents).__qualname__, parameters, desk.group.seed, agent_id, dict(profile)])
+    state = hash_plain([type(agents).__qualname__, parameters, context.group.seed, agent_id, dict(profile)])
     reason = "this agent decides by a rule and has no opinions"
     return {"status": RULE, "text": text, "reason": reason, "hash_before": state, "hash_after": state}
 
 
-def describe_without_model(desk: Desk, agent: Agent) -> dict[str, Any]:
+def describe_without_model(context: PartContext, agent: Agent) -> dict[str, Any]:
     """What an agent is that asks no model."""
-    parameters = json.dumps(dict(desk.group.parameters), ensure_ascii=False)
-    text = f"I am {agent.id}, an agent of group {desk.group.name} and of class {desk.spec.agent} with {parameters}."
-    return {"status": RULE, "text": text, "reason": f"group {desk.group.name} has no model to answer with"}
+    parameters = json.dumps(dict(context.group.parameters), ensure_ascii=False)
+    text = (
+        f"I am {agent.id}, an agent of group {context.group.name} and of class {context.spec.agent} with {parameters}."
+    )
+    return {"status": RULE, "text": text, "reason": f"group {context.group.name} has no model to answer with"}
 
 
 def build_messages(agent: Agent, question: str) -> tuple[Message, ...]:
@@ -111,12 +115,12 @@ def build_messages(agent: Agent, question: str) -> tuple[Message, ...]:
 
 
 async def _ask_model(
-    desk: Desk, model: Model, fork: Agent, question: str, answer_type: type[BaseModel] | None
+    context: PartContext, model: Model, fork: Agent, question: str, answer_type: type[BaseModel] | None
 ) -> dict[str, Any]:
     settings = model.settings
     seed = None
     if settings.seed_answers:
-        seed = Draw(desk.group.seed, fork.id, 0, 0, INTERVIEW_STREAM).randrange(2**31)
+        seed = Draw(context.group.seed, fork.id, 0, 0, INTERVIEW_STREAM).randrange(2**31)
     request = ModelRequest(
         agent_id=fork.id,
         turn=0,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from agent_runtime.agents.cohort import Rows
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.progress import EVERYONE, Counts, Progress
+from agent_runtime.turns.progress import EVERY_ROW, Counts, Progress
 
 Numbers = npt.NDArray[np.int32]
 """Numbers of turns, one a row. Fixed when a turn starts: what is refused meanwhile takes the next ones."""
@@ -38,7 +38,7 @@ class Admission(Enum):
 
 
 @dataclass(slots=True)
-class _Wave:
+class _Broadcast:
     """A notice for everyone, and who has not had it yet."""
 
     number: int
@@ -63,7 +63,7 @@ class Mailboxes:
         self.waiting = np.zeros(agents, dtype=np.uint16)
         self._noticed = np.zeros(agents, dtype=np.int64)
         self._depth_max = depth_max
-        self._waves: list[_Wave] = []
+        self._broadcasts: list[_Broadcast] = []
         self._letters: dict[int, deque[tuple[int, Notice]]] = {}
         self._numbers = itertools.count()
 
@@ -81,15 +81,15 @@ class Mailboxes:
         late = fresh
         late[starts] = False
         if not late.any():
-            self.progress.admit(notice.revision, EVERYONE, len(starts), known)
+            self.progress.admit(notice.revision, EVERY_ROW, len(starts), known)
             return starts, NO_ROWS
         refused = _rows(late & (self.waiting >= self._depth_max))
-        self.progress.admit(notice.revision, EVERYONE, len(starts) + int(late.sum()) - len(refused), known)
+        self.progress.admit(notice.revision, EVERY_ROW, len(starts) + int(late.sum()) - len(refused), known)
         self.turns[refused] += 1
         late[refused] = False
         self.waiting[late] += 1
         if left := int(late.sum()):
-            self._waves.append(_Wave(next(self._numbers), notice, late, left))
+            self._broadcasts.append(_Broadcast(next(self._numbers), notice, late, left))
         return starts, refused
 
     def admit_one(self, row: int, notice: Notice) -> Admission:
@@ -141,15 +141,15 @@ class Mailboxes:
         self.waiting[row] -= 1
         letters = self._letters.get(row)
         first_letter = letters[0][0] if letters else None
-        for place, wave in enumerate(self._waves):
-            if first_letter is not None and wave.number > first_letter:
+        for place, broadcast in enumerate(self._broadcasts):
+            if first_letter is not None and broadcast.number > first_letter:
                 break
-            if wave.rows[row]:
-                wave.rows[row] = False
-                wave.left -= 1
-                if not wave.left:
-                    del self._waves[place]
-                return wave.notice
+            if broadcast.rows[row]:
+                broadcast.rows[row] = False
+                broadcast.left -= 1
+                if not broadcast.left:
+                    del self._broadcasts[place]
+                return broadcast.notice
         assert letters is not None
         notice = letters.popleft()[1]
         if not letters:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 import numpy as np
 import numpy.typing as npt
 
-EVERYONE = -1
+EVERY_ROW = -1
 Counts = npt.NDArray[np.int32]
 """Turns that each row has been given so far."""
 
@@ -34,7 +34,7 @@ class Progress:
         return not self._open
 
     def admit(self, revision: int, row: int, turns: int, left_out: npt.NDArray[np.bool_] | None = None) -> None:
-        """A notice went to a row, or to EVERYONE but those `left_out`; `turns` of it will be told as ended."""
+        """A notice went to a row, or to EVERY_ROW but those `left_out`; `turns` of it will be told as ended."""
         if turns:
             self._open[revision] = self._open.get(revision, 0) + turns
         if left_out is not None:
@@ -61,10 +61,10 @@ class Progress:
         self._forget(bisect_right(self._revisions, through))
         counts = counts.copy()
         rows = np.array(self._rows, dtype=np.int32)
-        counts -= np.int32((rows == EVERYONE).sum())
+        counts -= np.int32((rows == EVERY_ROW).sum())
         for left_out in self._left_out.values():
             counts[left_out] += 1
-        np.subtract.at(counts, rows[rows != EVERYONE], 1)
+        np.subtract.at(counts, rows[rows != EVERY_ROW], 1)
         return counts
 
     def _forget(self, count: int) -> None:

@@ -10,7 +10,7 @@ from agent_runtime.model.actions import Action
 from agent_runtime.model.errors import ActionRefusedError
 
 if TYPE_CHECKING:
-    from agent_runtime.turns.desk import Desk
+    from agent_runtime.turns.part_context import PartContext
 
 ENTRIES_MAX = 1_000
 
@@ -18,24 +18,24 @@ ENTRIES_MAX = 1_000
 class Reading:
     """Reads see at least the revision that woke the agent. What is returned is bounded."""
 
-    __slots__ = ("_desk",)
+    __slots__ = ("_context",)
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: PartContext) -> None:
+        self._context = context
 
     async def get(self, path: str, key: str) -> Entry:
         """An entry. Raises EcumeneError, for instance EntryNotFoundError."""
-        return await self._desk.world.environment(path).get(key)
+        return await self._context.world.environment(path).get(key)
 
     async def value(self, path: str, key: str, default: Value = None) -> Value:
         """An entry's value, or `default` when there is no such entry. Raises EcumeneError."""
-        return await self._desk.world.environment(path).value(key, default)
+        return await self._context.world.environment(path).value(key, default)
 
     async def entries(self, path: str, prefix: str = "", *, limit: int = 100) -> list[Entry]:
         """The first entries in key order, at most `limit` (up to 1,000). Raises EcumeneError."""
         bound = min(limit, ENTRIES_MAX)
         found: list[Entry] = []
-        async for entry in self._desk.world.environment(path).entries(prefix, page_size=bound):
+        async for entry in self._context.world.environment(path).entries(prefix, page_size=bound):
             if len(found) >= bound:
                 break
             found.append(entry)
@@ -46,7 +46,7 @@ class Reading:
 
         None of a stream that does not exist. Raises EcumeneError.
         """
-        place = self._desk.world.environment(path)
+        place = self._context.world.environment(path)
         try:
             ends = await place.read_stream(key, limit=1)
             begin = max(ends.first_kept, ends.next_sequence - min(limit, ENTRIES_MAX))
@@ -56,7 +56,7 @@ class Reading:
 
     async def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """The aggregates of an environment by name. Raises EcumeneError."""
-        return dict((await self._desk.world.environment(path).aggregates()).values)
+        return dict((await self._context.world.environment(path).aggregates()).values)
 
     async def call(self, path: str, operation: str, /, **arguments: Json) -> Json:
         """Run an operation that only reads, now; returns its result.
@@ -67,9 +67,9 @@ class Reading:
             EcumeneError: for instance OperationRefusedError.
         """
         action = Action(operation, path, operation, arguments, "invoke")
-        places = self._desk.places
+        places = self._context.places
         await places.check(action)
         place = await places.find(operation, path)
         if not place.find_operation(operation, operation).info.reads_only:
             raise ActionRefusedError(operation, f"{operation} of {path} may change the world: invoke it")
-        return (await self._desk.world.environment(path).run(operation, arguments)).result
+        return (await self._context.world.environment(path).run(operation, arguments)).result

@@ -9,7 +9,7 @@ from ecumene.client.records import TurnStatus
 from agent_runtime.actions.settlement import LATE
 from agent_runtime.model.actions import Action, Remembered
 from agent_runtime.ownership.agent_states import AgentState
-from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.ends import TurnEnd
 from agent_runtime.turns.turn import Turn
 
 COSTS = ("calls", "attempts", "prompt_tokens", "completion_tokens")

@@ -23,10 +23,10 @@ from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
-from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import MAILBOX_FULL
-from agent_runtime.turns.interviews import NoAgentError, Question, interview_agent
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_agent
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.stalls import TURN_TASK
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn import Turn
@@ -39,14 +39,16 @@ STARTS_A_STEP = 256
 class SingleTurns:
     """All turns of the Agents of one part. At most `turns_in_flight_max` run at a time."""
 
-    def __init__(self, desk: Desk, cohort: Cohort, agent_class: type[Agent], turns: Numbers | None = None) -> None:
+    def __init__(
+        self, context: PartContext, cohort: Cohort, agent_class: type[Agent], turns: Numbers | None = None
+    ) -> None:
         """`turns`: those that the agents have had before."""
-        self._desk = desk
+        self._context = context
         self._cohort = cohort
-        self._edge = TurnEdge(desk, agent_class)
-        self.mailboxes = Mailboxes(len(cohort), desk.spec.mailbox_max, turns)
-        self._starts: asyncio.Queue[tuple[Notice, Rows, Numbers]] = asyncio.Queue(desk.notices_waiting_max)
-        self._room = Slots(desk.spec.turns_in_flight_max)
+        self._edge = TurnEdge(context, agent_class)
+        self.mailboxes = Mailboxes(len(cohort), context.spec.mailbox_max, turns)
+        self._starts: asyncio.Queue[tuple[Notice, Rows, Numbers]] = asyncio.Queue(context.notices_waiting_max)
+        self._room = Slots(context.spec.turns_in_flight_max)
         # In the order of their starts: the first to time out stand in front.
         self._running: dict[int, tuple[asyncio.Task[None], Turn]] = {}
         self._agents: dict[int, Agent] = {}
@@ -87,8 +89,8 @@ class SingleTurns:
                 ids = self._cohort.select_ids(some).to_pylist()
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
-                    turn = Turn(self._desk, agent_id, number, notice)
-                    self._desk.tasks.start(self._live(row, turn), TURN_TASK + agent_id)
+                    turn = Turn(self._context, agent_id, number, notice)
+                    self._context.tasks.start(self._live(row, turn), TURN_TASK + agent_id)
                     self._starting -= 1
                 await asyncio.sleep(0)
 
@@ -99,7 +101,7 @@ class SingleTurns:
         """
         while True:
             await asyncio.sleep(SWEEP_S)
-            too_old_s = self._desk.clock.now_s() - self._desk.spec.turn_timeout_s
+            too_old_s = self._context.clock.now_s() - self._context.spec.turn_timeout_s
             for task, turn in self._running.values():
                 if turn.started_s > too_old_s:
                     break
@@ -118,7 +120,7 @@ class SingleTurns:
     def statistics(self) -> TurnsStatistics:
         """How full the group is."""
         mailed = int(self.mailboxes.waiting.sum())
-        ended = self._desk.ledger.count_ended()
+        ended = self._context.records.count_ended()
         return TurnsStatistics(len(self._cohort), self._starts.qsize(), len(self._running), mailed, ended)
 
     async def _live(self, row: int, turn: Turn) -> None:
@@ -137,11 +139,11 @@ class SingleTurns:
                 notice = self.mailboxes.release_one(row)
                 if notice is None:
                     return
-                turn = Turn(self._desk, turn.agent_id, int(self.mailboxes.turns[row]), notice)
+                turn = Turn(self._context, turn.agent_id, int(self.mailboxes.turns[row]), notice)
         finally:
             self._room.release()
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
         row = self._cohort.search_row(agent_id)
         if row is None:
@@ -149,13 +151,13 @@ class SingleTurns:
         agent = self._agents.get(row)
         if agent is None:
             # Nobody has woken it here: it is looked at as it would be, and not kept.
-            agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
-            states = self._desk.states
-            if states is not None and self._desk.history is not None:
+            agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._context.group)
+            states = self._context.states
+            if states is not None and self._context.history is not None:
                 state = await states.read(agent_id)
                 if state is not None:
                     agent.memory.load(state.memory)
-        return await interview_agent(self._desk, agent, ask.text, ask.schema, ask.timeout_s)
+        return await interview_agent(self._context, agent, question.text, question.schema, question.timeout_s)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
@@ -166,12 +168,12 @@ class SingleTurns:
         """One turn, unless it was taken before, and whatever happens; False if somebody else has to take it again."""
         # One coroutine with its edge: each further one costs every agent that waits half a kilobyte.
         try:
-            history = self._desk.history
+            history = self._context.history
             if history is not None:
                 if (done := history.find(turn.agent_id, turn.revision)) is not None:
                     await self._adopt(turn, done)
                     return True
-                if self._desk.states is not None and row not in self._agents and not await self._restore(row, turn):
+                if self._context.states is not None and row not in self._agents and not await self._restore(row, turn):
                     return False
             return await self._edge.take_turn(turn, self._agents.get(row), self._make_agent, row)
         except RecordingError:
@@ -189,18 +191,18 @@ class SingleTurns:
 
     async def _restore(self, row: int, turn: Turn) -> bool:
         """Read what the agent was; False if everything was stopped meanwhile."""
-        assert self._desk.states is not None
+        assert self._context.states is not None
         turn.is_committing = True  # neither a stop nor a time-out may cut this short
-        self._restored[row] = await self._desk.states.read(turn.agent_id)
+        self._restored[row] = await self._context.states.read(turn.agent_id)
         turn.is_committing = False
         return not self._is_stopping
 
     async def _refuse(self, row: int, notice: Notice) -> None:
-        turn = Turn(self._desk, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice)
+        turn = Turn(self._context, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice)
         await self._edge.close_unstarted(turn, MAILBOX_FULL)
 
     def _make_agent(self, agent_id: str, row: int) -> Agent:
-        agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._desk.group)
+        agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._context.group)
         if (state := self._restored.pop(row, None)) is not None:
             agent.memory.load(state.memory)
         self._agents[row] = agent

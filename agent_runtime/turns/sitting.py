@@ -10,9 +10,8 @@ from ecumene.client.records import TurnStatus
 from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.turns.deciding import all_numbers
-from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.ends import OK
-from agent_runtime.turns.ledger import TurnEnd
+from agent_runtime.turns.ends import OK, TurnEnd
+from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.presence import Decision
 from agent_runtime.turns.thinking import Thinkers
 
@@ -21,7 +20,7 @@ from agent_runtime.turns.thinking import Thinkers
 class Sitting:
     """One turn. `value` and `end` are what the rule makes of it."""
 
-    desk: Desk
+    context: PartContext
     pack: Thinkers
     key: str
     value: Any
@@ -41,11 +40,11 @@ class Sitting:
                 raise ActionRefusedError(REPORT, "an agent that decides by a rule reports one number, and does no more")
             chosen[:] = decision.report
 
-        missed = await self.desk.presence.ask(self.key, self.turn, self.pack.notice, apply, ActionRefusedError)
+        missed = await self.context.presence.ask(self.key, self.turn, self.pack.notice, apply, ActionRefusedError)
         if not missed:
             return OK, chosen[0]
         return (TurnEnd(TurnStatus.FALLBACK, missed) if self.end is OK else self.end), self.value
 
     def tell_end(self, end: TurnEnd) -> None:
         """Tell the person; what the world makes of the report is in the records."""
-        self.desk.presence.end(self.key, self.turn, end.status.value, end.reason)
+        self.context.presence.end(self.key, self.turn, end.status.value, end.reason)

@@ -3,7 +3,8 @@
 A loop runs one step at a time: while an agent's code computes or waits without `await`, no other agent, no model's
 answer and no time limit is served. A thread looks at the loop from outside: if it has not come round for too long, the
 task that it is in is to blame, and the thread tells its agent and the line of code. It cannot end it; blocking code
-belongs into `turn.in_thread`.
+belongs into `turn.in_thread`. Nobody is to blame for the time in which a busy machine had no core for the loop: that is
+counted by Linux, and taken off.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
+
+import ecumene.client
 
 logger = logging.getLogger("ecumene.runtime")
 
 STALL_S = 0.25
 LOOK_S = 0.05
 AGENTS_NAMED_MAX = 1_000
+INSTALLED = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+OURS = (str(Path(__file__).resolve().parents[1]), str(Path(ecumene.client.__file__).resolve().parents[1]))
 TURN_TASK = "turn of "
 """Begins the name of a task that runs an agent's turns; the agent's id follows."""
 
@@ -33,7 +40,7 @@ class Stall:
     agent: str
     seconds: float
     place: str
-    """File and line where it was when it was noticed."""
+    """File and line where it was when it was noticed: of the innermost code that is neither installed nor ours."""
 
 
 class StallWatch:
@@ -46,16 +53,20 @@ class StallWatch:
         *,
         look_s: float = LOOK_S,
         now_s: Callable[[], float] = time.monotonic,
+        core_wait_s: Callable[[int], float] | None = None,
     ) -> None:
-        """`on_stall` is called in the watching thread when a stall has ended."""
+        """`on_stall` is called in the watching thread when a stall has ended. `core_wait_s` tells how long a thread has
+        waited for a core so far."""
         self._stall_s = stall_s
         self._look_s = look_s
         self._on_stall = on_stall
         self._now_s = now_s
+        self._core_wait_s = core_wait_s or read_core_wait_s
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = 0
+        self._loop_native = 0
         self.stalls = 0
         """How often the loop was held up by an agent."""
         self.longest_s: dict[str, float] = {}
@@ -64,7 +75,7 @@ class StallWatch:
     def start(self) -> None:
         """Begin to watch the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
+        self._loop_thread, self._loop_native = threading.get_ident(), threading.get_native_id()
         self._thread = threading.Thread(target=self._watch, name="stall watch", daemon=True)
         self._thread.start()
 
@@ -79,20 +90,22 @@ class StallWatch:
     def _watch(self) -> None:
         while not self._ended.wait(self._look_s):
             assert self._loop is not None
-            asked_s = self._now_s()
+            asked_s, waited_s = self._now_s(), self._core_wait_s(self._loop_native)
             answered = threading.Event()
             try:
                 self._loop.call_soon_threadsafe(answered.set)
             except RuntimeError:  # the loop is closed
                 return
-            if answered.wait(self._stall_s):
+            # Asked once more: it may be this thread that was late.
+            if answered.wait(self._stall_s) or answered.is_set():
                 continue
             agent, place = self._find_culprit()
             while not answered.wait(self._look_s):
                 if self._ended.is_set():
                     return
-            if agent:
-                self._tell(Stall(agent, self._now_s() - asked_s, place))
+            held_s = self._now_s() - asked_s - (self._core_wait_s(self._loop_native) - waited_s)
+            if agent and held_s >= self._stall_s:
+                self._tell(Stall(agent, held_s, place))
 
     def _find_culprit(self) -> tuple[str, str]:
         """The agent whose turn the loop is in, and where; "" if it is in none."""
@@ -118,6 +131,23 @@ class StallWatch:
             self._on_stall(stall)
 
 
+def read_core_wait_s(native_id: int) -> float:
+    """How long a thread of this process was ready to run and had no core; 0 where the system does not count that."""
+    try:
+        counted = Path(f"/proc/self/task/{native_id}/schedstat").read_text(encoding="ascii")
+        return int(counted.split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def _find_place(frame: FrameType | None) -> str:
-    """File and line of the innermost frame."""
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown place"
+    """File and line of the innermost frame of code that somebody wrote for their agents, or else of any."""
+    innermost = frame
+    while frame is not None and _is_installed(frame.f_code.co_filename):
+        frame = frame.f_back
+    shown = frame or innermost
+    return f"{shown.f_code.co_filename}:{shown.f_lineno}" if shown is not None else "an unknown place"
+
+
+def _is_installed(file: str) -> bool:
+    return file.startswith((*INSTALLED, *OURS, "<frozen"))

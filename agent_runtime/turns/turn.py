@@ -18,15 +18,15 @@ from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.asking import Asking
 from agent_runtime.turns.conversation import TOOL_ROUNDS_MAX, Conversation
 from agent_runtime.turns.reading import Reading
 from agent_runtime.turns.toolbox import Toolbox, open_toolbox
+from agent_runtime.turns.turn_model import TurnModel
 
 if TYPE_CHECKING:
     from agent_runtime.agents.agent import Agent
     from agent_runtime.agents.memory import Memory
-    from agent_runtime.turns.desk import Desk
+    from agent_runtime.turns.part_context import PartContext
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,8 +50,8 @@ class Turn:
     """
 
     __slots__ = (
+        "_context",
         "_corrections",
-        "_desk",
         "actions",
         "agent",
         "agent_id",
@@ -74,8 +74,8 @@ class Turn:
         "started_s",
     )
 
-    def __init__(self, desk: Desk, agent_id: str, number: int, notice: Notice) -> None:
-        self._desk = desk
+    def __init__(self, context: PartContext, agent_id: str, number: int, notice: Notice) -> None:
+        self._context = context
         self._corrections = 0
         self.agent_id = agent_id
         self.number = number
@@ -83,7 +83,7 @@ class Turn:
         self.agent: Agent | None = None
         self.memory: Memory | None = None
         self.profile: Mapping[str, Any] = NO_PROFILE
-        self.started_s = desk.clock.now_s()
+        self.started_s = context.clock.now_s()
         self.actions: list[Action] = []
         self.flags: list[str] | None = [BAD_ASK] if notice.ask_problem else None
         self.calls = 0
@@ -127,21 +127,21 @@ class Turn:
         return self.agent_id if not self.refusals else f"{self.agent_id}/{self.refusals + 1}"
 
     @property
-    def llm(self) -> Asking:
+    def llm(self) -> TurnModel:
         """The agent's model."""
-        return Asking(self, self._desk)
+        return TurnModel(self, self._context)
 
     @property
     def world(self) -> Reading:
         """Reads the world. Changes go through `act` and `invoke`, so that they stand or fall together."""
-        return Reading(self._desk)
+        return Reading(self._context)
 
     async def tools(self, *sources: ToolSource | str) -> Toolbox:
         """The operations of some environments as tools for the agent's model; a path stands for all of its operations.
 
         Raises ActionRefusedError if there is no such environment or operation; EcumeneError.
         """
-        return await open_toolbox(self, self._desk.places, [ToolSource.read(source) for source in sources])
+        return await open_toolbox(self, self._context.places, [ToolSource.read(source) for source in sources])
 
     def converse(
         self,
@@ -219,4 +219,4 @@ class Turn:
         A turn that ends before it does not end it: it goes on, unheard. At most 32 run at a time in a worker; those
         whose turns have ended do not count.
         """
-        return await self._desk.threads.run(partial(function, *args, **kwargs))
+        return await self._context.threads.run(partial(function, *args, **kwargs))

@@ -17,7 +17,7 @@ from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.programs.output import JsonLines
 from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import RecordingError
-from agent_runtime.turns.interviews import Question
+from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
 from agent_runtime.worker.pipeline import Pipeline
@@ -84,14 +84,14 @@ class CommandHandler:
         pipeline = self._pipeline
         if isinstance(command, Host):
             hosted = await pipeline.host(command.part, command.wait_s, command.muted)
-            return {"agents": hosted.agents, "term": hosted.holding.term, "through": hosted.holding.cursor.through}
+            return {"agents": hosted.agents, "term": hosted.owned.term, "through": hosted.owned.cursor.through}
         if isinstance(command, Drop):
             return {"through": await pipeline.drop(command.part, command.drain_s)}
         if isinstance(command, Inspect):
             return {"parts": self._describe_parts(), "usage": measure_usage()}
         part, profile = pipeline.find_agent(command.agent)
         if isinstance(command, AskAgent):
-            question = Question(command.question, command.answer_schema, command.timeout_s)
+            question = InterviewQuestion(command.question, command.answer_schema, command.timeout_s)
             return await part.interview(command.agent, question)
         if isinstance(command, Mute):
             pipeline.presence.mute(command.agent, command.muted)
@@ -102,14 +102,14 @@ class CommandHandler:
             else:
                 pipeline.presence.give_back(command.agent)
             plain = json.loads(json.dumps(dict(profile), default=str))
-            return {"group": part.holding.part.group, "profile": plain}
+            return {"group": part.owned.part.group, "profile": plain}
         actions = [Chosen(one.name, one.path, one.key, one.value, one.change) for one in command.actions]
         pipeline.presence.decide(command.agent, command.turn, Decision(command.report, actions))
         return {}
 
     def _describe_parts(self) -> dict[str, dict[str, Any]]:
         return {
-            name: {"term": part.holding.term, "through": part.through, **part.statistics().count()}
+            name: {"term": part.owned.term, "through": part.through, **part.statistics().count()}
             for name, part in self._pipeline.parts.items()
         }
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ecumene.client import EcumeneError, FencedError, World
 
@@ -20,63 +20,31 @@ from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort, open_agents
 from agent_runtime.agents.making import check_group, make_rule_agents
 from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.gateways.models import ModelChoice
 from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.incidents import Incidents
-from agent_runtime.model.notices import Notice
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.history import History
-from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.settings import GroupSpec, WorkerSettings
 from agent_runtime.turns.columns import ColumnTurns
-from agent_runtime.turns.desk import Desk
-from agent_runtime.turns.gateways import ModelChoice
-from agent_runtime.turns.interviews import Question
-from agent_runtime.turns.ledger import Ledger, PartLedger
-from agent_runtime.turns.mailboxes import Mailboxes
+from agent_runtime.turns.interviews import InterviewQuestion
+from agent_runtime.turns.part_context import PartContext
+from agent_runtime.turns.part_records import PartRecords
+from agent_runtime.turns.part_turns import PartTurns
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.threads import AgentThreads
+from agent_runtime.turns.turn_records import TurnRecords
 
 logger = logging.getLogger("ecumene.runtime")
 
 WAIT_ASKED_S = 0.02
-
-
-class Turns(Protocol):
-    """The turns of one part: of objects (SingleTurns) or in columns (ColumnTurns)."""
-
-    mailboxes: Mailboxes
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether no turn that was taken before is left to be recorded, of the notices that were delivered."""
-        ...
-
-    async def deliver(self, notice: Notice, whom: str) -> None:
-        """Take a notice for everyone or for one agent."""
-
-    async def run(self) -> None:
-        """Take turns until cancelled."""
-
-    async def stop(self) -> None:
-        """End as cancelled what has not been decided; what commits goes on."""
-
-    def statistics(self) -> TurnsStatistics:
-        """How full the part is."""
-        ...
-
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
-        """Ask an agent, in a copy of its state."""
-        ...
-
-    def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
-        """Attributes of an agent; None if it does not live here."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +52,7 @@ class Shared:
     """What the parts of one worker share. `failure` is done with whatever ends the worker."""
 
     world: World
-    ledger: Ledger
+    records: TurnRecords
     places: KnownPlaces
     settings: WorkerSettings
     agents_path: str
@@ -99,7 +67,7 @@ class HostedPart:
 
     def __init__(
         self,
-        holding: Holding,
+        owned: OwnedPart,
         spec: GroupSpec,
         group: GroupInfo,
         models: ModelChoice,
@@ -110,55 +78,55 @@ class HostedPart:
 
         Raises LaunchError.
         """
-        self.holding = holding
+        self.owned = owned
         self._shared = shared
-        self._saved = holding.cursor.through
+        self._saved = owned.cursor.through
         self._saving = asyncio.Lock()
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
-        self._records = PartLedger(shared.ledger)
-        actor = f"term-{holding.term}"
-        self.outbox = Outbox(holding.world, self._tasks, shared.settings, on_fenced, actor)
+        self._records = PartRecords(shared.records)
+        actor = f"term-{owned.term}"
+        self.outbox = Outbox(owned.world, self._tasks, shared.settings, on_fenced, actor)
         agent_class = find_agent_class(spec.agent, f"groups.{spec.name}.agent")
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
-        cohort = Cohort(open_agents(spec.agents, (holding.part.first, holding.part.end)))
+        cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
         self._history = None
-        if not holding.is_new:
+        if not owned.is_new:
             self._history = History(
                 shared.world,
-                after=holding.cursor.through,
-                term=holding.term,
+                after=owned.cursor.through,
+                term=owned.term,
                 agents_path=shared.agents_path,
                 list_agents=cohort.list_ids,
             )
-        self._desk = Desk(
+        self._context = PartContext(
             spec=spec,
             group=group,
             world=shared.world,
             models=models,
             places=shared.places,
             outbox=self.outbox,
-            ledger=self._records,
+            records=self._records,
             clock=shared.clock,
             tasks=self._tasks,
             notices_waiting_max=shared.settings.notices_waiting_max,
-            states=AgentStates(shared.world, holding.world, shared.agents_path) if keeps_states else None,
+            states=AgentStates(shared.world, owned.world, shared.agents_path) if keeps_states else None,
             history=self._history,
             presence=shared.presence,
             incidents=incidents,
             threads=shared.threads,
         )
-        self.agents = len(holding.part)
+        self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
         rules = WakeRules(spec.wake)
-        self._watch = shared.world.watch_frames(rules.event_filter, from_revision=holding.cursor.through + 1)
+        self._watch = shared.world.watch_frames(rules.event_filter, from_revision=owned.cursor.through + 1)
         self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents)
 
     @property
     def name(self) -> str:
         """The part's."""
-        return self.holding.part.name
+        return self.owned.part.name
 
     @property
     def through(self) -> int:
@@ -178,9 +146,9 @@ class HostedPart:
         """How full it is."""
         return self._turns.statistics()
 
-    async def interview(self, agent_id: str, ask: Question) -> dict[str, Any]:
+    async def interview(self, agent_id: str, question: InterviewQuestion) -> dict[str, Any]:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
-        return await self._turns.interview(agent_id, ask)
+        return await self._turns.interview(agent_id, question)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
@@ -194,7 +162,7 @@ class HostedPart:
         """Take no more events, cancel turns that have not decided, let commits finish.
 
         With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
-        case. What ended is in the worker's ledger; `save_cursor` comes next.
+        case. What ended is in the worker's records; `save_cursor` comes next.
         """
         await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
         await self._watch.aclose()
@@ -228,7 +196,7 @@ class HostedPart:
                 return
             cursor = Cursor(through, self._turns.mailboxes.count_turns(through))
             await self._records.wait_on_disk()
-            await self.holding.keeping.write(cursor)
+            await self.owned.cursor_store.write(cursor)
             self._saved = through
             if self._history is not None:
                 self._history.forget(through)
@@ -265,11 +233,11 @@ class HostedPart:
         while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
             await asyncio.sleep(WAIT_ASKED_S)
 
-    def _make_turns(self, agent_class: type[Any], cohort: Cohort) -> Turns:
-        desk, turns = self._desk, self.holding.cursor.turns
+    def _make_turns(self, agent_class: type[Any], cohort: Cohort) -> PartTurns:
+        context, turns = self._context, self.owned.cursor.turns
         if issubclass(agent_class, RuleAgents):
-            agents = make_rule_agents(agent_class, desk.group)
+            agents = make_rule_agents(agent_class, context.group)
             settings = self._shared.settings
-            return ColumnTurns(desk, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
-        check_group(agent_class, desk.group)
-        return SingleTurns(desk, cohort, agent_class, turns)
+            return ColumnTurns(context, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
+        check_group(agent_class, context.group)
+        return SingleTurns(context, cohort, agent_class, turns)

@@ -6,7 +6,7 @@
                                                                      └────────► recording
 
 A worker hosts parts. Each has its own watch, turns and way out, behind its own fence; all share the session, the
-ledger and the models. Parts come and go while the worker lives.
+records and the models. Parts come and go while the worker lives.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from ecumene.client import EcumeneError, World
 
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import GroupInfo
+from agent_runtime.gateways.opened_models import OpenedModels
+from agent_runtime.gateways.spending import Spending
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.ownership.spent_book import SpentBook
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.settings import GroupSpec, WorkerConfig
 from agent_runtime.turns.interviews import NoAgentError
-from agent_runtime.turns.ledger import Ledger
-from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.turns.presence import Presence
-from agent_runtime.turns.spending import Spending
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
+from agent_runtime.turns.turn_records import TurnRecords
 from agent_runtime.worker.hosted_part import HostedPart, Shared
 
 logger = logging.getLogger("ecumene.runtime")
 
-LEDGER_FLUSH_S = 0.5
+RECORDS_FLUSH_S = 0.5
 OnLost = Callable[[str, str], None]
 """Is told which part is lost, and why."""
 
@@ -48,10 +48,10 @@ OnLost = Callable[[str, str], None]
 class Ownership(Protocol):
     """Takes parts and gives them back; see ownership.Owner."""
 
-    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> OwnedPart:
         """Own a part."""
 
-    async def give_back(self, holding: Holding) -> None:
+    async def give_back(self, owned: OwnedPart) -> None:
         """Own it no more."""
 
     async def close(self) -> None:
@@ -78,12 +78,12 @@ class Pipeline:
         failure = asyncio.get_running_loop().create_future()
         self._tasks = OwnedTasks(failure)
         """What is done beside the parts: records are handed on, lost parts are ended."""
-        self.ledger = Ledger(recorder, clock)
+        self.records = TurnRecords(recorder, clock)
         self.stalls = StallWatch()
         """Whose code has held up all others."""
         self._recorder = recorder
         places = RunPlaces(config.launch.run)
-        self._shared = Shared(world, self.ledger, KnownPlaces(world), self._settings, places.agents, clock, failure)
+        self._shared = Shared(world, self.records, KnownPlaces(world), self._settings, places.agents, clock, failure)
         self._specs = {spec.name: spec for spec in config.launch.groups}
         self.models = OpenedModels(config.launch, world, config.index)
         book = SpentBook(world, places.spent)
@@ -127,7 +127,7 @@ class Pipeline:
         if self._config.launch.models:
             await self._spending.start()
         await self.models.open(parts)
-        self._flusher = self._tasks.start(self.ledger.flush_now_and_then(LEDGER_FLUSH_S), "ledger flush")
+        self._flusher = self._tasks.start(self.records.flush_now_and_then(RECORDS_FLUSH_S), "records flush")
         # Somebody who is gone may hold them until the end of the lease.
         wait_s = self._settings.lease_ttl_s + self._settings.connect_timeout_s
         await asyncio.gather(*(self.host(part, wait_s) for part in parts))
@@ -144,11 +144,11 @@ class Pipeline:
         try:
             await self.models.open((part,))
             from_revision = self._config.launch.from_revision or self._world.revision + 1
-            holding = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
+            owned = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
             try:
-                hosted = self._begin(holding, spec)
+                hosted = self._begin(owned, spec)
             except BaseException:
-                await self._owner.give_back(holding)
+                await self._owner.give_back(owned)
                 raise
         finally:
             self._taking.discard(part.name)
@@ -174,7 +174,7 @@ class Pipeline:
             await hosted.save_cursor()
         finally:
             # Without its records or cursor, too: whoever comes next does again what is not kept.
-            await self._owner.give_back(hosted.holding)
+            await self._owner.give_back(hosted.owned)
             self._count(hosted)
         return hosted.through
 
@@ -234,16 +234,16 @@ class Pipeline:
 
     async def _flush_records(self) -> None:
         """All records are on disk now, not when their part is due."""
-        await self.ledger.flush()
+        await self.records.flush()
         if self._recorder is not None and self._recorder.failure is None:
             await asyncio.to_thread(self._recorder.flush)
 
-    def _begin(self, holding: Holding, spec: GroupSpec) -> HostedPart:
-        launch, name = self._config.launch, holding.part.name
+    def _begin(self, owned: OwnedPart, spec: GroupSpec) -> HostedPart:
+        launch, name = self._config.launch, owned.part.name
         seed = launch.seed if spec.seed is None else spec.seed
         group = GroupInfo(spec.name, spec.parameters, seed)
         models = self.models.choose(spec, seed)
-        return HostedPart(holding, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
+        return HostedPart(owned, spec, group, models, self._shared, lambda reason: self._lose(name, reason))
 
     def _lose(self, name: str, reason: str) -> None:
         """A part is somebody else's: nothing of it is sent or recorded from now on, then it is ended."""

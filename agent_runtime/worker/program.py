@@ -144,12 +144,12 @@ async def obey(pipeline: Pipeline, told: asyncio.Queue[str], lines: JsonLines) -
 
 def describe_end(pipeline: Pipeline) -> dict[str, Any]:
     """What all turns came to."""
-    ledger = pipeline.ledger
+    records = pipeline.records
     return {
-        "turns": {status.value: count for status, count in ledger.statuses.items()},
-        "actions": ledger.actions_done,
-        "prompt_tokens": ledger.prompt_tokens,
-        "completion_tokens": ledger.completion_tokens,
+        "turns": {status.value: count for status, count in records.statuses.items()},
+        "actions": records.actions_done,
+        "prompt_tokens": records.prompt_tokens,
+        "completion_tokens": records.completion_tokens,
         "frames": pipeline.frames,
         "ops": pipeline.ops,
         "stalls": pipeline.stalls.stalls,

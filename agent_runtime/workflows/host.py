@@ -32,7 +32,7 @@ from agent_runtime.programs.stopping import wait_stop_or_failure
 from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import Recorder, RecordingError
 from agent_runtime.workflows.hosting import Hosting
-from agent_runtime.workflows.recording import CallCounts, CallRecords, Recorders
+from agent_runtime.workflows.recording import CallCounts, CallObservers, CallRecords
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 EXIT_GRACE_S = 5.0
@@ -105,10 +105,10 @@ async def host(arguments: argparse.Namespace, lines: JsonLines) -> int:
         async with connecting as world, AsyncExitStack() as records:
             limits = StageLimits(actors_max=arguments.actors_max)
             modules = None if arguments.any_module else arguments.module
-            recorders = Recorders(counts)
-            hosting = Hosting(world, arguments.name, recorders, limits, random.Random(), arguments.lease_ttl_s, modules)
+            observers = CallObservers(counts)
+            hosting = Hosting(world, arguments.name, observers, limits, random.Random(), arguments.lease_ttl_s, modules)
             if arguments.recording is not None:
-                recorders.add(await records.enter_async_context(open_records(arguments, hosting)))
+                observers.add(await records.enter_async_context(open_records(arguments, hosting)))
             try:
                 await hosting.start({"modules": arguments.module})
                 lines.write({"state": "ready", "host": arguments.name, "pid": os.getpid(), "revision": world.revision})

@@ -28,16 +28,17 @@ from ecumene.client import (
 from ecumene.workflows.actors import find_actor_class
 from ecumene.workflows.background import Background
 from ecumene.workflows.callers import Caller
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.hosts import HostsWatch
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import CALLS, HOSTS, ROOT, Message, inbox_path, name_place, read_message
-from ecumene.workflows.stage import FinishedCall, Stage
+from ecumene.workflows.stage import Stage
 from ecumene.workflows.world_link import make_places
 
 from agent_runtime.workflows.circles import Circles
 from agent_runtime.workflows.committing import Committing
 from agent_runtime.workflows.flow_places import FlowPlaces
-from agent_runtime.workflows.recording import Recorder
+from agent_runtime.workflows.recording import CallObserver
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -55,7 +56,7 @@ class Hosting:
         self,
         world: World,
         name: str,
-        recorder: Recorder,
+        observer: CallObserver,
         limits: StageLimits,
         chance: random.Random,
         lease_ttl_s: float,
@@ -65,7 +66,7 @@ class Hosting:
         self.world: World | None = world
         self._world = world
         self.name = name
-        self._recorder = recorder
+        self._observer = observer
         self._limits = limits
         self._chance = chance
         self._lease_ttl_s = lease_ttl_s
@@ -169,7 +170,7 @@ class Hosting:
         self.committing.commit(message, text, effects, then)
 
     def record(self, call: FinishedCall) -> None:
-        self._recorder.record(call)
+        self._observer.record(call)
 
     def _find_class(self, name: str) -> type:
         return find_actor_class(name, self._modules)

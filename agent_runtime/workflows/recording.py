@@ -8,12 +8,11 @@ from typing import Any, Protocol
 
 from ecumene.client.records import TurnStatus
 from ecumene.workflows.calls import MAKE
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.errors import CallRefusedError, CallTimeoutError, Failure, FlowLostError
-from ecumene.workflows.seats import FinishedCall
 
 from agent_runtime.model.clock import Clock
-from agent_runtime.recording import Recorder as TurnRecorder
-from agent_runtime.recording import RecordingError, RecordingFullError
+from agent_runtime.recording import Recorder, RecordingError, RecordingFullError
 
 ROWS_HELD_MAX = 512
 HELD_S = 0.5
@@ -27,7 +26,7 @@ _STATUSES = {
 """Status of a turn by the code of its failure; any other is an error."""
 
 
-class Recorder(Protocol):
+class CallObserver(Protocol):
     """Is told of each call once, when its outcome is durable. It must be quick and must not raise."""
 
     def record(self, call: FinishedCall) -> None:
@@ -53,20 +52,20 @@ class CallCounts:
         self.effects += call.effects
 
 
-class Recorders:
-    """Several recorders as one."""
+class CallObservers:
+    """Several observers as one."""
 
-    def __init__(self, *recorders: Recorder) -> None:
-        self._recorders = [*recorders]
+    def __init__(self, *observers: CallObserver) -> None:
+        self._observers = [*observers]
 
-    def add(self, recorder: Recorder) -> None:
+    def add(self, observer: CallObserver) -> None:
         """One more."""
-        self._recorders.append(recorder)
+        self._observers.append(observer)
 
     def record(self, call: FinishedCall) -> None:
         """A call has ended."""
-        for recorder in self._recorders:
-            recorder.record(call)
+        for observer in self._observers:
+            observer.record(call)
 
 
 class CallRecords:
@@ -75,7 +74,7 @@ class CallRecords:
     What ran no method is no turn: a stop, a call on an actor that is not here. Close it.
     """
 
-    def __init__(self, recorder: TurnRecorder, clock: Clock, on_failure: Callable[[RecordingError], None]) -> None:
+    def __init__(self, recorder: Recorder, clock: Clock, on_failure: Callable[[RecordingError], None]) -> None:
         """`on_failure`: nothing is recorded any more; called in the loop, once a try."""
         self._recorder = recorder
         self._clock = clock

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shlex
 import signal
 from pathlib import Path
 
@@ -177,6 +178,30 @@ async def test_a_spent_budget_stops_a_run_before_a_turn_is_lost_and_a_larger_one
         assert await more.wait() == (0 if tokens_max == raised[-1] else 3), more.errors
     assert await digest_own_world(directory) == plain
     check_whole(directory)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("single", [False, True], ids=["several models", "one model"])
+async def test_the_command_that_is_told_for_a_spent_budget_of_a_model_goes_on(tmp_path: Path, single: bool) -> None:
+    # Both models have one name at their endpoint, and the group asks at a temperature of its own.
+    model = {"provider": "scripted", "name": "tiny", "max_tokens": 64}
+    dear = model | {"price": {"completion": 1_000_000}, "microdollars_max": 66}
+    models = {"model": dear} if single else {"model": None, "models": {"quick": model, "careful": dear}}
+    group = {"name": "asked", "agent": "prompted", "count": 8, "parameters": {"temperature": 0.2}}
+    group |= {} if single else {"models": {"quick": 1, "careful": 1}}
+    spec = write(tmp_path, population={"groups": [group]}, **models)
+    called, microdollars = "tiny" if single else "careful", 66
+    command = ["run", str(spec)]
+    while await (running := await RunProcess.start(*command)).wait() == 3:
+        message, hint = running.errors.splitlines()[-2:]
+        assert f"the budget of {microdollars} microdollars of model {called} is spent" in message
+        microdollars *= 2
+        words = shlex.split(hint.partition(": ")[2])
+        assert words[0] == "ecumene"
+        assert words[-2:] == ["--microdollars-max", f"{called}={microdollars}"]
+        command = words[1:]
+    assert microdollars > 66
+    assert read_manifest(find_run(tmp_path)).state is RunState.DONE, running.errors
 
 
 @pytest.mark.long

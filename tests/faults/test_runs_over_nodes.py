@@ -78,6 +78,3 @@ async def test_without_a_node_a_run_over_nodes_says_what_to_start(tmp_path: Path
     running = await RunProcess.start("run", str(write(tmp_path / "over")), "--server", server.address, "--nodes")
     assert await running.wait() == 1
     assert "no node lives in world main: start one with ecumene runtime" in running.errors
-    usage = await RunProcess.start("run", str(tmp_path / "over" / "spec.yaml"), "--nodes")
-    assert await usage.wait() == 2
-    assert "--nodes needs a server whose world has nodes" in usage.errors

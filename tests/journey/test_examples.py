@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 
 from tests.services import ROOT, ServerProcess
@@ -34,6 +36,30 @@ WORKFLOWS = {"debate.py", "debate_local.py", "debate_distributed.py", "guess_age
 """Run, or imported by what is run, in test_workflow_examples.py."""
 
 
+PLAYERS = "trend_players.py"
+"""A class of agents: what guess_trend.yaml names."""
+
+
+def test_a_spec_with_a_class_of_ones_own_runs_in_its_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ecumene.cli", "run", "guess_trend.yaml", "--out", str(tmp_path), "--json"]
+    done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["turns"] == {"ok": 500}
+    (directory,) = tmp_path.iterdir()
+    columns = ["group", "round", "value_double", "value_int"]
+    rows = ds.dataset(directory / "actions").to_table(columns=columns).to_pylist()
+    own = [row for row in rows if row["group"] == "trend"]
+    said = [
+        {row["value_double"] or row["value_int"] for row in own if row["round"] == number} for number in range(1, 6)
+    ]
+    # The second round follows the first winner, and later ones what both of the last were: the memory was kept.
+    winners = [row["target"] for row in told["rounds"]]
+    expected = [40.0, winners[0], *(winners[n] * winners[n] / winners[n - 1] for n in range(1, 4))]
+    assert [max(one) for one in said] == pytest.approx(expected)
+    assert {len(one) for one in said} == {1}
+
+
 def test_every_program_among_the_examples_is_run() -> None:
     programs = {path.name for path in (ROOT / "examples").glob("*.py")}
-    assert programs == set(SAYS) | WORKFLOWS
+    assert programs == set(SAYS) | WORKFLOWS | {PLAYERS}

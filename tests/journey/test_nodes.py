@@ -95,6 +95,11 @@ def test_a_run_over_two_nodes(server: RunningServer, nodes: Nodes, tmp_path: Pat
     assert nodes.stop("a") == 0
     assert asyncio.run(play_round(server.address)) == 2 * AGENTS - 1
 
+    reach = ("intervene", "invoke", RUN, "/game", "--actor", "ann")
+    opened = read(server, *reach, "open_round", "participants=1", "deadline_ms=0")["result"]
+    closed = read(server, *reach, "close_round", "--args", json.dumps({"generation": opened["generation"]}))["result"]
+    assert closed["round"] == opened["round"] == 4
+
     assert "stopped monday: 120 agents" in call(server, "nodes", "stop", RUN).stdout
     assert call(server, "nodes", "clean-up", RUN).stdout == "cleaned up monday\n"
     assert call(server, "nodes", "clean-up", RUN).stdout == "nothing is left of monday\n"

@@ -162,8 +162,22 @@ async def test_a_server_that_is_killed_and_comes_back_changes_nothing(
 async def test_two_runs_may_follow_each_other_in_one_world(tmp_path: Path, server: RunningServer) -> None:
     groups = [{"name": "all", "agent": "level-k", "count": 10, "parameters": {"level": 1}}]
     spec = make_spec(tmp_path, groups, world="main")
-    first = await play(spec, server=server.address)
-    second = await play(spec, server=server.address)
+
+    class Stages(Silent):
+        """Remembers what is told of a game that goes on."""
+
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def stage_began(self, stage: str) -> None:
+            if "of this game" in stage:
+                self.told.append(stage)
+
+    stages = Stages(), Stages()
+    first = await play(spec, stages[0], server=server.address)
+    second = await play(spec, stages[1], server=server.address)
+    assert [len(one.told) for one in stages] == [0, 1]
+    assert stages[1].told[0].startswith("world main has played 2 rounds of this game")
     assert [told.round for told in (*first.rounds, *second.rounds)] == [1, 2, 3, 4]
     assert {first.manifest.world, second.manifest.world} == {"main"}
     assert [row.round for row in second.report.rows] == [3, 4]

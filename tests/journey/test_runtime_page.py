@@ -23,12 +23,14 @@ def test_the_commands_of_the_page_run(server: RunningServer, tmp_path: Path) -> 
     blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     nodes = Nodes(server.address, tmp_path)
     printed: list[str] = []
-    asyncio.run(make_game(server.address))
     try:
         for language, code in blocks:
             if language == "console":
                 for line in code.splitlines()[1:]:
-                    words = shlex.split(line.removesuffix("&"))
+                    # The page is read in the folder, nodes of tests are started in another.
+                    words = [
+                        str(tmp_path / word) if word == "runs" else word for word in shlex.split(line.rstrip("& "))
+                    ]
                     nodes.start(words[words.index("--name") + 1], *words[words.index("--name") + 2 :])
             elif language == "json":
                 (tmp_path / "launch.json").write_text(code, encoding="utf-8")
@@ -98,8 +100,3 @@ async def play(server: str, play_seat: Any) -> str:
 async def is_noted(notes: Any) -> bool:
     """Whether somebody took a seat."""
     return "seat" in [entry.value["kind"] async for entry in notes.entries()]
-
-
-async def make_game(server: str) -> None:
-    async with connect(server) as world:
-        await world.environment("/game").register(kind="guess_game", config={"ratio": 2 / 3, "offset": 0.0})

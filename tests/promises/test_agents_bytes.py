@@ -63,7 +63,7 @@ async def test_an_agent_costs_little(tmp_path: Path, kind: str) -> None:
                     await asyncio.sleep(0)
             # What the world of this test keeps of them is not the worker's.
             stage.world.forget_all()
-            await stage.pipeline.ledger.flush()
+            await stage.pipeline.records.flush()
             cost = (measure() - before) / AGENTS
         finally:
             tracemalloc.stop()

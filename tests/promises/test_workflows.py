@@ -315,7 +315,7 @@ async def test_expired_results_say_so_to_readers_and_to_calls(server: ServerProc
 
 async def test_every_call_is_recorded_once(server: ServerProcess) -> None:
     recorder = KeptCalls()
-    async with host_here(server.address, "recording", recorder=recorder), workflows.connect(server.address) as flow:
+    async with host_here(server.address, "recording", observer=recorder), workflows.connect(server.address) as flow:
         one, two = flow.spawn(Teller, 2, host="recording")
         await workflows.gather([one.tell(n) for n in range(20)])
         await one.ask_softly(two, "tell", 1)

@@ -16,10 +16,10 @@ from agent_runtime.model.draws import Draw
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
-from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.ownership.places import RunPlaces, make_places
 from agent_runtime.turns.turn import Turn
-from tests.unit.agent_runtime.stage import FakeKeeping, FakeOwner, Stage, make_launch, set_stage
+from tests.unit.agent_runtime.stage import FakeCursorStore, FakeOwner, Stage, make_launch, set_stage
 
 HERE = "tests.promises.turn_stage"
 MARKET = "/market"
@@ -36,13 +36,13 @@ class RealOwner(FakeOwner):
         self._parts = world.environment(RunPlaces("r").parts)
         self._real = world
 
-    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> OwnedPart:
         """Own a part, where its cursor stands."""
         self.held.add(part.name)
         term = (await self._parts.set(part.name, 1)).revision
         is_new = part.name not in self.cursors
         cursor = self.cursors.setdefault(part.name, Cursor.at_start(part, from_revision - 1))
-        return Holding(part, term, self._real, cursor, FakeKeeping(self, part.name), is_new)
+        return OwnedPart(part, term, self._real, cursor, FakeCursorStore(self, part.name), is_new)
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ async def take_again(folder: Path, world: World, from_revision: int) -> AsyncIte
 
 async def ring(world: World, stage: Stage, number: int = 1) -> int:
     """Wake all agents and wait until each has had its turn; returns the revision that woke them."""
-    before = sum(stage.pipeline.ledger.statuses.values())
+    before = sum(stage.pipeline.records.statuses.values())
     rung = await world.environment("/bell").set("round", number)
     await stage.wait_turns(before + stage.pipeline.agents, timeout_s=20.0)
     return rung.revision

@@ -19,6 +19,7 @@ PACKAGES = (
     "agent_runtime/llm",
     "agent_runtime/rpc",
     "agent_runtime/turns",
+    "agent_runtime/worker",
     "ecumene/client",
     "ecumene/sim",
     "ecumene/bench",
@@ -30,6 +31,8 @@ PACKAGES = (
     "env_api/v1",
     "env_storage/v1",
 )
+NAMED = tuple(f"agent_runtime/worker/{name}.py" for name in ("command_handler", "hosted_part", "pipeline", "program"))
+"""Modules that the contracts name, and so expect."""
 ALLOWED = {
     "env_server/rpc/edge.py": "import grpc, env_api.v1, env_server.pipeline",
     "env_server/pipeline.py": "import asyncio, env_server.state_tree, env_server.storage",
@@ -37,6 +40,7 @@ ALLOWED = {
     "ecumene/client/channel.py": "import grpc, env_api.v1",
     "agent_runtime/turns/turn.py": "import ecumene.client",
     "agent_runtime/rpc/edge.py": "import grpc, agent_api.v1, agent_runtime.turns",
+    "agent_runtime/worker/program.py": "import agent_runtime.worker.pipeline",
 }
 # Contract id -> a file and the import in it that must break that contract.
 PLANTED = {
@@ -60,6 +64,7 @@ PLANTED = {
         ("ecumene/sim/run.py", "from agent_runtime import turns"),
     ],
     "runtime-client": [("agent_runtime/turns/turn.py", "import ecumene.sim")],
+    "workers-apart": [("agent_runtime/rpc/edge.py", "import agent_runtime.worker.pipeline")],
     "generated": [
         ("env_server/storage/log.py", "import env_storage.v1"),
         ("env_server/pipeline.py", "import env_api.v1"),
@@ -114,6 +119,8 @@ def write_tree(root: Path, files: dict[str, str]) -> None:
         folder.mkdir(parents=True)
         for place in (folder, folder.parent):
             (place / "__init__.py").touch()
+    for path in NAMED:
+        (root / path).touch()
     for path, line in files.items():
         (root / path).write_text(line + "\n", encoding="utf-8")
 

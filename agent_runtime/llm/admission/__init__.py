@@ -7,7 +7,7 @@
 
 from agent_runtime.llm.admission.budgets import Budget
 from agent_runtime.llm.admission.dispatch import Dispatch
-from agent_runtime.llm.admission.limits import Limit, Load, Seat
+from agent_runtime.llm.admission.limits import Limit, Load, Permit
 from agent_runtime.llm.admission.quota_shares import QuotaRefusedError, QuotaShares, QuotaUnavailableError, Share, Want
 from agent_runtime.llm.admission.rate_window import RateWindow
 from agent_runtime.llm.admission.shared_budget import SharedBudget
@@ -18,11 +18,11 @@ __all__ = [
     "Dispatch",
     "Limit",
     "Load",
+    "Permit",
     "QuotaRefusedError",
     "QuotaShares",
     "QuotaUnavailableError",
     "RateWindow",
-    "Seat",
     "Share",
     "SharedBudget",
     "SharedWindow",

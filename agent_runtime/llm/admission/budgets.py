@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_runtime.llm.admission.limits import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Permit
 from agent_runtime.model.errors import BudgetExceededError
 
 
@@ -67,15 +67,15 @@ class Budget:
         self._has_waiting = self._has_waiting or not fits
         return 0.0 if fits else None
 
-    def admit(self, seat: Seat) -> None:
+    def admit(self, permit: Permit) -> None:
         """See Limit."""
-        self._out_tokens += seat.tokens
-        self._out_microdollars += seat.microdollars
+        self._out_tokens += permit.tokens
+        self._out_microdollars += permit.microdollars
 
-    def settle(self, seat: Seat, load: Load) -> None:
+    def settle(self, permit: Permit, load: Load) -> None:
         """See Limit."""
-        self._out_tokens -= seat.tokens
-        self._out_microdollars -= seat.microdollars
+        self._out_tokens -= permit.tokens
+        self._out_microdollars -= permit.microdollars
         self._tokens += load.tokens
         self._microdollars += load.microdollars
         if self._has_waiting:

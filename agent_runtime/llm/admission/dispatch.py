@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent_runtime.llm.admission.limits import Limit, Load, Seat
+from agent_runtime.llm.admission.limits import Limit, Load, Permit
 from agent_runtime.llm.endpoints import Pool
 from agent_runtime.llm.errors import ModelBrokenError, ModelError
 from agent_runtime.model.errors import BudgetExceededError
@@ -16,7 +16,7 @@ WAIT_MIN_S = 0.001
 
 
 class _Waiting(NamedTuple):
-    seat: asyncio.Future[Seat]
+    permit: asyncio.Future[Permit]
     load: Load
     deadline_s: float
 
@@ -45,58 +45,58 @@ class Dispatch:
         """Calls that wait."""
         return len(self._fresh) + len(self._again) - self._cancelled
 
-    def try_enter(self, load: Load) -> Seat | None:
-        """A seat if there is one now and nobody waits.
+    def try_acquire(self, load: Load) -> Permit | None:
+        """A permit if there is one now and nobody waits.
 
         Raises:
             ModelRateError, BudgetExceededError: there will never be one.
         """
-        return None if self._fresh or self._again else self._find_seat(load, self._clock())
+        return None if self._fresh or self._again else self._grant(load, self._clock())
 
-    async def enter(self, load: Load, deadline_s: float, *, is_repeated: bool = False) -> Seat:
-        """A seat, once there is one. See `queue`."""
-        seat = self.queue(load, deadline_s=deadline_s, is_repeated=is_repeated)
+    async def acquire(self, load: Load, deadline_s: float, *, is_repeated: bool = False) -> Permit:
+        """A permit, once there is one. See `queue`."""
+        permit = self.queue(load, deadline_s=deadline_s, is_repeated=is_repeated)
         try:
-            return await seat
+            return await permit
         except asyncio.CancelledError:
-            self.give_up(seat)
+            self.give_up(permit)
             raise
 
-    def queue(self, load: Load, *, deadline_s: float, is_repeated: bool = False) -> asyncio.Future[Seat]:
-        """What is done once there is a seat, or fails as `try_enter` does, or with ModelBrokenError.
+    def queue(self, load: Load, *, deadline_s: float, is_repeated: bool = False) -> asyncio.Future[Permit]:
+        """What is done once there is a permit, or fails as `try_acquire` does, or with ModelBrokenError.
 
         Await it; if that is cancelled, `give_up` it.
         """
-        seat: asyncio.Future[Seat] = asyncio.get_running_loop().create_future()
+        permit: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
         queue = self._again if is_repeated else self._fresh
-        queue.append(_Waiting(seat, load, deadline_s))
+        queue.append(_Waiting(permit, load, deadline_s))
         self._fail_hopeless()
         if self._head() is queue and len(queue) == 1:
             self.pump()
-        return seat
+        return permit
 
-    def give_up(self, seat: asyncio.Future[Seat]) -> None:
+    def give_up(self, permit: asyncio.Future[Permit]) -> None:
         """Ends the wait of a caller who was cancelled."""
-        if not seat.cancelled():
-            if seat.exception() is None:
+        if not permit.cancelled():
+            if permit.exception() is None:
                 # Let in and cancelled in the same step: it never left.
-                self.leave(seat.result(), Load(), asyncio.CancelledError())
+                self.release(permit.result(), Load(), asyncio.CancelledError())
             return
         self._cancelled += 1
         if self._cancelled * 2 > len(self._fresh) + len(self._again):
             self._forget_cancelled()
         self.pump()
 
-    def leave(self, seat: Seat, load: Load, error: BaseException | None) -> None:
+    def release(self, permit: Permit, load: Load, error: BaseException | None) -> None:
         """A call has come back; `load` is what it did cost, `error` how it failed."""
-        now_s = seat.left_s = self._clock()
+        now_s = permit.released_s = self._clock()
         if error is None:
-            seat.endpoint.note_answer()
+            permit.endpoint.note_answer()
         else:
-            seat.endpoint.note_error(error, now_s, seat.entered_s)
+            permit.endpoint.note_error(error, now_s, permit.granted_s)
         for limit in self._limits:
-            limit.settle(seat, load)
-        seat.tokens, seat.microdollars = load.tokens, load.microdollars
+            limit.settle(permit, load)
+        permit.tokens, permit.microdollars = load.tokens, load.microdollars
         if self._fresh or self._again:
             self._fail_hopeless()
             self.pump()
@@ -109,19 +109,19 @@ class Dispatch:
         now_s = self._clock()
         while queue := self._head():
             waiting = queue[0]
-            if waiting.seat.done():
+            if waiting.permit.done():
                 queue.popleft()
-                self._cancelled -= waiting.seat.cancelled()
+                self._cancelled -= waiting.permit.cancelled()
                 continue
             try:
-                seat = self._find_seat(waiting.load, now_s)
+                permit = self._grant(waiting.load, now_s)
             except (ModelError, BudgetExceededError) as error:
-                waiting.seat.set_exception(error)
+                waiting.permit.set_exception(error)
                 continue
-            if seat is None:
+            if permit is None:
                 self._arm(waiting.load, now_s)
                 return
-            waiting.seat.set_result(seat)
+            waiting.permit.set_result(permit)
 
     def close(self) -> None:
         """No timer any more. Nobody may wait."""
@@ -134,22 +134,22 @@ class Dispatch:
 
     def _forget_cancelled(self) -> None:
         for queue in (self._again, self._fresh):
-            left = [waiting for waiting in queue if not waiting.seat.cancelled()]
+            left = [waiting for waiting in queue if not waiting.permit.cancelled()]
             queue.clear()
             queue.extend(left)
         self._cancelled = 0
 
-    def _find_seat(self, load: Load, now_s: float) -> Seat | None:
+    def _grant(self, load: Load, now_s: float) -> Permit | None:
         for limit in self._limits:
             if limit.wait_s(load, now_s) != 0.0:
                 return None
         endpoint = self._pool.enter(now_s)
         if endpoint is None:
             return None
-        seat = Seat(endpoint, load.tokens, load.microdollars, now_s)
+        permit = Permit(endpoint, load.tokens, load.microdollars, now_s)
         for limit in self._limits:
-            limit.admit(seat)
-        return seat
+            limit.admit(permit)
+        return permit
 
     def _arm(self, load: Load, now_s: float) -> None:
         """Looks again when the first in the queue may go; None of a limit or the pool: somebody will call."""
@@ -168,5 +168,5 @@ class Dispatch:
             return
         names = tuple(endpoint.name for endpoint in self._pool.endpoints)
         for waiting in (*self._again, *self._fresh):
-            if waiting.deadline_s < now_s + dead_s and not waiting.seat.done():
-                waiting.seat.set_exception(ModelBrokenError(self._model, names, dead_s))
+            if waiting.deadline_s < now_s + dead_s and not waiting.permit.done():
+                waiting.permit.set_exception(ModelBrokenError(self._model, names, dead_s))

@@ -1,4 +1,4 @@
-"""What a call weighs, and what may hold it back."""
+"""What a call may cost, and what may hold it back."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Load:
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
+class Permit:
     """One call that was let in.
 
     `tokens` and `microdollars` are what it may cost while it is out, and what it did cost afterwards.
-    Times are seconds of the gateway's clock; `left_s` is None while it is out.
+    Times are seconds of the gateway's clock; `released_s` is None while it is out.
     """
 
     endpoint: Endpoint
     tokens: int
     microdollars: int
-    entered_s: float
-    left_s: float | None = None
+    granted_s: float
+    released_s: float | None = None
 
 
 class Limit(Protocol):
@@ -48,11 +48,11 @@ class Limit(Protocol):
             ModelSetupError: whoever keeps the limit has refused, and is not asked for a while.
         """
 
-    def admit(self, seat: Seat) -> None:
+    def admit(self, permit: Permit) -> None:
         """Lets a call pass for which `wait_s` was 0.0 at this moment."""
 
-    def settle(self, seat: Seat, load: Load) -> None:
-        """Takes in what a call did cost. `seat` still holds what it might have cost."""
+    def settle(self, permit: Permit, load: Load) -> None:
+        """Takes in what a call did cost. `permit` still holds what it might have cost."""
 
     async def aclose(self) -> None:
         """Gives back what is left of what others share. Nothing may wait any more. May be called twice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from agent_runtime.llm.admission.limits import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Permit
 from agent_runtime.llm.errors import ModelRateError
 
 WINDOW_S = 60.05
@@ -34,7 +34,7 @@ class RateWindow:
         self._model = model
         self._requests_max = requests_per_minute
         self._tokens_max = tokens_per_minute
-        self._seats: deque[Seat] = deque()
+        self._permits: deque[Permit] = deque()
         self._tokens = 0
 
     def widen(self, *, requests_per_minute: int | None, tokens_per_minute: int | None) -> None:
@@ -51,23 +51,23 @@ class RateWindow:
         """See Limit."""
         self._forget(now_s)
         wait_s = 0.0
-        if self._requests_max is not None and len(self._seats) >= self._requests_max:
-            wait_s = find_end_s(self._seats[len(self._seats) - self._requests_max]) - now_s
+        if self._requests_max is not None and len(self._permits) >= self._requests_max:
+            wait_s = find_end_s(self._permits[len(self._permits) - self._requests_max]) - now_s
         if self._tokens_max is not None and self._tokens + load.tokens > self._tokens_max:
             wait_s = max(wait_s, self._wait_tokens_s(load.tokens, self._tokens_max, now_s))
         return wait_s
 
-    def admit(self, seat: Seat) -> None:
+    def admit(self, permit: Permit) -> None:
         """See Limit."""
-        self._seats.append(seat)
-        self._tokens += seat.tokens
+        self._permits.append(permit)
+        self._tokens += permit.tokens
 
-    def settle(self, seat: Seat, load: Load) -> None:
+    def settle(self, permit: Permit, load: Load) -> None:
         """See Limit."""
-        assert seat.left_s is not None
-        self._forget(seat.left_s)
-        if seat.entered_s + WINDOW_S + TRANSIT_S > seat.left_s:
-            self._tokens += load.tokens - seat.tokens
+        assert permit.released_s is not None
+        self._forget(permit.released_s)
+        if permit.granted_s + WINDOW_S + TRANSIT_S > permit.released_s:
+            self._tokens += load.tokens - permit.tokens
 
     async def aclose(self) -> None:
         """See Limit; nobody shares it."""
@@ -76,20 +76,20 @@ class RateWindow:
         if tokens > tokens_max:
             raise ModelRateError(self._model, tokens, tokens_max)
         left = self._tokens
-        for seat in self._seats:
-            left -= seat.tokens
+        for permit in self._permits:
+            left -= permit.tokens
             if left + tokens <= tokens_max:
-                return find_end_s(seat) - now_s
+                return find_end_s(permit) - now_s
         return 0.0
 
     def _forget(self, now_s: float) -> None:
-        seats = self._seats
-        while seats and find_end_s(seats[0]) <= now_s:
-            self._tokens -= seats.popleft().tokens
+        permits = self._permits
+        while permits and find_end_s(permits[0]) <= now_s:
+            self._tokens -= permits.popleft().tokens
 
 
-def find_end_s(seat: Seat) -> float:
+def find_end_s(permit: Permit) -> float:
     """Until when a request weighs."""
-    if seat.left_s is None:
-        return seat.entered_s + WINDOW_S + TRANSIT_S
-    return min(seat.entered_s + TRANSIT_S, seat.left_s) + WINDOW_S
+    if permit.released_s is None:
+        return permit.granted_s + WINDOW_S + TRANSIT_S
+    return min(permit.granted_s + TRANSIT_S, permit.released_s) + WINDOW_S

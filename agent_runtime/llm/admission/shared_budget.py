@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from agent_runtime.llm.admission.limits import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Permit
 from agent_runtime.llm.admission.quota_shares import (
     REFUSED_RETRY_S,
     RETRY_S,
@@ -98,17 +98,17 @@ class SharedBudget:
             self._refill = asyncio.get_running_loop().create_task(self._draw_more(), name=f"budget of {self._whose}")
         return None
 
-    def admit(self, seat: Seat) -> None:
+    def admit(self, permit: Permit) -> None:
         """See Limit."""
         self._out += 1
-        self._left_tokens -= seat.tokens
-        self._left_microdollars -= seat.microdollars
+        self._left_tokens -= permit.tokens
+        self._left_microdollars -= permit.microdollars
 
-    def settle(self, seat: Seat, load: Load) -> None:
+    def settle(self, permit: Permit, load: Load) -> None:
         """See Limit."""
         self._out -= 1
-        self._left_tokens += seat.tokens - load.tokens
-        self._left_microdollars += seat.microdollars - load.microdollars
+        self._left_tokens += permit.tokens - load.tokens
+        self._left_microdollars += permit.microdollars - load.microdollars
         self._spent_tokens += load.tokens
         self._spent_microdollars += load.microdollars
         if self._refused_least is not None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent_runtime.llm.admission.limits import Load, Seat
+from agent_runtime.llm.admission.limits import Load, Permit
 from agent_runtime.llm.admission.quota_shares import (
     REFUSED_RETRY_S,
     RETRY_S,
@@ -59,7 +59,7 @@ class SharedWindow:
         self._sleep = sleep
         self._held: list[_Held] = []
         self._unused: dict[int, list[int]] = {}
-        self._share_of: dict[Seat, list[tuple[int, int]]] = {}
+        self._share_of: dict[Permit, list[tuple[int, int]]] = {}
         self._refill: asyncio.Task[None] | None = None
         self._wanted = Load()
         self._is_cut_off = False
@@ -88,27 +88,27 @@ class SharedWindow:
             self._refill = asyncio.get_running_loop().create_task(self._take_more(), name=f"quota of {self._model}")
         return None
 
-    def admit(self, seat: Seat) -> None:
+    def admit(self, permit: Permit) -> None:
         """See Limit."""
         self._held[0].requests -= 1  # those without requests are let go of
-        needed, parts = seat.tokens, []
+        needed, parts = permit.tokens, []
         if self._tokens_max is not None:
             for held in self._held:
                 taken = min(needed, held.tokens)
                 held.tokens -= taken
                 needed -= taken
                 parts.append((held.id, taken))
-            self._share_of[seat] = parts
+            self._share_of[permit] = parts
         for held in [held for held in self._held if held.requests == 0]:
             self._held.remove(held)
             self._let_go(held)
 
-    def settle(self, seat: Seat, load: Load) -> None:
+    def settle(self, permit: Permit, load: Load) -> None:
         """See Limit."""
         if self._tokens_max is None:
             return
-        parts = self._share_of.pop(seat)
-        over = seat.tokens - load.tokens
+        parts = self._share_of.pop(permit)
+        over = permit.tokens - load.tokens
         for share, taken in reversed(parts):
             returned = over if over < 0 else min(over, taken)
             if returned:

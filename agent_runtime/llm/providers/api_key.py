@@ -8,6 +8,8 @@ from pathlib import Path
 
 from agent_runtime.llm.errors import ModelSetupError
 
+KEY_BYTES_MAX = 64 * 1024
+
 
 class ApiKey:
     """A secret that does not show: neither in `repr`, nor in messages, nor in records."""
@@ -32,11 +34,14 @@ class ApiKey:
         elif file is not None:
             source = f"key file {file}"
             try:
-                secret = file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+                with file.open("rb") as opened:
+                    secret = opened.read(KEY_BYTES_MAX + 1).decode("utf-8")
+            except (OSError, ValueError) as error:
                 raise ModelSetupError("API key", f"{source} cannot be read: {type(error).__name__}") from None
         else:
             return None
+        if len(secret) > KEY_BYTES_MAX:
+            raise ModelSetupError("API key", f"{source} holds more than {KEY_BYTES_MAX:,} bytes")
         secret = secret.strip()
         if not secret:
             raise ModelSetupError("API key", f"{source} holds none")

@@ -101,10 +101,17 @@ class JsonPoster:
         return response
 
     async def _connect(self) -> Connection:
-        try:
-            return await self._connector.connect(self._address, [], self._connect_timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
+        """A connection on which nothing has been said that was not asked for."""
+        for _ in range(self._connector.limit + 1):  # those that are kept, and a new one
+            try:
+                connection = await self._connector.connect(self._address, [], self._connect_timeout)
+            except TimeoutError as error:
+                raise aiohttp.ConnectionTimeoutError(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
+            if (protocol := connection.protocol) is None or not protocol.should_close:
+                return connection
+            # Such as a 408 for being idle: the next question would take it for its answer, and so on.
+            connection.close()
+        raise aiohttp.ClientConnectionResetError("an answer came before anything was sent")
 
     async def _read(self, protocol: ResponseHandler) -> Response:
         try:

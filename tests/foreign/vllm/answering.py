@@ -73,7 +73,7 @@ async def check_seeds(provider: Provider, model: str) -> None:
     assert len({first, await draw(8), await draw(9)}) > 1
 
 
-async def check_cancellation(provider: Provider, model: str, seats: int) -> None:
+async def check_cancellation(provider: Provider, model: str, sequences: int) -> None:
     """What was given up takes no place in the engine any more, which takes so many calls at a time."""
     long, short = ask(model, max_tokens=LONG_TOKENS), ask(model, "b", max_tokens=1)
     began_s = time.monotonic()
@@ -81,7 +81,7 @@ async def check_cancellation(provider: Provider, model: str, seats: int) -> None
     whole_s = time.monotonic() - began_s
     assert whole.completion_tokens == LONG_TOKENS, "the tiny model ends no answer by itself"
     given_up = [
-        asyncio.create_task(provider.complete(long, SchemaMode.TEXT), name=f"long {n}") for n in range(8 * seats)
+        asyncio.create_task(provider.complete(long, SchemaMode.TEXT), name=f"long {n}") for n in range(8 * sequences)
     ]
     await asyncio.sleep(whole_s / 10)
     for task in given_up:

@@ -28,7 +28,7 @@ from tests.foreign.vllm.models import SMOLLM2, TINY
 pytestmark = [pytest.mark.long, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
 
 PATIENT_S = 900.0
-SEATS = 4
+SEQUENCES = 4
 QUESTIONS = 24
 
 
@@ -122,8 +122,8 @@ async def test_an_engine_that_is_killed_mid_turn_comes_back_and_one_that_cannot_
 async def test_of_two_engines_one_dies_mid_turn_and_the_other_goes_on(build: Build) -> None:
     model = build.model(TINY)
     before = find_engines()
-    first, second = await open_engines(model, settings(build, engines=2, max_num_seqs=SEATS))
-    await answering.check_cancellation(first, model, SEATS)
+    first, second = await open_engines(model, settings(build, engines=2, max_num_seqs=SEQUENCES))
+    await answering.check_cancellation(first, model, SEQUENCES)
     victim = min(find_engines() - before, key=lambda process: process.create_time())
     endpoints = [Endpoint(each, name=name, in_flight_max=8) for each, name in ((first, "first"), (second, "second"))]
     gateway = Gateway(endpoints, timeout_s=PATIENT_S, retry_total_s=PATIENT_S)

@@ -22,7 +22,7 @@ from tests.foreign.vllm.models import TINY
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 PATIENT_S = 900.0
-SEATS = 4
+SEQUENCES = 4
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def build(missing_toolchain: Callable[[str], NoReturn]) -> Build:
 @pytest.fixture(scope="module")
 def server(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
     """A server of the tiny model that computes a few answers at a time."""
-    with ModelServer(build, TINY, tmp_path_factory.mktemp("vllm") / "server.log", max_num_seqs=SEATS) as started:
+    with ModelServer(build, TINY, tmp_path_factory.mktemp("vllm") / "server.log", max_num_seqs=SEQUENCES) as started:
         yield started
 
 
@@ -70,7 +70,7 @@ async def test_what_never_fits_is_refused_once(server: ModelServer) -> None:
 
 async def test_what_was_given_up_is_aborted(server: ModelServer) -> None:
     async with asking(server) as provider:
-        await answering.check_cancellation(provider, TINY, SEATS)
+        await answering.check_cancellation(provider, TINY, SEQUENCES)
 
 
 async def test_it_keeps_the_protocol(server: ModelServer) -> None:

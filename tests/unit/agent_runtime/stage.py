@@ -17,7 +17,7 @@ from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import PartHeldError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
-from agent_runtime.ownership.owner import Holding
+from agent_runtime.ownership.owner import OwnedPart
 from agent_runtime.recording import Recorder
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
 from agent_runtime.worker.pipeline import Pipeline
@@ -54,7 +54,7 @@ class FakeOwner:
         self.cursors: dict[str, Cursor] = {}
         self.held: set[str] = set()
 
-    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> Holding:
+    async def take(self, part: Part, *, from_revision: int, wait_s: float) -> OwnedPart:
         """Own a part, where its cursor stands."""
         if part.name in self.held:
             raise PartHeldError(part.name, wait_s)
@@ -64,18 +64,18 @@ class FakeOwner:
         is_new = part.name not in self.cursors
         cursor = self.cursors.setdefault(part.name, Cursor.at_start(part, from_revision - 1))
         term = self._world.revision
-        return Holding(part, term, cast(World, self._world), cursor, FakeKeeping(self, part.name), is_new)
+        return OwnedPart(part, term, cast(World, self._world), cursor, FakeCursorStore(self, part.name), is_new)
 
-    async def give_back(self, holding: Holding) -> None:
+    async def give_back(self, owned: OwnedPart) -> None:
         """Own it no more."""
-        self.held.discard(holding.part.name)
+        self.held.discard(owned.part.name)
 
     async def close(self) -> None:
         """Give back everything."""
         self.held.clear()
 
 
-class FakeKeeping:
+class FakeCursorStore:
     """Keeps the cursor of a part."""
 
     def __init__(self, owner: FakeOwner, part: str) -> None:
@@ -99,11 +99,11 @@ class Stage:
 
     @property
     def statuses(self) -> dict[str, int]:
-        return {status.value: count for status, count in self.pipeline.ledger.statuses.items()}
+        return {status.value: count for status, count in self.pipeline.records.statuses.items()}
 
     async def wait_turns(self, count: int, timeout_s: float = 10.0) -> None:
         """Until so many turns have ended."""
-        await wait_until(lambda: sum(self.pipeline.ledger.statuses.values()) >= count, timeout_s)
+        await wait_until(lambda: sum(self.pipeline.records.statuses.values()) >= count, timeout_s)
 
     def read(self, table: str) -> list[dict[str, Any]]:
         """Recorded rows; call it after the stage has closed."""

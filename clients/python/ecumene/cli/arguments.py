@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from ecumene.cli.failures import UsageError
 from ecumene.client.model import EventType, Json, Value
@@ -22,6 +23,20 @@ def parse_value(text: str) -> Value:
                 f"{text} is no JSON: {error}", hint="a string that begins so is written as '\"...\"'"
             ) from error
         return text
+
+
+def parse_named(arguments: Sequence[str]) -> dict[str, Json]:
+    """Arguments of an operation, each NAME=VALUE, the value as JSON or a string.
+
+    Raises UsageError.
+    """
+    named: dict[str, Json] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not name or name.startswith(("{", "[")):
+            raise UsageError(f"{argument!r} is not NAME=VALUE", hint='such as price=3, or name=ann, or many="[1, 2]"')
+        named[name] = parse_value(text)  # type: ignore[assignment]
+    return named
 
 
 def parse_object(text: str, option: str) -> dict[str, Json]:

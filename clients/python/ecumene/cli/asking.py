@@ -21,7 +21,7 @@ from ecumene.cli.survey_tables import (
     write_table,
 )
 from ecumene.cli.tables import print_json, print_table, to_document
-from ecumene.client.runtime_model import AnswerStatus, Question, QuestionType, SurveyRow
+from ecumene.client.runtime_model import AnswerStatus, QuestionType, SurveyQuestion, SurveyRow
 from ecumene.client.world import World
 from ecumene.launch.asking import interview_agent, sample_run, survey_agents
 
@@ -112,7 +112,7 @@ def survey(
         print(count_statuses(rows) + ("" if out is None else f"; table: {out}"))
 
 
-def parse_question(text: str) -> Question:
+def parse_question(text: str) -> SurveyQuestion:
     """NAME:TYPE:TEXT.
 
     Raises UsageError.
@@ -123,9 +123,9 @@ def parse_question(text: str) -> Question:
     if not (name and kind and colon and asked.strip()):
         raise UsageError(f"{text!r} is no question", hint=example)
     if "|" in kind:
-        return Question(name, asked.strip(), QuestionType.CHOICE, tuple(kind.split("|")))
+        return SurveyQuestion(name, asked.strip(), QuestionType.CHOICE, tuple(kind.split("|")))
     try:
-        return Question(name, asked.strip(), QuestionType[kind.upper()])
+        return SurveyQuestion(name, asked.strip(), QuestionType[kind.upper()])
     except KeyError:
         known = "text, number, integer, boolean, or choices such as yes|no"
         raise UsageError(f"{kind!r} is no type of an answer", hint=f"there are {known}") from None

@@ -41,7 +41,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("nodes", "ecumene.cli.nodes:app", "Launch runs on nodes, inspect and stop them.", None),
     Command("interview", "ecumene.cli.asking:interview", "Ask a living agent anything.", None),
     Command("survey", "ecumene.cli.asking:survey", "Ask a sample of living agents typed questions.", None),
-    Command("intervene", "ecumene.cli.intervene:app", "Mute an agent, edit the world, inject an event.", None),
+    Command("intervene", "ecumene.cli.intervene:app", "Mute an agent, sit in its place, edit the world.", None),
     Command(
         "offline", "ecumene.cli.services:offline", "Check, read and upgrade worlds that no server has open.", "server"
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ecumene.cli.arguments import parse_object, parse_type, parse_value
+from ecumene.cli.arguments import parse_named, parse_object, parse_type, parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.env_output import describe_environment, show_entry, show_event, show_written
 from ecumene.cli.failures import CliError, UsageError
@@ -181,12 +181,7 @@ def invoke(
     as_json: JsonOption = False,
 ) -> None:
     """Run an operation of an environment's behaviour and print what it returns."""
-    named: dict[str, Json] = {}
-    for argument in arguments or ():
-        name, equals, text = argument.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{argument!r} is not name=value")
-        named[name] = parse_value(text)  # type: ignore[assignment]
+    named = parse_named(arguments or ())
     try:
         done = run_in_world(server, world, lambda opened: opened.environment(path).run(operation, named))
     except OperationRefusedError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ecumene.cli.arguments import parse_object
+from ecumene.cli.arguments import parse_named, parse_object
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.intervene_arguments import ActorOption, AgentArgument, CommentOption, RunArgument, parse_value
 from ecumene.cli.seat import seat
@@ -92,14 +92,17 @@ def invoke(
     path: PathArgument,
     operation: Annotated[str, typer.Argument(help="Name of the operation.", metavar="OPERATION")],
     actor: ActorOption,
-    args: Annotated[str, typer.Option("--args", help="A JSON object.", metavar="JSON")] = "",
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="NAME=VALUE, the value as JSON or a string.", metavar="ARGUMENTS")
+    ] = None,
+    args: Annotated[str, typer.Option("--args", help="Arguments as one JSON object.", metavar="JSON")] = "",
     comment: CommentOption = "",
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
 ) -> None:
     """Inject what an operation of a behaviour emits."""
-    given = parse_object(args, "--args")
+    given = parse_object(args, "--args") | parse_named(arguments or ())
     _do(
         (server, world, run, ""),
         lambda node: node.run_operation(run, path, operation, given, actor=actor, comment=comment),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -159,11 +160,15 @@ def logs(
 ) -> None:
     """Show what a node and its workers wrote."""
 
-    async def read(node: RuntimeNode) -> None:
+    async def read(node: RuntimeNode) -> int:
+        shown = 0
         async for line in node.logs(run, lines_max=lines, follow=follow):
             show_line(line, as_json)
+            shown += 1
+        return shown
 
-    run_in_world(server, world, lambda opened: _with_node(opened, name, read))
+    if not run_in_world(server, world, lambda opened: _with_node(opened, name, read)):
+        print(f"{name} has written nothing" + (f" of run {run}" if run else ""), file=sys.stderr)
 
 
 def show_line(line: LogLine, as_json: bool) -> None:

@@ -73,6 +73,7 @@ class _Bar:
         )
         self._label = label
         self._task = self._progress.add_task(label, total=total)
+        self._has_begun = False
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -82,7 +83,10 @@ class _Bar:
         self._progress.stop()
 
     def show(self, done: int, part: str) -> None:
-        """Move the bar."""
+        """Move the bar; what was done before the first time has no part in the rate."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._progress.reset(self._task, completed=done)
         self._progress.update(self._task, completed=done, description=f"{self._label} {part}".strip())
 
     def note(self, line: str) -> None:
@@ -101,7 +105,8 @@ class _Lines:
         self._unit = unit
         self._stream = stream
         self._clock = clock
-        self._started_at = self._shown_at = clock()
+        self._began_at = self._shown_at = clock()
+        self._began_done: int | None = None
         self._shown_done = 0
 
     def __enter__(self) -> Self:
@@ -111,12 +116,17 @@ class _Lines:
         pass
 
     def show(self, done: int, part: str) -> None:
-        """A line, if the last one is some time ago; the more so if nothing has moved since."""
+        """A line, if the last one is some time ago; the more so if nothing has moved since.
+
+        What was done before the first time, in an earlier life of a run, has no part in the rate.
+        """
         now = self._clock()
+        if self._began_done is None:
+            self._began_at, self._began_done = now, done
         if now - self._shown_at < (LINE_INTERVAL_S if done != self._shown_done else STANDSTILL_INTERVAL_S):
             return
         self._shown_at, self._shown_done = now, done
-        rate = done / max(now - self._started_at, 1e-9)
+        rate = (done - self._began_done) / max(now - self._began_at, 1e-9)
         left = f", {(self._total - done) / rate:,.0f} s left" if rate > 0 else ""
         self.note(f"{self._label} {part}: {done:,} of {self._total:,}, {describe_rate(rate, self._unit)}{left}")
 

@@ -36,13 +36,25 @@ def resume(
     """Go on with a run that ended before its time, from where it stands to its end."""
     if server is not None:
         check_address(server)
-    directory = run if run.is_dir() or run.is_absolute() else out / run
+    directory = find_directory(run, out)
     budgets = {
         "tokens_max": parse_budgets("--tokens-max", tokens_max or []),
         "microdollars_max": parse_budgets("--microdollars-max", microdollars_max or []),
     }
     options = RunOptions(server=server, workers=workers, budgets=budgets)
-    execute_resume(directory if directory.is_dir() else run, options, as_json=as_json)
+    execute_resume(directory, options, as_json=as_json)
+
+
+def find_directory(run: Path, out: Path) -> Path:
+    """The directory of a run that is named by itself, or by its name below `out`. Raises UsageError."""
+    for directory in (run, out / run):
+        if directory.is_dir():
+            return directory
+    looked = str(run) if run.is_absolute() else f"{run} or {out / run}"
+    begun = sorted(found.parent for found in out.glob("*/manifest.json"))
+    newest = max(begun, key=lambda directory: directory.stat().st_mtime, default=None)
+    hint = f"the newest below {out} is {newest.name}" if newest else f"no run was begun below {out}: say where by --out"
+    raise UsageError(f"no directory of a run is at {looked}", hint=hint)
 
 
 def parse_budgets(option: str, given: list[str]) -> dict[str, int]:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ecumene.cli.connecting import JsonOption, check_address
-from ecumene.cli.failures import UsageError
+from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, check_address
 from ecumene.cli.running import execute
 from ecumene.sim import RunOptions, load_spec
 
@@ -18,7 +17,9 @@ def run(
     server: Annotated[
         str | None,
         typer.Option(
-            help="Use this server instead of one of the run's own.", envvar="ECUMENE_SERVER", metavar="ADDRESS"
+            help=f"Use this server instead of one of the run's own (with --nodes: {DEFAULT_SERVER}).",
+            envvar="ECUMENE_SERVER",
+            metavar="ADDRESS",
         ),
     ] = None,
     nodes: Annotated[
@@ -30,10 +31,10 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Execute the experiment that a spec describes."""
+    if server is None and nodes:
+        server = DEFAULT_SERVER
     if server is not None:
         check_address(server)
-    elif nodes:
-        raise UsageError("--nodes needs a server whose world has nodes", hint="give it: --server ADDRESS")
     loaded = load_spec(spec)
     if seed is not None:
         loaded = loaded.model_copy(update={"seed": seed})

@@ -18,6 +18,8 @@ from ecumene.cli.progress import ProgressDisplay, show_progress
 from ecumene.cli.tables import WIDTH_WITHOUT_TERMINAL, print_json
 from ecumene.client.errors import ConnectionFailedError, EcumeneError
 from ecumene.client.records import ManifestError
+from ecumene.client.runtime_errors import LaunchRefusedError
+from ecumene.launch import ServiceStartError
 from ecumene.sim import (
     BudgetSpentError,
     GamePlan,
@@ -68,10 +70,19 @@ def _conduct(
         ) from error
     except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
         raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
+    except LaunchRefusedError as error:
+        raise CliError(str(error), exit_code=ExitCode.USAGE) from error
+    except ServiceStartError as error:
+        # What it was told cannot be run, and cannot be gone on with either.
+        is_usage = error.exit_code == ExitCode.USAGE
+        hint = "" if is_usage else display.describe_resume()
+        raise CliError(str(error), hint=hint, exit_code=ExitCode.USAGE if is_usage else ExitCode.FAILED) from error
     except ConnectionFailedError as error:
         raise CliError(str(error), hint=NO_SERVER_HINT if options.server else display.describe_resume()) from error
     except EcumeneError as error:
-        raise CliError(str(error), hint=display.describe_resume()) from error
+        # What has to be mended first comes before the command that goes on then.
+        hints = [getattr(error, "hint", ""), display.describe_resume()]
+        raise CliError(str(error), hint="\n  ".join(hint for hint in hints if hint)) from error
     except OSError as error:
         raise CliError(f"{error.strerror or error}: {error.filename or display.directory or ''}") from error
     finally:
@@ -118,6 +129,7 @@ class RunDisplay:
         self._progress: ProgressDisplay | None = None
         self._participants = 0
         self._rounds = 0
+        self._rounds_closed = 0
         self.directory = directory
 
     def close(self) -> None:
@@ -144,7 +156,7 @@ class RunDisplay:
 
     def run_began(self, run_id: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
         """The bar begins."""
-        self._participants, self._rounds = plan.participants, plan.rounds
+        self._participants, self._rounds, self._rounds_closed = plan.participants, plan.rounds, rounds_done
         rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds:,} rounds"
         players = "1 agent plays" if plan.participants == 1 else f"{plan.participants:,} agents play"
         before = f", {rounds_done:,} of which are played" if rounds_done else ""
@@ -164,8 +176,9 @@ class RunDisplay:
 
     def round_closed(self, result: RoundResult) -> None:
         """A line with what the world told."""
-        self.reports_counted(result.round, self._participants)
-        self._note(describe_round(result))
+        self._rounds_closed += 1
+        self.reports_counted(self._rounds_closed, self._participants)
+        self._note(describe_round(result, self._rounds_closed))
 
     def _note(self, line: str) -> None:
         if self._progress is not None:
@@ -174,12 +187,13 @@ class RunDisplay:
             print(line, file=sys.stderr, flush=True)
 
 
-def describe_round(result: RoundResult) -> str:
-    """A round on one line."""
+def describe_round(result: RoundResult, number: int) -> str:
+    """A round on one line; `number` is the run's own, not the game's in a world that has seen rounds before."""
     if result.mean is None or result.target is None:
         figures = "nobody reported a number"
     else:
         figures = f"mean {result.mean:.4f}, winning number {result.target:.4f}"
     lost = [f"{count:,} {what}" for count, what in ((result.failed, "failed"), (result.missing, "missing")) if count]
     rest = f", {', '.join(lost)}" if lost else ""
-    return f"round {result.round}: {figures}; {result.reported:,} reported{rest} in {result.wall_s:.2f} s"
+    of_game = "" if result.round == number else f" ({result.round:,} of its world)"
+    return f"round {number}{of_game}: {figures}; {result.reported:,} reported{rest} in {result.wall_s:.2f} s"

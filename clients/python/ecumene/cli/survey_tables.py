@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TextIO
 
 from ecumene.cli.failures import CliError, UsageError, missing_extra
-from ecumene.client.runtime_model import AnswerStatus, Question, QuestionType, SurveyRow
+from ecumene.client.runtime_model import AnswerStatus, QuestionType, SurveyQuestion, SurveyRow
 
 SUFFIXES = (".csv", ".parquet")
 OWN_COLUMNS = ("agent", "group", "status", "reason")
 _ARROW_TYPES = {QuestionType.NUMBER: "float64", QuestionType.INTEGER: "int64", QuestionType.BOOLEAN: "bool"}
 
 
-def name_columns(questions: Sequence[Question]) -> list[str]:
+def name_columns(questions: Sequence[SurveyQuestion]) -> list[str]:
     """The columns of the table."""
     return ["agent", "group", "status", *(question.name for question in questions), "reason"]
 
 
-def make_row(row: SurveyRow, questions: Sequence[Question]) -> list[object]:
+def make_row(row: SurveyRow, questions: Sequence[SurveyQuestion]) -> list[object]:
     """A row of the table."""
     answers = [row.answers.get(question.name) for question in questions]
     return [row.agent, row.group or None, row.status.name.lower(), *answers, row.reason or None]
@@ -35,7 +35,7 @@ def count_statuses(rows: Sequence[SurveyRow]) -> str:
     return f"{answered:,} of {len(rows):,} agents answered" + (f"; {others}" if others else "")
 
 
-def check_names(questions: Sequence[Question]) -> None:
+def check_names(questions: Sequence[SurveyQuestion]) -> None:
     """Raises UsageError for questions whose columns would hide others."""
     for question in questions:
         if question.name in OWN_COLUMNS:
@@ -50,7 +50,7 @@ def check_path(path: Path) -> None:
         raise UsageError(f"there is no folder {path.parent}")
 
 
-def write_table(path: Path, rows: Sequence[SurveyRow], questions: Sequence[Question]) -> None:
+def write_table(path: Path, rows: Sequence[SurveyRow], questions: Sequence[SurveyQuestion]) -> None:
     """Write the table to a file. Raises CliError, OSError."""
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -59,14 +59,14 @@ def write_table(path: Path, rows: Sequence[SurveyRow], questions: Sequence[Quest
         _write_parquet(path, rows, questions)
 
 
-def write_csv(file: TextIO, rows: Sequence[SurveyRow], questions: Sequence[Question]) -> None:
+def write_csv(file: TextIO, rows: Sequence[SurveyRow], questions: Sequence[SurveyQuestion]) -> None:
     """Write the table as CSV; what is not there is empty."""
     writer = csv.writer(file)
     writer.writerow(name_columns(questions))
     writer.writerows(["" if cell is None else cell for cell in make_row(row, questions)] for row in rows)
 
 
-def _write_parquet(path: Path, rows: Sequence[SurveyRow], questions: Sequence[Question]) -> None:
+def _write_parquet(path: Path, rows: Sequence[SurveyRow], questions: Sequence[SurveyQuestion]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -171,7 +171,7 @@ class QuestionType(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SurveyQuestion:
     """A typed question. `name`: of its column."""
 
     name: str

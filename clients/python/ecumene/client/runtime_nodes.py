@@ -12,8 +12,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
+from agent_api.v1 import asking_pb2 as asks_pb
+from agent_api.v1 import interventions_pb2 as acts_pb
 from agent_api.v1 import runtime_service_pb2 as pb
 from agent_api.v1 import runtime_service_pb2_grpc
+from agent_api.v1 import seats_pb2 as seats_pb
 
 from ecumene.client.addresses import find_address
 from ecumene.client.errors import ConnectionFailedError, EcumeneError, UnavailableError
@@ -27,8 +30,8 @@ from ecumene.client.runtime_model import (
     NodeInfo,
     PartInfo,
     PartSpan,
-    Question,
     Sampled,
+    SurveyQuestion,
     SurveyRow,
 )
 from ecumene.client.runtime_readings import (
@@ -130,26 +133,31 @@ class RuntimeNode:
         Raises:
             AgentNotFoundError: it does not live on this node.
         """
-        request = pb.InterviewRequest(run=run, agent=agent, question=question, timeout_ms=round(timeout_s * 1000))
+        request = asks_pb.InterviewRequest(run=run, agent=agent, question=question, timeout_ms=round(timeout_s * 1000))
         return read_interview(await self._ask(self._stub.Interview, request, timeout_s + STOP_GRACE_S))
 
     async def sample_agents(
         self, run: str, count: int, *, seed: int = 0, groups: Sequence[str] = ()
     ) -> tuple[Sampled, ...]:
         """Agents of smallest priority among those of the node."""
-        sample = pb.Sample(count=count, seed=seed, groups=groups)
-        request = pb.SampleAgentsRequest(run=run, sample=sample)
-        answer: pb.SampleAgentsResponse = await self._ask(self._stub.SampleAgents, request, 60.0)
+        sample = asks_pb.Sample(count=count, seed=seed, groups=groups)
+        request = asks_pb.SampleAgentsRequest(run=run, sample=sample)
+        answer: asks_pb.SampleAgentsResponse = await self._ask(self._stub.SampleAgents, request, 60.0)
         return tuple(Sampled(one.agent, one.group, one.priority) for one in answer.agents)
 
     async def survey(
-        self, run: str, questions: Sequence[Question], agents: Sequence[str], *, timeout_s: float = ANSWER_TIMEOUT_S
+        self,
+        run: str,
+        questions: Sequence[SurveyQuestion],
+        agents: Sequence[str],
+        *,
+        timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> AsyncIterator[SurveyRow]:
         """Ask agents typed questions; one row an agent, as they are answered. `timeout_s` is each agent's."""
-        request = pb.SurveyRequest(
+        request = asks_pb.SurveyRequest(
             run=run,
             questions=[fill_question(question) for question in questions],
-            agents=pb.AgentList(agents=agents),
+            agents=asks_pb.AgentList(agents=agents),
             timeout_ms=round(timeout_s * 1000),
         )
         async for response in self._stream(self._stub.Survey(request)):
@@ -160,38 +168,38 @@ class RuntimeNode:
         self, run: str, path: str, key: str, value: Json, *, actor: str, comment: str = ""
     ) -> Intervention:
         """Append to a stream of the world, as nobody in it has done."""
-        inject = pb.Injection(path=path, append=pb.Append(key=key, value_json=dump(value)))
-        return await self._intervene(pb.InterveneRequest(run=run, actor=actor, comment=comment, inject=inject))
+        inject = acts_pb.Injection(path=path, append=acts_pb.Append(key=key, value_json=dump(value)))
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, inject=inject))
 
     async def run_operation(
         self, run: str, path: str, operation: str, args: Mapping[str, Json], *, actor: str, comment: str = ""
     ) -> Intervention:
         """Run an operation of a behaviour."""
-        inject = pb.Injection(path=path, operation=pb.Operation(name=operation, args_json=dump(dict(args))))
-        return await self._intervene(pb.InterveneRequest(run=run, actor=actor, comment=comment, inject=inject))
+        inject = acts_pb.Injection(path=path, operation=acts_pb.Operation(name=operation, args_json=dump(dict(args))))
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, inject=inject))
 
     async def edit_entry(
         self, run: str, path: str, key: str, value: Json, *, actor: str, comment: str = "", expect_version: int = 0
     ) -> Intervention:
         """Set an entry of the world; `expect_version` 0 = whatever it is."""
-        edit = pb.Edit(path=path, key=key, value_json=dump(value), expect_version=expect_version)
-        return await self._intervene(pb.InterveneRequest(run=run, actor=actor, comment=comment, edit=edit))
+        edit = acts_pb.Edit(path=path, key=key, value_json=dump(value), expect_version=expect_version)
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, edit=edit))
 
     async def delete_entry(
         self, run: str, path: str, key: str, *, actor: str, comment: str = "", expect_version: int = 0
     ) -> Intervention:
         """Delete an entry of the world."""
-        edit = pb.Edit(path=path, key=key, expect_version=expect_version)
-        return await self._intervene(pb.InterveneRequest(run=run, actor=actor, comment=comment, edit=edit))
+        edit = acts_pb.Edit(path=path, key=key, expect_version=expect_version)
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, edit=edit))
 
     async def mute(self, run: str, agent: str, *, actor: str, comment: str = "", muted: bool = True) -> Intervention:
         """Let an agent take no turns until it is unmuted, wherever it lives."""
-        mute = pb.Mute(agent=agent, muted=muted)
-        return await self._intervene(pb.InterveneRequest(run=run, actor=actor, comment=comment, mute=mute))
+        mute = acts_pb.Mute(agent=agent, muted=muted)
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, mute=mute))
 
     def sit(self, run: str, agent: str, *, actor: str, comment: str = "", timeout_s: float = 60.0) -> RuntimeSeat:
         """Take an agent's place: `async with node.sit(...) as seat`. A turn that is not decided in time falls back."""
-        take = pb.TakeSeat(run=run, agent=agent, actor=actor, comment=comment, timeout_ms=round(timeout_s * 1000))
+        take = seats_pb.TakeSeat(run=run, agent=agent, actor=actor, comment=comment, timeout_ms=round(timeout_s * 1000))
         return RuntimeSeat(self._stub.Sit, take, self._timeout_s)
 
     async def close(self) -> None:
@@ -206,8 +214,8 @@ class RuntimeNode:
     ) -> None:
         await self.close()
 
-    async def _intervene(self, request: pb.InterveneRequest) -> Intervention:
-        answer: pb.InterveneResponse = await self._ask(self._stub.Intervene, request, 60.0)
+    async def _intervene(self, request: acts_pb.InterveneRequest) -> Intervention:
+        answer: acts_pb.InterveneResponse = await self._ask(self._stub.Intervene, request, 60.0)
         return Intervention(answer.note, answer.revision, read_json(answer.result_json))
 
     async def _ask(self, method: Callable[..., Awaitable[Any]], request: Any, timeout_s: float) -> Any:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import seats_pb2 as seats_pb
 
 from ecumene.client.model import Json
 from ecumene.client.runtime_model import (
@@ -18,16 +20,20 @@ from ecumene.client.runtime_model import (
     PartCondition,
     PartInfo,
     PartSpan,
-    Question,
     RunInfo,
     SeatAction,
     SeatOutcome,
     SeatTurn,
+    SurveyQuestion,
     SurveyRow,
     WorkerInfo,
 )
 
-_CHANGES = {"set": pb.SEAT_CHANGE_SET, "append": pb.SEAT_CHANGE_APPEND, "increment": pb.SEAT_CHANGE_INCREMENT}
+_CHANGES = {
+    "set": seats_pb.SEAT_CHANGE_SET,
+    "append": seats_pb.SEAT_CHANGE_APPEND,
+    "increment": seats_pb.SEAT_CHANGE_INCREMENT,
+}
 
 
 def read_part(message: pb.PartState) -> PartInfo:
@@ -88,7 +94,7 @@ def read_line(message: pb.LogLine) -> LogLine:
     return LogLine(message.wall_time_ns, message.run, message.worker, message.text)
 
 
-def read_interview(message: pb.InterviewResponse) -> Interview:
+def read_interview(message: asks_pb.InterviewResponse) -> Interview:
     """What an agent said."""
     return Interview(
         message.agent,
@@ -100,26 +106,26 @@ def read_interview(message: pb.InterviewResponse) -> Interview:
     )
 
 
-def read_row(message: pb.SurveyRow) -> SurveyRow:
+def read_row(message: asks_pb.SurveyRow) -> SurveyRow:
     """A row of a survey."""
     answers = json.loads(message.answers_json) if message.answers_json else {}
     return SurveyRow(message.agent, message.group, AnswerStatus(message.status), message.reason, answers)
 
 
-def read_turn(message: pb.SeatTurn) -> SeatTurn:
+def read_turn(message: seats_pb.SeatTurn) -> SeatTurn:
     """A turn that waits for a person."""
     events = tuple(json.loads(message.events_json)) if message.events_json else ()
     return SeatTurn(message.turn, message.revision, events, message.asks_report, message.timeout_ms / 1000)
 
 
-def read_outcome(message: pb.SeatOutcome) -> SeatOutcome:
+def read_outcome(message: seats_pb.SeatOutcome) -> SeatOutcome:
     """How a turn of a seat ended."""
     return SeatOutcome(message.turn, message.status, message.reason)
 
 
-def fill_question(question: Question) -> pb.Question:
+def fill_question(question: SurveyQuestion) -> asks_pb.SurveyQuestion:
     """A typed question."""
-    message = pb.Question(
+    message = asks_pb.SurveyQuestion(
         name=question.name,
         text=question.text,
         type=int(question.type),  # type: ignore[arg-type]
@@ -139,14 +145,14 @@ def fill_parts(parts: Sequence[PartSpan]) -> list[pb.Part]:
     ]
 
 
-def fill_action(action: SeatAction) -> pb.SeatAction:
+def fill_action(action: SeatAction) -> seats_pb.SeatAction:
     """An action of a person."""
-    return pb.SeatAction(
+    return seats_pb.SeatAction(
         name=action.name,
         path=action.path,
         key=action.key,
         value_json=dump(action.value),
-        change=_CHANGES.get(action.change, pb.SEAT_CHANGE_UNSPECIFIED),
+        change=_CHANGES.get(action.change, seats_pb.SEAT_CHANGE_UNSPECIFIED),
     )
 
 

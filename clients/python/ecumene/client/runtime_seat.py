@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
-from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import seats_pb2 as pb
 
 from ecumene.client.errors import ClosedError
 from ecumene.client.model import Json

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from ecumene.client.errors import ConnectionFailedError
 from ecumene.client.runtime_errors import RunNotFoundError
-from ecumene.client.runtime_model import AnswerStatus, Interview, NodeRecord, Question, Sampled, SurveyRow
+from ecumene.client.runtime_model import AnswerStatus, Interview, NodeRecord, Sampled, SurveyQuestion, SurveyRow
 from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import World
 from ecumene.launch.node_runs import ask_each, list_nodes, use_host
@@ -45,7 +45,7 @@ async def sample_run(world: World, run: str, count: int, *, seed: int = 0, group
 
 
 async def survey_agents(
-    world: World, run: str, questions: Sequence[Question], agents: Sequence[str], *, timeout_s: float = 120.0
+    world: World, run: str, questions: Sequence[SurveyQuestion], agents: Sequence[str], *, timeout_s: float = 120.0
 ) -> AsyncIterator[SurveyRow]:
     """Ask agents typed questions, wherever they live; exactly one row an agent, as they are answered.
 

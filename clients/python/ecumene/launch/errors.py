@@ -18,11 +18,12 @@ class ServiceMissingError(LaunchError):
 
 
 class ServiceStartError(LaunchError):
-    """A service did not become ready; `last_line` is the last it wrote to stderr."""
+    """A service did not become ready; `last_line` is the last it wrote to stderr, `exit_code` with which it ended."""
 
-    def __init__(self, service: str, problem: str, last_line: str) -> None:
+    def __init__(self, service: str, problem: str, last_line: str, exit_code: int | None = None) -> None:
         self.service = service
         self.problem = problem
+        self.exit_code = exit_code
         self.last_line = last_line
         super().__init__(f"{service} did not start ({problem})" + (f": {last_line}" if last_line else ""))
 

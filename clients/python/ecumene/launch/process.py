@@ -124,7 +124,7 @@ class ServiceProcess:
                 self._draining = asyncio.create_task(_drain(reader), name=f"drain stdout of {self.service}")
                 return
         exit_code = await self._process.wait()
-        raise ServiceStartError(self.service, describe_exit(exit_code), self.last_error_line())
+        raise ServiceStartError(self.service, describe_exit(exit_code), self.last_error_line(), exit_code)
 
     async def wait(self) -> int:
         """Wait until it has ended, for whatever reason; returns its exit code."""

@@ -25,8 +25,12 @@ from ecumene.client.world import World
 from ecumene.sim.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
 
 GAME_KIND = "guess_game"
+DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0}
+"""The behaviour's own, for a game that was made without."""
 GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
+ROUND_KEY = "round"
+"""Entry of the game: the round that is open, or was the last."""
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
 COUNT, DEADLINE = "count", "deadline"
@@ -86,7 +90,12 @@ class GameMismatchError(EcumeneError):
         self.world = world
         self.kind = kind
         self.config = config
-        super().__init__(f"world {world} has another game at {GAME_PATH} ({kind}, {config}); take another world")
+        super().__init__(f"world {world} has another game at {GAME_PATH} ({kind}, {config})")
+
+    @property
+    def hint(self) -> str:
+        """What to do, for a terminal."""
+        return f"delete it (ecumene env rm -r {GAME_PATH} --world {self.world}), or take another world"
 
 
 class RoundObserver(Protocol):
@@ -154,7 +163,8 @@ class Conductor:
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
             return True
         found = await self._game.describe()
-        if found.kind != GAME_KIND or found.config != config:
+        # A game that was made by hand may leave to the behaviour what is as usual.
+        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
         return False
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ecumene.sim.spec_section import Section
+from ecumene.sim.spec_section import BaseUrl, FilePath, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 Count = Annotated[int, Field(ge=1)]
 Total = Annotated[int, Field(ge=0)]
+WEIGHT_MAX = 1e9
 
 
 class EndpointSpec(Section):
@@ -23,11 +23,11 @@ class EndpointSpec(Section):
         weight: its share of the calls, in relation to the others'.
     """
 
-    url: Annotated[str, Field(min_length=1)]
-    weight: Annotated[float, Field(gt=0)] = 1.0
+    url: BaseUrl
+    weight: Annotated[float, Field(gt=0, le=WEIGHT_MAX, allow_inf_nan=False)] = 1.0
     in_flight_max: Count | None = None
     api_key_variable: str | None = None
-    api_key_file: Path | None = None
+    api_key_file: FilePath | None = None
 
 
 class PriceSpec(Section):
@@ -113,10 +113,10 @@ class ModelSpec(Section):
 
     provider: Literal["scripted", "openai", "local", "replay", "vllm"] = "scripted"
     name: Annotated[str, Field(min_length=1, max_length=200)] = "scripted"
-    endpoint: str | None = None
+    endpoint: BaseUrl | None = None
     endpoints: Annotated[tuple[EndpointSpec, ...], Field(max_length=100)] = ()
     api_key_variable: str | None = None
-    api_key_file: Path | None = None
+    api_key_file: FilePath | None = None
     max_tokens_field: Annotated[str, Field(min_length=1)] = "max_tokens"
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     seed_answers: bool | None = None
@@ -137,7 +137,7 @@ class ModelSpec(Section):
     retry_total_s: Annotated[float, Field(ge=0, le=86_400)] = 180.0
     repairs_max: Total = 1
     breaker_failures: Total = 5
-    cache: Path | None = None
+    cache: FilePath | None = None
     cache_bytes_max: Count = 256 * 1024 * 1024
     latency_ms: Milliseconds = 0.0
     latency: LatencySpec | None = None
@@ -146,7 +146,7 @@ class ModelSpec(Section):
     slots: Annotated[int, Field(ge=1, le=256)] | None = None
     context_tokens: Annotated[int, Field(ge=256)] = 2048
     threads: Count | None = None
-    replay_from: Path | None = None
+    replay_from: FilePath | None = None
     vllm: VllmSpec = VllmSpec()
 
     @model_validator(mode="after")

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ecumene.sim.population_spec import PARAMETERS, GroupSpec, PopulationSpec
+from ecumene.sim.population_spec import GroupSpec, PopulationSpec
 
 ID_DIGITS_MIN = 6
 
@@ -151,5 +150,4 @@ def mix(seed: int, size: int) -> np.ndarray:
 
 def dump_parameters(group: GroupSpec) -> str:
     """A group's parameters as one JSON object, defaults filled in."""
-    checked: Any = PARAMETERS[group.agent].model_validate(group.parameters)
-    return json.dumps(checked.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+    return json.dumps(group.dump_parameters(), sort_keys=True, ensure_ascii=False)

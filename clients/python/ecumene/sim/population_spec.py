@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ecumene.sim.model_spec import WEIGHT_MAX
 from ecumene.sim.spec_numbers import ExactShare
 from ecumene.sim.spec_section import Section
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
+_CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 class NoParameters(Section):
@@ -71,29 +75,37 @@ PARAMETERS: dict[str, type[Section]] = {
 }
 
 
+def _check_agent(name: str) -> str:
+    if name in PARAMETERS or _CLASS.fullmatch(name):
+        return name
+    known = f"{', '.join(map(repr, PARAMETERS))} or module:Class"
+    raise PydanticCustomError("literal_error", "Input should be {known}", {"known": known})
+
+
 class GroupSpec(Section):
     """Agents of one kind.
 
     Attributes:
         name: of the group, in records and reports.
-        agent: the class of its agents.
+        agent: the class of its agents: a ready one, or one of your own as `module:Class`, which must be installed where
+            the agents live, or lie in the folder that the run is begun in, if it has a runtime of its own.
         count: how many, or
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
-        persona: who a prompted agent is; empty = nobody in particular.
-        model: which of the spec's `models` its agents ask, or
+        persona: who a prompted agent is; a class of your own finds it in its profile. Empty = nobody in particular.
+        model: which of the spec's `models` its agents ask (a class of your own may ask none), or
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-    agent: Literal["level-k", "noisy-level-k", "equilibrium", "random", "prompted"]
+    agent: Annotated[str, AfterValidator(_check_agent)]
     count: Annotated[int, Field(ge=0, le=POPULATION_MAX)] | None = None
     share: Annotated[ExactShare, Field(ge=0, le=1)] | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
     model: str | None = None
-    models: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
 
     @model_validator(mode="after")
@@ -102,8 +114,35 @@ class GroupSpec(Section):
             raise ValueError("give either count or share")
         return self
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its class is one whose parameters a spec knows; others check their own when they are launched."""
+        return self.agent in PARAMETERS
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether its agents may have a model."""
+        return self.agent == PROMPTED or not self.is_ready
+
+    @property
+    def temperature(self) -> float | None:
+        """At which its agents ask; None = that of the model."""
+        return self.parameters.get("temperature") if self.agent == PROMPTED else None
+
+    def dump_parameters(self) -> dict[str, Any]:
+        """The parameters as plain JSON, with the defaults of a ready class filled in."""
+        if self.is_ready:
+            return PARAMETERS[self.agent].model_validate(self.parameters).model_dump(mode="json")
+        return self.parameters
+
     @model_validator(mode="after")
     def _check_parameters(self) -> Self:
+        if not self.is_ready:
+            try:
+                json.dumps(self.parameters, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"parameters hold what JSON does not: {error}") from error
+            return self
         try:
             PARAMETERS[self.agent].model_validate(self.parameters)
         except ValidationError as error:
@@ -112,8 +151,8 @@ class GroupSpec(Section):
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
-        if self.agent != PROMPTED and (self.model or self.models):
-            raise ValueError("only prompted agents ask a model")
+        if not self.may_ask and (self.model or self.models):
+            raise ValueError("only prompted agents, and classes of your own, ask a model")
         if self.model and self.models:
             raise ValueError("give model or models, not both")
         if self.models and not sum(self.models.values()) > 0:

@@ -53,7 +53,7 @@ class BudgetSpentError(EcumeneError):
     """A budget did not pay for a question, and the run was stopped; all of it is kept.
 
     Attributes:
-        whose: `run`, or the model as its endpoint calls it.
+        whose: `run`, or the model as the spec calls it.
         unit: `tokens` or `microdollars`.
         maximum: of the budget.
         spending: of the run, all in all.
@@ -126,9 +126,11 @@ async def keep_quotas(world: World, quotas: Quotas) -> None:
 class BudgetWatch:
     """Async context manager: knows when a budget of a run is spent, from its entering on."""
 
-    def __init__(self, world: World, run: str) -> None:
+    def __init__(self, world: World, run: str, models: Mapping[str, str]) -> None:
+        """`models`: what the spec calls those of the launch, by their names there."""
         self._world = world
         self._run = run
+        self._models = models
         self._watch: Watch | None = None
 
     async def __aenter__(self) -> BudgetWatch:
@@ -157,7 +159,8 @@ class BudgetWatch:
     async def describe(self, told: Mapping[str, Any]) -> BudgetSpentError:
         """The error of what `wait_spent` told; once the run has stopped, with all that it has spent."""
         spending = await read_spending(self._world, self._run)
-        return BudgetSpentError(str(told["whose"]), str(told["unit"]), int(told["maximum"]), spending)
+        whose = str(told["whose"])
+        return BudgetSpentError(self._models.get(whose, whose), str(told["unit"]), int(told["maximum"]), spending)
 
 
 def _list_limits(holder: Any, names: tuple[str, ...]) -> dict[str, int]:

@@ -114,5 +114,6 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
         if parameters["fallback"] is None:
             del parameters["fallback"]
         del parameters["temperature"]
+    if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)
     return described

@@ -26,7 +26,7 @@ def describe_models(spec: RunSpec, quotas: Quotas) -> dict[str, Any]:
     """The models that groups ask, by the names by which `describe_choice` names them."""
     described: dict[str, Any] = {}
     for group in spec.population.groups:
-        temperature = group.parameters.get("temperature")
+        temperature = group.temperature
         for name in spec.list_asked(group):
             model = spec.list_models()[name]
             at = model.temperature if temperature is None else temperature
@@ -36,7 +36,7 @@ def describe_models(spec: RunSpec, quotas: Quotas) -> dict[str, Any]:
 
 def describe_choice(spec: RunSpec, group: GroupSpec) -> Any:
     """Which of the launch's models the agents of a group ask: a name, or weights by name."""
-    temperature = group.parameters.get("temperature")
+    temperature = group.temperature
     if group.models:
         return {"weights": {name_model(name, temperature): weight for name, weight in group.models.items()}}
     return name_model(spec.list_asked(group)[0], temperature)
@@ -45,6 +45,13 @@ def describe_choice(spec: RunSpec, group: GroupSpec) -> Any:
 def name_model(name: str, temperature: float | None) -> str:
     """The name, within the launch, of a spec's model at a temperature; None = the spec's own."""
     return name if temperature is None else f"{name}@{temperature:g}"
+
+
+def list_launched(spec: RunSpec) -> dict[str, str]:
+    """The models of the launch by their names there, each with its name in the spec."""
+    return {
+        name_model(name, group.temperature): name for group in spec.population.groups for name in spec.list_asked(group)
+    }
 
 
 def describe_model(

@@ -22,12 +22,13 @@ from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
 from ecumene.launch.launch_files import read_launch
 from ecumene.launch.node_runs import launch_run, stop_run
-from ecumene.sim.conductor import GAME_PATH, Conductor, GamePlan
+from ecumene.sim.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
 from ecumene.sim.guest_records import GuestRecorder
 from ecumene.sim.guests import PLAYERS, Guests
 from ecumene.sim.run_budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.run_events import EventRecorder
 from ecumene.sim.run_launch import mark_resumed
+from ecumene.sim.run_models import list_launched
 from ecumene.sim.run_options import RunObserver, RunOptions
 from ecumene.sim.run_record import RunRecord
 from ecumene.sim.spec import RunSpec
@@ -90,9 +91,11 @@ class Stage:
             guests = self._invite(world)
             conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
+            if not self._is_resumed:
+                await self._tell_history(world)
             agents = self._choose_agents(world, server, launch_path)
             await agents.clear()
-            budgets = await stack.enter_async_context(BudgetWatch(world, record.run))
+            budgets = await stack.enter_async_context(BudgetWatch(world, record.run, list_launched(self._spec)))
             self._observer.stage_began("launching the agents")
             await agents.start()
             if guests is not None and not guests.are_enough and not record.rounds:
@@ -112,6 +115,13 @@ class Stage:
                 raise await budgets.describe(told)
             async with asyncio.timeout(LAST_EVENTS_TIMEOUT_S):
                 await recorder.wait_for(record.rounds[-1].revision)
+
+    async def _tell_history(self, world: World) -> None:
+        """Nobody takes a game that goes on for one that begins."""
+        state = await world.environment(GAME_PATH).value(ROUND_KEY)
+        played = state.get("round") if isinstance(state, dict) else None
+        if isinstance(played, int) and played > 0:
+            self._observer.stage_began(describe_history(world.name, played))
 
     async def _play_rounds(self, conductor: Conductor) -> None:
         recorder = GuestRecorder(self._record.directory, run=self._record.run)
@@ -184,6 +194,15 @@ class Stage:
             for task in (watching, working):
                 task.cancel()
             await asyncio.gather(watching, working, return_exceptions=True)
+
+
+def describe_history(world: str, played: int) -> str:
+    """What a run finds in a world that has its game already."""
+    rounds = "1 round" if played == 1 else f"{played:,} rounds"
+    return (
+        f"world {world} has played {rounds} of this game: the agents are told its last winner; "
+        f"for a game that begins anew delete it first (ecumene env rm -r {GAME_PATH}), or take another world"
+    )
 
 
 def describe_wait(guests: int, world: str, server: str) -> str:

@@ -16,10 +16,11 @@ from ecumene.sim.model_spec import BudgetSpec, ModelSpec
 from ecumene.sim.population_spec import PROMPTED, GroupSpec, PopulationSpec
 from ecumene.sim.spec_errors import SpecError, SpecProblem, list_problems
 from ecumene.sim.spec_numbers import RealNumber
-from ecumene.sim.spec_section import Section
+from ecumene.sim.spec_section import FilePath, Section
 from ecumene.sim.yaml_reading import Lines, YamlError, read_yaml
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+SPEC_BYTES_MAX = 4 * 1024 * 1024
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
 class GameSpec(Section):
@@ -49,7 +50,7 @@ class RecordingSpec(Section):
         bodies: whether messages and answers of model calls are recorded too.
     """
 
-    directory: Path = Path("runs")
+    directory: FilePath = Path("runs")
     bodies: bool = False
 
 
@@ -95,11 +96,13 @@ class RunSpec(Section):
 
     def list_asked(self, group: GroupSpec) -> tuple[str, ...]:
         """The names of the models that a group's agents ask."""
-        if group.agent != PROMPTED:
-            return ()
         if group.models:
             return tuple(group.models)
-        return (group.model or next(iter(self.list_models())),)
+        if group.model:
+            return (group.model,)
+        # A class of one's own asks the only model that there is, if there is one.
+        is_one = self.model is not None or len(self.models) == 1
+        return (next(iter(self.list_models())),) if group.agent == PROMPTED or (group.may_ask and is_one) else ()
 
     def resolve_paths(self) -> RunSpec:
         """The same with absolute paths of its models, so that it holds in another working directory."""
@@ -143,7 +146,11 @@ def _list_known(names: list[str]) -> str:
 def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
     try:
-        document, lines = read_yaml(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(SPEC_BYTES_MAX + 1)
+        if len(data) > SPEC_BYTES_MAX:
+            raise YamlError(f"takes more than {SPEC_BYTES_MAX:,} bytes")
+        document, lines = read_yaml(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SpecError(str(path), [SpecProblem("", "is not UTF-8 text")]) from error
     except (OSError, YamlError) as error:

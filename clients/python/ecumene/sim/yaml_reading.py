@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,12 +13,22 @@ Lines = Mapping[Place, int]
 """Where the fields of a document stand: the path of each, and its line, from 1."""
 
 
+FIELDS_MAX = 100_000
+
+
 class YamlError(ValueError):
-    """Text that is no YAML, or repeats a key; the message says where."""
+    """Text that is no YAML, repeats a key, or is more than a spec can be; the message says where."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping, where YAML would keep the last."""
+    """Refuses a key that stands twice in a mapping, where YAML would keep the last, and says where a value is none."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:  # such as a date of no calendar, or a number without end
+            problem = "a number of too many digits" if "digits" in str(error) else str(error)
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -42,8 +53,14 @@ def read_yaml(text: str) -> tuple[Any, Lines]:
         node = loader.get_single_node()
         if node is None:
             return None, {}
-        return loader.construct_document(node), dict(_list_lines(node, (), set()))
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        # Before anything is made of it: some aliases of aliases would be more than any memory.
+        lines = dict(itertools.islice(_list_lines(node, (), set()), FIELDS_MAX + 1))
+        if len(lines) > FIELDS_MAX:
+            raise YamlError(f"more than {FIELDS_MAX:,} fields, its aliases written out")
+        return loader.construct_document(node), lines
+    except RecursionError as error:
+        raise YamlError("is nested too deeply") from error
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error

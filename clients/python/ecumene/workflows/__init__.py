@@ -15,6 +15,7 @@ each other run side by side.
 """
 
 from ecumene.workflows.actors import Actor
+from ecumene.workflows.call_table import FlowStatistics
 from ecumene.workflows.errors import (
     CallFailedError,
     CallRefusedError,
@@ -36,7 +37,6 @@ from ecumene.workflows.errors import (
     WorkflowError,
 )
 from ecumene.workflows.flows import Flow, connect, local, spawn
-from ecumene.workflows.ledger import FlowStatistics
 from ecumene.workflows.limits import INLINE_BYTES_MAX, VALUE_BYTES_MAX, FlowLimits, StageLimits
 from ecumene.workflows.patterns import fan_in, fan_out, gather, resolve, sequential
 from ecumene.workflows.placeholders import Placeholder

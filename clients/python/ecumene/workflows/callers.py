@@ -12,16 +12,15 @@ import asyncio
 import logging
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ecumene.workflows.actors import name_actor_class
+from ecumene.workflows.call_table import CallTable, FlowStatistics
 from ecumene.workflows.calls import CALL, MAKE, STOP, Call
 from ecumene.workflows.composing import compose, fill_number
 from ecumene.workflows.errors import Failure, ResultLostError, to_error
 from ecumene.workflows.known_actors import KnownActors
-from ecumene.workflows.ledger import FlowStatistics, Ledger
 from ecumene.workflows.limits import FlowLimits, check_options
 from ecumene.workflows.links import Link
 from ecumene.workflows.messages import (
@@ -32,6 +31,7 @@ from ecumene.workflows.messages import (
     read_outcome,
     write_failure,
 )
+from ecumene.workflows.outgoing import Outgoing
 from ecumene.workflows.placeholders import Placeholder
 from ecumene.workflows.placing import Placing
 from ecumene.workflows.proxies import Proxy
@@ -51,18 +51,14 @@ class Caller:
         self.loop = loop
         self.placing = Placing(self, limits)
         self.known = KnownActors(self)
-        self._ledger = Ledger(limits)
+        self._table = CallTable(limits)
         self._lock = threading.Lock()
         """Held for moments. Never taken by what the garbage collector may call."""
-        self._outgoing: deque[Call] = deque()
-        self._dropped: deque[int] = deque()
-        self._wakes = False
+        self._outgoing = Outgoing(loop, self.send, self._let_go)
         self._link: Link | None = None
-        self._first_use: Callable[[], None] | None = None
         self._end: Failure | None = None
         self._actors = 0
         self._idle: list[asyncio.Future[None]] = []
-        self._flushing: list[asyncio.Future[None]] = []
 
     def make(
         self,
@@ -139,34 +135,29 @@ class Caller:
     def statistics(self) -> FlowStatistics:
         """How it is doing. From any thread."""
         with self._lock:
-            return self._ledger.statistics(len(self.placing.hosts))
+            return self._table.statistics(len(self.placing.hosts))
 
     def when_used(self, then: Callable[[], None]) -> None:
         """Have something called in the loop when the first call waits for a link."""
-        self._first_use = then
+        self._outgoing.when_used(then)
 
     def attach(self, link: Link) -> None:
         """Calls can be sent from now on. This and all that follows: in the loop."""
         self._link = link
-        self._drain()
-        self._end_flushing()
+        self._outgoing.open()
 
     async def flush(self) -> None:
         """Until all calls so far are on their way, in front of whatever is sent from now on; or never will be."""
-        self._drain()
-        while self._outgoing:
-            sent = self.loop.create_future()
-            self._flushing.append(sent)
-            await sent
+        await self._outgoing.flush()
 
     def take_outcome(self, number: int, text: str) -> None:
         """A call has ended. Only its first outcome counts."""
         large = large_bytes(text)
         with self._lock:
-            call = self._ledger.get(number)
+            call = self._table.get(number)
             if call is None or call.is_done:
                 return
-            gone = self._ledger.finish(call, None if large else text, large)
+            gone = self._table.finish(call, None if large else text, large)
             waiters, call.waiters = call.waiters, []
         for waiter in waiters:
             waiter()
@@ -174,14 +165,14 @@ class Caller:
             self._note_failure(call, text)
         if gone and self._link is not None:
             self._link.release(gone)
-        if self._idle and not self._ledger.pending:
+        if self._idle and not self._table.pending:
             for future in self._idle:
                 if not future.done():
                     future.set_result(None)
 
     def lose_result(self, number: int) -> None:
         """Somebody has deleted a result that is still referred to: whoever needs it is told."""
-        call = self._ledger.get(number)
+        call = self._table.get(number)
         if call is None or not call.is_done or not call.size or self._link is None:
             return
         text = write_failure(place_failure(Failure(ResultLostError.code, f"the result of {call} was deleted"), call))
@@ -190,17 +181,17 @@ class Caller:
 
     def find(self, number: int) -> Call | None:
         """A call under way or referred to."""
-        return self._ledger.get(number)
+        return self._table.get(number)
 
     def list_pending(self, target: Target) -> list[Call]:
         """Calls on an actor that have no outcome yet, in their order."""
         with self._lock:
-            return [call for call in self._ledger.list_pending() if call.target is target]
+            return [call for call in self._table.list_pending() if call.target is target]
 
     def lose_host(self, place: str) -> None:
         """The host at a place has ended: its actors with it."""
         with self._lock:
-            pending = self._ledger.list_pending()
+            pending = self._table.list_pending()
         targets = {call.target for call in pending} | self.known.list_targets()
         for target in sorted(targets, key=lambda target: target.actor):
             self.placing.lose(target, place)
@@ -238,19 +229,19 @@ class Caller:
         with self._lock:
             self._end = self._end or failure
             self._outgoing.clear()
-            pending = self._ledger.list_pending()
-        self._end_flushing()
+            pending = self._table.list_pending()
+        self._outgoing.end_flushing()
         for call in pending:
             self.take_outcome(call.number, write_failure(place_failure(failure, call)))
 
     async def wait_idle(self, timeout_s: float) -> int:
         """Wait until no call is under way, at most so long; returns how many still are."""
         idle: asyncio.Future[None] = self.loop.create_future()
-        if self._ledger.pending:
+        if self._table.pending:
             self._idle.append(idle)
             await asyncio.wait({idle}, timeout=timeout_s)
             self._idle.remove(idle)
-        return self._ledger.pending
+        return self._table.pending
 
     def _submit(
         self,
@@ -272,55 +263,24 @@ class Caller:
             if self._end is not None:
                 raise to_error(self._end)
             # The number is taken last, so that calls leave in its order whatever thread they come from.
-            number = self._ledger.next_number()
+            number = self._table.next_number()
             text = fill_number(head, number)
             call = Call(self, number, target, do, method, text, placeholders, retry)
-            self._ledger.add(call)
+            self._table.add(call)
             if not is_first:
-                self._outgoing.append(call)
-                self._wake()
+                self._outgoing.add(call)
         if is_first:
             self.send(call)
         placeholder = Placeholder(call)
-        weakref.finalize(placeholder, self._drop, number).atexit = False
+        weakref.finalize(placeholder, self._outgoing.drop, number).atexit = False
         return placeholder
 
-    def _drop(self, number: int) -> None:
-        """A placeholder is gone. From any thread, and from the garbage collector: no lock."""
-        self._dropped.append(number)
-        self._wake()
-
-    def _wake(self) -> None:
-        if not self._wakes:
-            self._wakes = True
-            try:
-                self.loop.call_soon_threadsafe(self._drain)
-            except RuntimeError:
-                pass  # the loop has ended, and everything with it
-
-    def _end_flushing(self) -> None:
-        flushing, self._flushing = self._flushing, []
-        for sent in flushing:
-            if not sent.done():
-                sent.set_result(None)
-
-    def _drain(self) -> None:
-        self._wakes = False
-        if self._link is None:
-            first_use, self._first_use = self._first_use, None
-            if first_use is not None:
-                first_use()
-            return
-        while self._outgoing:
-            self.send(self._outgoing.popleft())
-        numbers = []
-        while self._dropped:
-            numbers.append(self._dropped.popleft())
-        if numbers:
-            with self._lock:
-                gone = self._ledger.drop(numbers)
-            if gone:
-                self._link.release(gone)
+    def _let_go(self, numbers: list[int]) -> None:
+        """Placeholders are gone: what nobody needs any more is not kept, here or elsewhere."""
+        with self._lock:
+            gone = self._table.drop(numbers)
+        if gone and self._link is not None:
+            self._link.release(gone)
 
     def _note_failure(self, call: Call, text: str) -> None:
         failure = read_outcome(text).failure

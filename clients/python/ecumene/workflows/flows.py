@@ -16,15 +16,15 @@ from typing import Any, Protocol, TypeVar
 
 from ecumene.client import ClientSettings
 from ecumene.client.sync.loop_thread import LoopThread, join_loop
+from ecumene.workflows.call_table import FlowStatistics
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.errors import Failure, FlowLostError, WorkflowError
-from ecumene.workflows.ledger import FlowStatistics
 from ecumene.workflows.limits import FlowLimits, StageLimits
 from ecumene.workflows.local import LocalFlow
 from ecumene.workflows.messages import HOSTS
 from ecumene.workflows.proxies import Proxy
 from ecumene.workflows.runs import running
-from ecumene.workflows.world_ground import WorldGround
+from ecumene.workflows.world_flow import WorldFlow
 
 logger = logging.getLogger("ecumene.workflows")
 
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 Made = TypeVar("Made")
 
 
-class Ground(Protocol):
+class FlowBackend(Protocol):
     """What a flow stands on."""
 
     caller: Caller
@@ -45,10 +45,10 @@ class Ground(Protocol):
 class Flow:
     """An open flow. Actors made while it is open live in it, and end with it."""
 
-    def __init__(self, ground: Ground, limits: FlowLimits) -> None:
-        self._ground = ground
+    def __init__(self, backend: FlowBackend, limits: FlowLimits) -> None:
+        self._backend = backend
         self._limits = limits
-        self.name: str = ground.caller.flow
+        self.name: str = backend.caller.flow
 
     def __repr__(self) -> str:
         return f"<Flow {self.name}>"
@@ -72,20 +72,20 @@ class Flow:
             NoHostError: there is none, or not that one.
             ValueRefusedError: the arguments cannot be sent.
         """
-        make = self._ground.caller.make
+        make = self._backend.caller.make
         return [make(cls, args, kwargs, host=host, retry=retry, timeout_s=timeout_s) for _ in range(n)]
 
     def stop(self, proxy: Proxy) -> None:
         """Let an actor go when the calls that were sent so far are done; later ones get CallRefusedError."""
-        self._ground.caller.stop(proxy)
+        self._backend.caller.stop(proxy)
 
     def hosts(self) -> list[str]:
         """Names of the hosts that take actors now."""
-        return sorted(self._ground.caller.placing.hosts)
+        return sorted(self._backend.caller.placing.hosts)
 
     def statistics(self) -> FlowStatistics:
         """How it is doing."""
-        return self._ground.caller.statistics()
+        return self._backend.caller.statistics()
 
     async def aclose(self, *, abandon: bool = False) -> None:
         """Wait for calls under way, at most FlowLimits.close_timeout_s, then end the flow with its actors and results.
@@ -93,13 +93,13 @@ class Flow:
         With `abandon` it does not wait. In the loop that the flow was opened in.
         """
         _forget(self)
-        caller = self._ground.caller
+        caller = self._backend.caller
         if not abandon:
             left = await caller.wait_idle(self._limits.close_timeout_s)
             if left:
                 logger.warning("flow %s ended with %d calls under way", self.name, left)
         caller.end(Failure(FlowLostError.code, "the flow was closed by this program"))
-        await self._ground.close()
+        await self._backend.close()
 
 
 class Opening:
@@ -151,8 +151,8 @@ def local(*, name: str = "", limits: FlowLimits | None = None, stage_limits: Sta
 
     async def open_local() -> Flow:
         flow_limits = limits or FlowLimits()
-        ground = LocalFlow(_choose_name(name), flow_limits, stage_limits or StageLimits(), random.Random())
-        return Flow(ground, flow_limits)
+        backend = LocalFlow(_choose_name(name), flow_limits, stage_limits or StageLimits(), random.Random())
+        return Flow(backend, flow_limits)
 
     return Opening(open_local)
 
@@ -181,9 +181,9 @@ def connect(
         flow_limits = limits or FlowLimits()
         server = address or os.environ.get("ECUMENE_SERVER") or DEFAULT_SERVER
         world_name = world or os.environ.get("ECUMENE_WORLD") or "main"
-        ground = WorldGround(_choose_name(name), flow_limits)
-        await ground.open(server, world_name, settings or ClientSettings(), timeout_s)
-        return Flow(ground, flow_limits)
+        backend = WorldFlow(_choose_name(name), flow_limits)
+        await backend.open(server, world_name, settings or ClientSettings(), timeout_s)
+        return Flow(backend, flow_limits)
 
     return Opening(open_in_world)
 
@@ -203,7 +203,7 @@ def find_maker() -> Caller:
     with _opening:
         if not _open_flows:
             _open_default()
-        return _open_flows[-1]._ground.caller
+        return _open_flows[-1]._backend.caller
 
 
 def _open_default() -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ecumene.workflows.callers import Caller
 from ecumene.workflows.calls import Call
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.errors import Failure, ResultLostError
 from ecumene.workflows.limits import FlowLimits, StageLimits
 from ecumene.workflows.messages import Message, read_message, write_failure
-from ecumene.workflows.stage import FinishedCall, Stage
+from ecumene.workflows.stage import Stage
 from ecumene.workflows.targets import HostInfo
 
 if TYPE_CHECKING:

@@ -121,6 +121,22 @@ def test_a_module_that_fails_when_it_is_imported_is_the_launchs_mistake(
     assert refuse_launch(refused.value).message.endswith(f"'broken_{broken}:Agents': it cannot be loaded on this node")
 
 
+@pytest.mark.parametrize(
+    ("asked", "missing"),
+    [("mine_gone:Miner", "mine_gone"), ("mine_gone.deep:Miner", "mine_gone"), ("mine_here:Miner", "")],
+)
+def test_a_module_that_is_not_there_is_told_and_what_to_do_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, missing: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine_here.py").write_text("import kept_secret")
+    with pytest.raises(LaunchError) as refused:
+        plan_launch(make(tmp_path, {"a": ["x"]}, a={"agent": asked}))
+    told = refuse_launch(refused.value).message
+    assert "kept_secret" not in told
+    assert (f"this node has no module {missing}: " in told) == bool(missing)
+
+
 @pytest.mark.parametrize("name", ["One", "Many"])
 def test_whatever_agents_code_raises_of_its_parameters_is_the_launchs_mistake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import ClientSettings, connect
 
@@ -158,7 +159,7 @@ async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(
         await served.stub.Stop(pb.StopRequest(run="r"))
         await served.node.records.delete("r")
         assert (await served.launch(describe_run(), {"g": ["x", "y"]})).agents == 2
-        assert (await served.stub.Interview(pb.InterviewRequest(run="r", agent="x", question="?"))).agent == "x"
+        assert (await served.stub.Interview(asks_pb.InterviewRequest(run="r", agent="x", question="?"))).agent == "x"
 
 
 async def test_a_node_ends_in_time_although_its_world_is_gone(tmp_path: Path) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pyarrow as pa
 import pytest
+from agent_api.v1 import asking_pb2 as asks_pb
+from agent_api.v1 import interventions_pb2 as acts_pb
 from agent_api.v1 import runtime_service_pb2 as pb
+from agent_api.v1 import seats_pb2 as seats_pb
 from ecumene.client.runtime_errors import from_runtime_error
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -61,7 +67,7 @@ async def send(served: Served, method: str, data: bytes) -> tuple[str, str]:
 
 def build(method: str, **fields: Any) -> bytes:
     """The request of a method."""
-    kind = getattr(pb, f"{method}Request")
+    kind = GetMessageClass(next(one.input_type for one in METHODS if one.name == method))
     data: bytes = kind(**fields).SerializeToString()
     return data
 
@@ -76,8 +82,8 @@ async def test_what_is_no_message_is_refused_as_such(served: Served) -> None:
         assert told == ("MALFORMED_MESSAGE", f"{method.name}Request is not such a protobuf message")
 
 
-SAMPLE = pb.Sample(count=3)
-QUESTION = pb.Question(name="mood", text="How are you?", type=pb.QUESTION_TYPE_NUMBER)
+SAMPLE = asks_pb.Sample(count=3)
+QUESTION = asks_pb.SurveyQuestion(name="mood", text="How are you?", type=asks_pb.QUESTION_TYPE_NUMBER)
 
 
 UNKNOWN: list[tuple[str, dict[str, Any]]] = [
@@ -86,25 +92,28 @@ UNKNOWN: list[tuple[str, dict[str, Any]]] = [
     ("Interview", {"agent": "agent-1", "question": "?"}),
     ("SampleAgents", {"sample": SAMPLE}),
     ("Survey", {"questions": [QUESTION], "sample": SAMPLE}),
-    ("Intervene", {"actor": "ann", "mute": pb.Mute(agent="agent-1", muted=True)}),
+    ("Intervene", {"actor": "ann", "mute": acts_pb.Mute(agent="agent-1", muted=True)}),
 ]
 
 
 async def test_a_run_that_is_not_there_is_not_found(served: Served) -> None:
     for method, fields in UNKNOWN:
         assert (await send(served, method, build(method, run="nobody", **fields)))[0] == "RUN_NOT_FOUND", method
-    take = pb.TakeSeat(run="nobody", agent="x", actor="ann", timeout_ms=1000)
+    take = seats_pb.TakeSeat(run="nobody", agent="x", actor="ann", timeout_ms=1000)
     assert (await send(served, "Sit", build("Sit", take=take)))[0] == "RUN_NOT_FOUND"
 
 
-EDIT_BAD = pb.Edit(path="no", key="k", value_json=b"1")
-EDIT_ABSENT = pb.Edit(path="/x", key="k", value_json=b"1")
-EDIT_HUGE = pb.Edit(path="/x", key="k", value_json=b"1180591620717411303424")
+EDIT_BAD = acts_pb.Edit(path="no", key="k", value_json=b"1")
+EDIT_ABSENT = acts_pb.Edit(path="/x", key="k", value_json=b"1")
+EDIT_HUGE = acts_pb.Edit(path="/x", key="k", value_json=b"1180591620717411303424")
 EDITS_REFUSED = (
-    *(pb.Edit(path="/x", key="k", value_json=text) for text in (b"NaN", b"1e999", b'"\\ud800"', b"\xff", b"-Infinity")),
-    pb.Edit(path="/runtime/runs/r/agents", key="agent-1", value_json=b"{}"),
-    pb.Edit(path="/runtime", key="k", value_json=b"1"),
-    pb.Edit(path="/x", key="k", value_json=b"9" * 5000),
+    *(
+        acts_pb.Edit(path="/x", key="k", value_json=text)
+        for text in (b"NaN", b"1e999", b'"\\ud800"', b"\xff", b"-Infinity")
+    ),
+    acts_pb.Edit(path="/runtime/runs/r/agents", key="agent-1", value_json=b"{}"),
+    acts_pb.Edit(path="/runtime", key="k", value_json=b"1"),
+    acts_pb.Edit(path="/x", key="k", value_json=b"9" * 5000),
 )
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Launch", {"header": pb.LaunchHeader(description_json=DEEP)}, "LAUNCH_REFUSED"),
@@ -131,17 +140,29 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Interview", {"run": "r", "agent": "agent-1", "question": "x" * 20_000}, "LIMIT_EXCEEDED"),
     ("Interview", {"run": "r", "agent": "agent-1", "question": "?", "timeout_ms": -5}, "INVALID_FIELD"),
     ("SampleAgents", {"run": "r"}, "INVALID_FIELD"),
-    ("SampleAgents", {"run": "r", "sample": pb.Sample(count=10_001)}, "INVALID_FIELD"),
-    ("SampleAgents", {"run": "r", "sample": pb.Sample(count=1, groups=["h"])}, "INVALID_FIELD"),
+    ("SampleAgents", {"run": "r", "sample": asks_pb.Sample(count=10_001)}, "INVALID_FIELD"),
+    ("SampleAgents", {"run": "r", "sample": asks_pb.Sample(count=1, groups=["h"])}, "INVALID_FIELD"),
     ("Survey", {"run": "r", "sample": SAMPLE}, "INVALID_FIELD"),
     ("Survey", {"run": "r", "questions": [QUESTION]}, "INVALID_FIELD"),
     ("Survey", {"run": "r", "questions": [QUESTION] * 2, "sample": SAMPLE}, "INVALID_FIELD"),
-    ("Survey", {"run": "r", "questions": [QUESTION], "agents": pb.AgentList(agents=["a", "a"])}, "INVALID_FIELD"),
-    ("Survey", {"run": "r", "questions": [pb.Question(name="a", text="b")], "sample": SAMPLE}, "INVALID_FIELD"),
-    ("Intervene", {"run": "r", "mute": pb.Mute(agent="agent-1")}, "INVALID_FIELD"),
+    (
+        "Survey",
+        {"run": "r", "questions": [QUESTION], "agents": asks_pb.AgentList(agents=["a", "a"])},
+        "INVALID_FIELD",
+    ),
+    (
+        "Survey",
+        {"run": "r", "questions": [asks_pb.SurveyQuestion(name="a", text="b")], "sample": SAMPLE},
+        "INVALID_FIELD",
+    ),
+    ("Intervene", {"run": "r", "mute": acts_pb.Mute(agent="agent-1")}, "INVALID_FIELD"),
     ("Intervene", {"run": "r", "actor": "ann"}, "INVALID_FIELD"),
-    ("Intervene", {"run": "r", "actor": "ann", "inject": pb.Injection(path="/")}, "INVALID_FIELD"),
-    ("Intervene", {"run": "r", "actor": "a", "edit": pb.Edit(path="/", key="k", value_json=DEEP)}, "INVALID_FIELD"),
+    ("Intervene", {"run": "r", "actor": "ann", "inject": acts_pb.Injection(path="/")}, "INVALID_FIELD"),
+    (
+        "Intervene",
+        {"run": "r", "actor": "a", "edit": acts_pb.Edit(path="/", key="k", value_json=DEEP)},
+        "INVALID_FIELD",
+    ),
     (
         "Intervene",
         {"run": "r", "actor": "a", "edit": EDIT_BAD},
@@ -154,12 +175,16 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("Intervene", {"run": "r", "actor": "a", "edit": EDIT_HUGE}, "WORLD_REFUSED"),
     *(("Intervene", {"run": "r", "actor": "a", "edit": edit}, "INVALID_FIELD") for edit in EDITS_REFUSED),
-    ("Intervene", {"run": "r", "actor": "ann", "mute": pb.Mute(agent="nobody")}, "AGENT_NOT_FOUND"),
-    ("Intervene", {"run": "r", "actor": "a", "comment": "x" * 2000, "mute": pb.Mute(agent="x")}, "LIMIT_EXCEEDED"),
-    ("Sit", {"decide": pb.Decide(turn=1)}, "INVALID_FIELD"),
+    ("Intervene", {"run": "r", "actor": "ann", "mute": acts_pb.Mute(agent="nobody")}, "AGENT_NOT_FOUND"),
+    (
+        "Intervene",
+        {"run": "r", "actor": "a", "comment": "x" * 2000, "mute": acts_pb.Mute(agent="x")},
+        "LIMIT_EXCEEDED",
+    ),
+    ("Sit", {"decide": seats_pb.Decide(turn=1)}, "INVALID_FIELD"),
     ("Sit", {}, "INVALID_FIELD"),
-    ("Sit", {"take": pb.TakeSeat(run="r", agent="agent-1", actor="ann", timeout_ms=1)}, "INVALID_FIELD"),
-    ("Sit", {"take": pb.TakeSeat(run="r", agent="nobody", actor="ann", timeout_ms=1000)}, "AGENT_NOT_FOUND"),
+    ("Sit", {"take": seats_pb.TakeSeat(run="r", agent="agent-1", actor="ann", timeout_ms=1)}, "INVALID_FIELD"),
+    ("Sit", {"take": seats_pb.TakeSeat(run="r", agent="nobody", actor="ann", timeout_ms=1000)}, "AGENT_NOT_FOUND"),
 ]
 
 
@@ -181,6 +206,25 @@ async def test_populations_that_are_none_are_refused(served: Served) -> None:
             await served.stub.Launch(iter(requests))
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert set(served.node.runs) == {"r"}
+
+
+async def test_a_small_stream_does_not_become_a_large_table(served: Served) -> None:
+    large = pa.array([b"\0" * 50_000_000], pa.large_binary())
+    for column in (large, large.dictionary_encode()):
+        table = pa.table({"agent_id": ["a"], "x": column})
+        for version in (pa.ipc.MetadataVersion.V4, pa.ipc.MetadataVersion.V5):
+            for codec in ("zstd", "lz4"):
+                sink = io.BytesIO()
+                options = pa.ipc.IpcWriteOptions(compression=codec, metadata_version=version)
+                with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                    writer.write_table(table)
+                assert len(sink.getvalue()) < 500_000
+                header = pb.LaunchHeader(description_json=json.dumps(describe_run("s")).encode())
+                chunk = pb.PopulationChunk(group="g", arrow_ipc=sink.getvalue())
+                requests = iter([pb.LaunchRequest(header=header), pb.LaunchRequest(chunk=chunk)])
+                with pytest.raises(grpc.aio.AioRpcError, match="compressed") as refused:
+                    await served.stub.Launch(requests)
+                assert from_runtime_error(refused.value).reason == "LAUNCH_REFUSED"
 
 
 async def test_ids_that_are_none_and_parts_that_do_not_cover_the_agents_are_refused(served: Served) -> None:

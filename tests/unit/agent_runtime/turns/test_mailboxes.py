@@ -57,8 +57,8 @@ def test_mailboxes_behave_as_a_bounded_queue_an_agent(seed: int) -> None:
             assert boxes.turns.tolist() == [turns[row] for row in range(agents)]
             assert boxes.busy.tolist() == [row in running for row in range(agents)]
             assert boxes.waiting.tolist() == [len(queued[row]) for row in range(agents)]
-            # A wave holds a mask of all rows, and every release looks through them: none is kept that nobody waits for.
-            assert len(boxes._waves) <= sum(map(len, queued.values()))
+            # A broadcast holds a mask of all rows, and every release looks through them: none is kept without need.
+            assert len(boxes._broadcasts) <= sum(map(len, queued.values()))
 
 
 def expect_admission(
@@ -111,7 +111,7 @@ def test_notices_that_meet_full_mailboxes_leave_nothing() -> None:
     boxes = Mailboxes(3, 2)
     for revision in range(1, 100):
         boxes.admit_all(notice(revision))
-        assert len(boxes._waves) <= 2
+        assert len(boxes._broadcasts) <= 2
     for _ in range(3):
         boxes.release_many(np.arange(3, dtype=np.int32))
-    assert not boxes._waves and not boxes._letters and not boxes.busy.any()
+    assert not boxes._broadcasts and not boxes._letters and not boxes.busy.any()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ecumene.client import EventType
 
-from agent_runtime.turns.interviews import NoAgentError, Question
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError
 from agent_runtime.turns.presence import Chosen, Decision, NobodySitsError
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
 from tests.unit.agent_runtime.stage import Stage, by_agent, make_launch, set_stage, wait_until
@@ -137,17 +137,17 @@ async def test_an_interview_leaves_the_agent_as_it_was_and_writes_nothing(tmp_pa
         await stage.wait_turns(2)
         written = dict(world.entries)
         part, _ = stage.pipeline.find_agent("d-1")
-        first = await part.interview("d-1", Question("Who are you?", None, 5.0))
-        again = await part.interview("d-1", Question("And now?", None, 5.0))
-        other = await part.interview("d-2", Question("Who are you?", None, 5.0))
+        first = await part.interview("d-1", InterviewQuestion("Who are you?", None, 5.0))
+        again = await part.interview("d-1", InterviewQuestion("And now?", None, 5.0))
+        other = await part.interview("d-2", InterviewQuestion("Who are you?", None, 5.0))
         assert (first["status"], first["text"]) == ("ok", "d-1 was asked: Who are you?")
         assert first["hash_before"] == first["hash_after"] == again["hash_before"] == again["hash_after"]
         assert other["hash_before"] != first["hash_before"]
         schema = {"type": "object", "properties": {"mood": {"type": "integer", "maximum": 10}}}
-        typed = await part.interview("d-1", Question("How?", schema, 5.0))
+        typed = await part.interview("d-1", InterviewQuestion("How?", schema, 5.0))
         assert (typed["status"], typed["value"]) == ("ok", {"mood": 7})
         narrow = {"type": "object", "properties": {"mood": {"type": "integer", "maximum": 5}}}
-        assert (await part.interview("d-1", Question("How?", narrow, 5.0)))["status"] == "parse_error"
+        assert (await part.interview("d-1", InterviewQuestion("How?", narrow, 5.0)))["status"] == "parse_error"
         assert world.entries == written
         with pytest.raises(NoAgentError):
             stage.pipeline.find_agent("nobody")
@@ -161,13 +161,15 @@ async def test_an_interview_is_of_the_agent_as_it_was(tmp_path: Path) -> None:
         open_round(stage)
         await stage.wait_turns(1)
         part, _ = stage.pipeline.find_agent("d-1")
-        asking = asyncio.create_task(part.interview("d-1", Question("Who are you?", None, 5.0)), name="interview")
+        asking = asyncio.create_task(
+            part.interview("d-1", InterviewQuestion("Who are you?", None, 5.0)), name="interview"
+        )
         await asyncio.sleep(0)
         stage.world.open_round(2)
         await stage.wait_turns(2)
         assert not asking.done()
         told = await asking
-        later = await part.interview("d-1", Question("And now?", None, 5.0))
+        later = await part.interview("d-1", InterviewQuestion("And now?", None, 5.0))
     assert (told["status"], told["hash_before"]) == ("ok", told["hash_after"])
     assert later["hash_before"] != told["hash_before"]
 
@@ -176,6 +178,6 @@ async def test_rule_agents_say_what_they_are(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "level-k", ["k-1"], parameters={"level": 2})
     async with set_stage(tmp_path, launch) as stage:
         part, _ = stage.pipeline.find_agent("k-1")
-        told = await part.interview("k-1", Question("What do you think?", None, 5.0))
+        told = await part.interview("k-1", InterviewQuestion("What do you think?", None, 5.0))
     assert (told["status"], told["hash_before"]) == ("rule", told["hash_after"])
     assert 'decides by the rule level-k with {"level": 2}' in told["text"]

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from agent_runtime.turns.progress import EVERYONE, Progress
+from agent_runtime.turns.progress import EVERY_ROW, Progress
 
 AGENTS = 5
 
@@ -27,7 +27,7 @@ def test_progress_is_what_a_list_of_all_turns_says(seed: int) -> None:
                 if chance.random() < 0.5:
                     left_out = np.array([row not in rows for row in range(AGENTS)])
                     whom = left_out if left_out.any() else None
-                    progress.admit(revision, EVERYONE, len(rows) - len(refused), whom)
+                    progress.admit(revision, EVERY_ROW, len(rows) - len(refused), whom)
                 else:
                     rows, refused = rows[:1], [row for row in refused if row == rows[0]]
                     progress.admit(revision, rows[0], len(rows) - len(refused))

@@ -68,7 +68,7 @@ async def test_tokens_are_counted_and_the_budget_ends_later_turns(tmp_path: Path
     spent = sum(row["prompt_tokens"] + row["completion_tokens"] for row in turns)
     assert 0 < spent <= 150
     (total,) = stage.pipeline.models.spent.by_model_and_phase().values()
-    assert total.prompt_tokens == stage.pipeline.ledger.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
+    assert total.prompt_tokens == stage.pipeline.records.prompt_tokens == sum(row["prompt_tokens"] for row in turns)
     assert total.microdollars == sum(row["microdollars"] for row in calls)
     assert total.microdollars == total.prompt_tokens + 2 * total.completion_tokens
     assert stage.pipeline.is_budget_spent

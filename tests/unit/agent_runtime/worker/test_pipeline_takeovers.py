@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from ecumene.client import EventType, UnavailableError
 
+from agent_runtime.gateways.opened_models import OpenedModels
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.recording.errors import RecordingFailedError
-from agent_runtime.turns.opened_models import OpenedModels
 from agent_runtime.worker.hosted_part import HostedPart
 from agent_runtime.worker.pipeline import Pipeline
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
@@ -174,7 +174,7 @@ async def test_a_part_is_dropped_and_hosted_again_and_its_cursor_covers_what_is_
             await stage.pipeline.drop("g.0")
         stage.world.open_round(2)
         hosted = await stage.pipeline.host(PART)
-        assert hosted.holding.cursor.turns.tolist() == [1, 1]
+        assert hosted.owned.cursor.turns.tolist() == [1, 1]
         await stage.wait_turns(4)
         with pytest.raises(LaunchError, match="has it already"):
             await stage.pipeline.host(PART)

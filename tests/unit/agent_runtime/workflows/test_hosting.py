@@ -127,9 +127,9 @@ async def test_a_host_whose_inbox_is_taken_away_fails(address: str) -> None:
 
 
 async def test_nested_calls_leave_through_the_hosts_own_place(address: str) -> None:
-    recorder = KeptCalls()
+    observer = KeptCalls()
     async with (
-        host_here(address, "one", recorder=recorder) as hosting,
+        host_here(address, "one", observer=observer) as hosting,
         workflows.connect(address) as flow,
         connect(address) as world,
         world.watch() as watch,
@@ -141,5 +141,5 @@ async def test_nested_calls_leave_through_the_hosts_own_place(address: str) -> N
             async for event in watch:
                 if event.path == own and event.type == EventType.ENTRY_SET:
                     break
-    (nested,) = [call for call in recorder.calls if call.lane]
+    (nested,) = [call for call in observer.calls if call.lane]
     assert (nested.caller, nested.method) == (str(hosting.lease_id), "tell")

@@ -1,4 +1,4 @@
-"""Recorders are told of every call."""
+"""CallObservers are told of every call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from ecumene import workflows
 from ecumene.client.records import TURNS, digest_turns, list_parts
 from ecumene.sim.reporting.numbers import read_parts
+from ecumene.workflows.cells import TURNS_A_LIFE, FinishedCall
 from ecumene.workflows.errors import Failure
-from ecumene.workflows.seats import TURNS_A_LIFE, FinishedCall
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.recording import Recorder, RecordingLimits
 from agent_runtime.workflows.host_process import HostProcess, HostSettings
-from agent_runtime.workflows.recording import CallCounts, CallRecords, Recorders
+from agent_runtime.workflows.recording import CallCounts, CallObservers, CallRecords
 from tests.workflow_actors import Teller
 
 
@@ -46,9 +46,9 @@ def make_call(failure: Failure | None = None, attempts: int = 1, effects: int = 
     )
 
 
-def test_counts_and_all_recorders() -> None:
+def test_counts_and_all_observers() -> None:
     one, two = CallCounts(), CallCounts()
-    both = Recorders(one, two)
+    both = CallObservers(one, two)
     both.record(make_call(effects=3))
     both.record(make_call(Failure("RAISED", "x"), attempts=4))
     assert vars(one) == vars(two) == {"ok": 1, "failed": 1, "attempts": 5, "effects": 3}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from ecumene.cli.asking import parse_question
 from ecumene.cli.failures import UsageError
-from ecumene.client.runtime_model import Question, QuestionType
+from ecumene.client.runtime_model import QuestionType, SurveyQuestion
 
 
 def test_questions_are_read() -> None:
-    assert parse_question("mood:number:How: well?") == Question("mood", "How: well?", QuestionType.NUMBER)
-    assert parse_question("vote:yes|no|?:Will you?") == Question(
+    assert parse_question("mood:number:How: well?") == SurveyQuestion("mood", "How: well?", QuestionType.NUMBER)
+    assert parse_question("vote:yes|no|?:Will you?") == SurveyQuestion(
         "vote", "Will you?", QuestionType.CHOICE, ("yes", "no", "?")
     )
 

@@ -25,6 +25,16 @@ def test_elsewhere_a_line_comes_now_and_then_with_rate_and_time_left() -> None:
     assert stream.getvalue() == "reports round 1: 500 of 1,000, 200 reports/s, 2 s left\n"
 
 
+def test_what_was_done_in_an_earlier_life_has_no_part_in_the_rate() -> None:
+    stream = io.StringIO()
+    now = [0.0]
+    lines = progress._Lines("turns", 1000, "turns", stream, clock=lambda: now[0])
+    for at_s, done in ((1.0, 900), (5.0, 940)):
+        now[0] = at_s
+        lines.show(done, "round 10")
+    assert stream.getvalue().splitlines()[-1] == "turns round 10: 940 of 1,000, 10 turns/s, 6 s left"
+
+
 def test_a_standstill_is_told_rarely_and_has_no_time_left() -> None:
     stream = io.StringIO()
     now = [0.0]

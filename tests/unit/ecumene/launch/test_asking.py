@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 import pytest
 from ecumene.client.errors import ConnectionFailedError, UnavailableError
 from ecumene.client.runtime_errors import AgentNotFoundError
-from ecumene.client.runtime_model import AnswerStatus, NodeRecord, Question, Sampled, SurveyRow
+from ecumene.client.runtime_model import AnswerStatus, NodeRecord, Sampled, SurveyQuestion, SurveyRow
 from ecumene.client.world import World
 from ecumene.launch import asking, node_runs
 
@@ -52,7 +52,7 @@ async def test_who_may_live_on_a_node_that_was_not_reached_is_not_told_to_be_abs
 
     monkeypatch.setattr(asking, "list_nodes", list_nodes)
     monkeypatch.setattr(asking, "RuntimeNode", Node)
-    asked = asking.survey_agents(cast(World, None), "r", [Question("q", "?")], ["ann", "bob"])
+    asked = asking.survey_agents(cast(World, None), "r", [SurveyQuestion("q", "?")], ["ann", "bob"])
     rows = {row.agent: row async for row in asked}
     assert rows["ann"].status is AnswerStatus.OK
     assert rows["bob"].status is AnswerStatus[status]

@@ -44,6 +44,7 @@ async def test_a_failed_start_is_one_line_that_ends_with_the_last_of_its_stderr(
     with pytest.raises(ServiceStartError) as caught:
         await start_service("planted", ["fail"])
     assert str(caught.value) == "planted did not start (exit code 74): the directory is in use by process 7"
+    assert caught.value.exit_code == 74
 
 
 async def test_a_crash_at_the_start_shows_the_last_line_of_its_traceback() -> None:

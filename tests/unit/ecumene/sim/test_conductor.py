@@ -148,3 +148,11 @@ async def test_the_same_game_may_be_there_already_and_another_may_not() -> None:
         world.already_there = other
         with pytest.raises(GameMismatchError, match="world fake has another game at /game"):
             await play(world, plan)
+
+
+@pytest.mark.parametrize("config", [{}, {"ratio": 2 / 3}, {"offset": 0.0}, {"ratio": 0.5}])
+async def test_a_game_that_was_made_by_hand_leaves_to_the_behaviour_what_is_as_usual(config: dict[str, float]) -> None:
+    world = FakeWorld(level_k(1))
+    world.already_there = ("guess_game", config)
+    plan = GamePlan(rounds=1, participants=2, ratio=config.get("ratio", 2 / 3))
+    assert len((await play(world, plan))[0]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from ecumene.sim.spec_errors import SpecError
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
-AGENT_CLASSES = "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random' or 'prompted'"
+AGENT_CLASSES = (
+    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random', 'prompted' "
+    "or module:Class"
+)
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
     "population": {
@@ -62,6 +66,15 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
     assert parsed in (2 / 3, 0.5, 1.0)
 
 
+URLS_REFUSED = {
+    "must look like http://host:port/v1": (
+        *("", "x", "ftp://x", "http://", "http:///v1", "http://[::1", "http://x:99999/v1", "http://x:y/v1", "//x"),
+        *("http://x\r\ny/v1", "http://x y/v1", "http://\0x"),
+    ),
+    "holds credentials; give the key by api_key_variable or api_key_file": ("http://me:pw@x/v1", "https://me@x"),
+}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
@@ -86,6 +99,22 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
             "model: provider replay needs replay_from, the directory of a recorded run",
         ),
         (("model",), {"microdollars_max": 5}, "model: microdollars_max needs a price"),
+        *(
+            (("model",), {"provider": "openai", "endpoint": url}, f"model.endpoint: {problem}")
+            for problem, urls in URLS_REFUSED.items()
+            for url in urls
+        ),
+        (
+            ("model",),
+            {"provider": "openai", "endpoints": [{"url": "ftp://x"}]},
+            "model.endpoints[0].url: must look like http://host:port/v1",
+        ),
+        *(
+            (where, path, f"{'.'.join(where)}: holds what no name of a file can")
+            for path in ("a\0b", "\ud800")
+            for where in (("recording", "directory"), ("model", "cache"), ("model", "api_key_file"))
+        ),
+        (("name",), "-x", "name: must be 1 to 40 characters of a-z, 0-9 and -, the first no -, not '-x'"),
         (
             ("model",),
             {"provider": "openai", "endpoints": [{}]},
@@ -95,7 +124,11 @@ def test_a_ratio_may_be_a_number_or_a_fraction(ratio: Any) -> None:
         (("models",), {"m": {"temprature": 1}}, "models.m.temprature: unknown field; did you mean temperature?"),
         (("budget", "microdollars_max"), 5, "budget.microdollars_max: needs a model with a price"),
         (("budget", "tokens_max"), -1, "budget.tokens_max: must be greater than or equal to 0, not -1"),
-        (("population", "groups", 1, "model"), "m", "population.groups[1]: only prompted agents ask a model"),
+        (
+            ("population", "groups", 1, "model"),
+            "m",
+            "population.groups[1]: only prompted agents, and classes of your own, ask a model",
+        ),
         (("population", "size"), None, "population: shares need a size"),
         (("population", "groups"), [], "population: there are no groups"),
         (("population", "groups", 1, "name"), "a", "population: groups share the name a"),
@@ -154,6 +187,12 @@ def test_all_problems_are_told_at_once() -> None:
     assert "game.rounds" in caught.value.hint  # type: ignore[attr-defined]
 
 
+LAUGHS = "\na: &a [1, 2, 3]\n" + "\n".join(
+    f"{name}: &{name} [{', '.join([f'*{of}'] * 9)}]" for of, name in pairwise("abcdefghij")
+)
+"""Ten lines that stand for some thousand million numbers."""
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -165,6 +204,13 @@ def test_all_problems_are_told_at_once() -> None:
         ("name: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("name: x\npopulation: &a [*a]", "population: "),
         (b"\xff\xfe\x00", "is not UTF-8 text"),
+        ("name: a\nseed: " + "9" * 5000, "line 2: a number of too many digits"),
+        ("name: 2026-13-45", "line 1: month must be in 1..12"),
+        ("name: " + "[" * 5000, "is nested too deeply"),
+        ("name: " + "{a: " * 3000 + "1" + "}" * 3000, "is nested too deeply"),
+        ("name: " + "x" * 5_000_000, "takes more than 4,194,304 bytes"),
+        (LAUGHS, "more than 100,000 fields, its aliases written out"),
+        ("name: a\npopulation: " + LAUGHS.replace("\n", "\n  "), "more than 100,000 fields"),
     ],
 )
 def test_a_file_that_is_no_spec_says_so(tmp_path: Path, text: str | bytes | None, problem: str) -> None:
@@ -242,3 +288,43 @@ def test_a_problem_in_a_file_names_its_line(tmp_path: Path) -> None:
         "line 10: models.m: endpoint is for provider openai, and needed there",
     ]
     assert str(caught.value).startswith(f"{path}: line 5: population.groups[1]: ")
+
+
+def own_group(**more: Any) -> dict[str, Any]:
+    """A spec with a class of one's own, and rule players."""
+    own = {"name": "own", "agent": "my_agents.deep:Miner", "count": 3, "parameters": {"depth": 2, "temperature": 9}}
+    rule = {"name": "rule", "agent": "level-k", "count": 1, "parameters": {"level": 1}}
+    return {"name": "mine", "population": {"groups": [own | more.pop("own", {}), rule]}, **more}
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({}, ()),
+        ({"model": {"name": "small"}}, ("small",)),
+        ({"models": {"one": {}}}, ("one",)),
+        ({"models": {"one": {}, "two": {}}}, ()),
+        ({"models": {"one": {}, "two": {}}, "own": {"model": "two"}}, ("two",)),
+        ({"models": {"one": {}, "two": {}}, "own": {"models": {"one": 1, "two": 2}}}, ("one", "two")),
+    ],
+)
+def test_a_class_of_ones_own_asks_a_model_if_there_is_one(more: dict[str, Any], asked: tuple[str, ...]) -> None:
+    spec = parse_spec(own_group(**more))
+    own, rule = spec.population.groups
+    assert (spec.list_asked(own), spec.list_asked(rule)) == (asked, ())
+    assert (own.dump_parameters(), own.temperature) == ({"depth": 2, "temperature": 9}, None)
+    assert parse_spec(spec.to_document()) == spec
+
+
+@pytest.mark.parametrize(
+    "name", ["my_agents", "my-agents:Miner", "my_agents:", ":Miner", "a..b:C", "a:b:c", "1a:B", "a:B "]
+)
+def test_what_names_no_class_is_refused(name: str) -> None:
+    with pytest.raises(SpecError, match="or module:Class, not"):
+        parse_spec(own_group(own={"agent": name}))
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+def test_parameters_of_ones_own_are_json(value: object) -> None:
+    with pytest.raises(SpecError, match="parameters hold what JSON does not"):
+        parse_spec(own_group(own={"parameters": {"x": value}}))

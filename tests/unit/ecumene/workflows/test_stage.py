@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from ecumene.client import Writes
 from ecumene.workflows.callers import Caller
+from ecumene.workflows.cells import FinishedCall
 from ecumene.workflows.limits import FlowLimits, StageLimits
 from ecumene.workflows.messages import Message, read_message, read_outcome
-from ecumene.workflows.seats import FinishedCall
 from ecumene.workflows.stage import CONFLICT_WAIT_MS_MAX, Stage, bound_wait_ms
 
 from tests.workflow_actors import Counter

@@ -170,7 +170,7 @@ async def test_an_actor_that_cannot_be_made_again_fails_its_calls(parts: Any) ->
     call = proxy.with_options(retry=0).tell(1)
     await asyncio.sleep(0)
     world.read = lambda key: (_ for _ in ()).throw(NO_TIME)
-    caller._ledger._limits = FlowLimits(results_max=1)
+    caller._table._limits = FlowLimits(results_max=1)
     caller.lose_host("ann-1")
     with pytest.raises(Exception, match="it cannot be made again"):
         await asyncio.wait_for(call, 5)

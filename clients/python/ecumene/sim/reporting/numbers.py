@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class GuessRecording:
         turn_latency_ms, turn_tokens: likewise; tokens sent and received.
         number_rounds, number_agents, numbers: one element for each number that took effect.
         models: the models that were asked; empty if only rules played.
+        reasons: status -> the reason that most of its turns have, and how many; none for statuses without any.
     """
 
     agents: list[str]
@@ -47,6 +49,7 @@ class GuessRecording:
     number_agents: np.ndarray
     numbers: np.ndarray
     models: list[str]
+    reasons: Mapping[str, tuple[str, int]]
 
 
 def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> GuessRecording:
@@ -98,7 +101,19 @@ def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> Gue
         number_agents=action_codes[action_rows],
         numbers=to_numpy(actions["number"])[action_rows],
         models=sorted(model for model in turns["model"].cast(pa.string()).unique().to_pylist() if model),
+        reasons=find_reasons(turns.take(turn_rows)),
     )
+
+
+def find_reasons(turns: pa.Table) -> dict[str, tuple[str, int]]:
+    """The commonest reason of each status; of several, the first by name."""
+    told = turns.select(["status", "reason"]).filter(pc.field("reason").is_valid())
+    columns = {name: told[name].cast(pa.string()) for name in told.column_names}
+    counted = pa.table(columns).group_by(["status", "reason"]).aggregate([("reason", "count")])
+    found: dict[str, tuple[str, int]] = {}
+    for row in counted.sort_by([("reason_count", "descending"), ("reason", "ascending")]).to_pylist():
+        found.setdefault(row["status"], (row["reason"], row["reason_count"]))
+    return found
 
 
 def read_parts(directory: Path, table: Table, columns: list[str]) -> pa.Table:

@@ -19,6 +19,8 @@ from ecumene.sim.reporting.rounds import RoundRow
 WIDTH_PX, HEIGHT_PX, DPI = 1200, 600, 100
 ROUNDS_SHOWN_MAX = 6
 GROUPS_SHOWN_MAX = 8
+MARKERS_MAX = 20
+"""On a line; more would hide it."""
 LEGEND_CHARS_MAX = 90
 BINS = np.linspace(0.0, 100.0, 51)
 # Okabe and Ito's palette, told apart with most kinds of colour blindness.
@@ -144,14 +146,20 @@ def draw_means(axes: Any, rows: Sequence[RoundRow], target_label: str, reference
     played = [row for row in rows if row.reported]
     rounds = [row.round for row in played]
     for reference in references:
-        flat = len(set(reference.means.values())) == 1
-        style = REFERENCE_STYLES[reference.kind, flat]
-        label = f"{reference.kind}: {reference.name}"
-        axes.plot(list(reference.means), list(reference.means.values()), label=label, **style)
+        # A run in a world whose game was played before begins beyond the rounds that some of them are about.
+        shown = {
+            number: mean for number, mean in reference.means.items() if rounds and rounds[0] <= number <= rounds[-1]
+        }
+        if shown:
+            style = REFERENCE_STYLES[reference.kind, len(set(reference.means.values())) == 1]
+            axes.plot(list(shown), list(shown.values()), label=f"{reference.kind}: {reference.name}", **style)
     means, targets = [row.mean for row in played], [row.target for row in played]
     winning = f"winning number, {target_label}"
-    axes.plot(rounds, means, color=MEAN_COLOUR, linewidth=2.4, marker="o", markersize=7, label="mean of this run")
-    axes.plot(rounds, targets, color=TARGET_COLOUR, linewidth=1.8, ls=(0, (4, 2)), marker="D", ms=6, label=winning)
+    every = -(-len(rounds) // MARKERS_MAX) or 1
+    mean_style = {"color": MEAN_COLOUR, "linewidth": 2.4, "marker": "o", "markersize": 7, "markevery": every}
+    target_style = {"color": TARGET_COLOUR, "linewidth": 1.8, "ls": (0, (4, 2)), "marker": "D", "markevery": every}
+    axes.plot(rounds, means, label="mean of this run", **mean_style)
+    axes.plot(rounds, targets, label=winning, markersize=6, **target_style)
     for row in played if len(played) <= 10 else ():
         place = (row.round, row.mean)
         axes.annotate(f"{row.mean:.1f}", place, (7, 6), textcoords="offset points", fontsize=9, color=MEAN_COLOUR)

@@ -16,7 +16,7 @@ from ecumene.client.records import RunManifest, read_manifest
 from ecumene.sim.population import Population, build_population
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
-from ecumene.sim.reporting.rounds import RoundRow, count_names, summarise_rounds
+from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
 
 SUMMARY_NAME = "summary.json"
@@ -37,6 +37,7 @@ class GuessReport:
         rows: one a round.
         references: what the rows are compared with.
         statuses: status -> turns of the whole run.
+        reasons: status of turns that did not act -> the reason that most of them have, and how many.
         tokens: sent and received in the whole run.
         latency_ms: percentile (`p50`, `p99`) -> of turns.
         models: the models that were asked; empty if only rules played.
@@ -52,6 +53,7 @@ class GuessReport:
     rows: list[RoundRow]
     references: list[Reference]
     statuses: Mapping[str, int]
+    reasons: Mapping[str, tuple[str, int]]
     tokens: int
     latency_ms: Mapping[str, float]
     models: list[str]
@@ -85,6 +87,7 @@ class GuessReport:
             "note": self.note,
             "rounds": rows,
             "turns": dict(self.statuses),
+            "reasons": {status: {"reason": text, "turns": count} for status, (text, count) in self.reasons.items()},
             "tokens": self.tokens,
             "latency_ms": dict(self.latency_ms),
             "references": [dataclasses.asdict(reference) for reference in self.references],
@@ -112,6 +115,7 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
         rows=rows,
         references=list_references(ratio=spec.game.ratio, offset=spec.game.offset, rounds=spec.game.rounds),
         statuses=count_names(recording.statuses, recording.turn_statuses),
+        reasons={status: told for status, told in recording.reasons.items() if not is_acting(status)},
         tokens=int(recording.turn_tokens.sum()),
         latency_ms={f"p{share}": float(np.percentile(recording.turn_latency_ms, share)) for share in (50, 99)},
         models=recording.models,
@@ -145,7 +149,7 @@ def draw_report(report: GuessReport, recording: GuessRecording, population: Popu
     parts = [
         f"population {report.agents:,}",
         f"seed {report.manifest.seed}",
-        ", ".join(report.models) or "rule agents, not a reproduction",
+        ", ".join(report.models) or describe_classes(population),
         f"run {report.manifest.run}",
     ]
     draw_rounds(
@@ -161,6 +165,12 @@ def draw_report(report: GuessReport, recording: GuessRecording, population: Popu
     )
 
 
+def describe_classes(population: Population) -> str:
+    """What decides where no model does."""
+    own = sorted({group.agent for group in population.groups if not group.is_ready})
+    return ", ".join(own) or "rule agents, not a reproduction"
+
+
 def describe_target(game: GameSpec) -> str:
     """The target as a formula, such as `2/3 × mean`."""
     fraction = Fraction(game.ratio).limit_denominator(100)
@@ -173,7 +183,7 @@ def write_note(spec: RunSpec) -> str:
     """What must be said with the figures of a spec."""
     asked = {name for group in spec.population.groups for name in spec.list_asked(group)}
     if not asked:
-        return RULES_NOTE
+        return RULES_NOTE if all(group.is_ready for group in spec.population.groups) else ""
     if all(spec.list_models()[name].provider == "scripted" for name in asked):
         return "Scripted answers: no model was asked; this checks the pipeline and reproduces nobody's behaviour."
     return ""

@@ -13,11 +13,13 @@ from ecumene.sim.reporting.report import GuessReport, describe_target
 from ecumene.sim.reporting.rounds import RoundRow
 
 COMPARED_ROUNDS_MAX = 5
+REASON_CHARS_MAX = 150
 
 
 def render_report(report: GuessReport) -> RenderableType:
     """The table of rounds, the comparison below it, and where the plot is; print it with a rich console."""
     lines = [f"turns: {describe_statuses(report.statuses) or 'none'}"]
+    lines += [describe_reason(status, *told) for status, told in report.reasons.items()]
     lines += [compare(reference, report.rows) for reference in report.references]
     lines += [report.note] if report.note else []
     lines += [f"plot: {report.plot}"]
@@ -46,6 +48,13 @@ def build_round_table(report: GuessReport) -> Table:
             describe_winners(row),
         )
     return table
+
+
+def describe_reason(status: str, reason: str, count: int) -> str:
+    """Why most of the turns with a status ended so."""
+    text = " ".join(reason.split())
+    shown = text if len(text) <= REASON_CHARS_MAX else text[:REASON_CHARS_MAX] + "…"
+    return f"{status}: {shown} ({'1 turn' if count == 1 else f'{count:,} turns'})"
 
 
 def describe_statuses(statuses: Mapping[str, int]) -> str:

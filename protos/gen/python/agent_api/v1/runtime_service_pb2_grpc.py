@@ -3,7 +3,10 @@
 import grpc
 import warnings
 
+from agent_api.v1 import asking_pb2 as agent__api_dot_v1_dot_asking__pb2
+from agent_api.v1 import interventions_pb2 as agent__api_dot_v1_dot_interventions__pb2
 from agent_api.v1 import runtime_service_pb2 as agent__api_dot_v1_dot_runtime__service__pb2
+from agent_api.v1 import seats_pb2 as agent__api_dot_v1_dot_seats__pb2
 
 GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
@@ -69,28 +72,28 @@ class RuntimeServiceStub(object):
                 _registered_method=True)
         self.Interview = channel.unary_unary(
                 '/agent_api.v1.RuntimeService/Interview',
-                request_serializer=agent__api_dot_v1_dot_runtime__service__pb2.InterviewRequest.SerializeToString,
-                response_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.InterviewResponse.FromString,
+                request_serializer=agent__api_dot_v1_dot_asking__pb2.InterviewRequest.SerializeToString,
+                response_deserializer=agent__api_dot_v1_dot_asking__pb2.InterviewResponse.FromString,
                 _registered_method=True)
         self.SampleAgents = channel.unary_unary(
                 '/agent_api.v1.RuntimeService/SampleAgents',
-                request_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsRequest.SerializeToString,
-                response_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsResponse.FromString,
+                request_serializer=agent__api_dot_v1_dot_asking__pb2.SampleAgentsRequest.SerializeToString,
+                response_deserializer=agent__api_dot_v1_dot_asking__pb2.SampleAgentsResponse.FromString,
                 _registered_method=True)
         self.Survey = channel.unary_stream(
                 '/agent_api.v1.RuntimeService/Survey',
-                request_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SurveyRequest.SerializeToString,
-                response_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SurveyResponse.FromString,
+                request_serializer=agent__api_dot_v1_dot_asking__pb2.SurveyRequest.SerializeToString,
+                response_deserializer=agent__api_dot_v1_dot_asking__pb2.SurveyResponse.FromString,
                 _registered_method=True)
         self.Intervene = channel.unary_unary(
                 '/agent_api.v1.RuntimeService/Intervene',
-                request_serializer=agent__api_dot_v1_dot_runtime__service__pb2.InterveneRequest.SerializeToString,
-                response_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.InterveneResponse.FromString,
+                request_serializer=agent__api_dot_v1_dot_interventions__pb2.InterveneRequest.SerializeToString,
+                response_deserializer=agent__api_dot_v1_dot_interventions__pb2.InterveneResponse.FromString,
                 _registered_method=True)
         self.Sit = channel.stream_stream(
                 '/agent_api.v1.RuntimeService/Sit',
-                request_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SitRequest.SerializeToString,
-                response_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SitResponse.FromString,
+                request_serializer=agent__api_dot_v1_dot_seats__pb2.SitRequest.SerializeToString,
+                response_deserializer=agent__api_dot_v1_dot_seats__pb2.SitResponse.FromString,
                 _registered_method=True)
 
 
@@ -222,28 +225,28 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
             ),
             'Interview': grpc.unary_unary_rpc_method_handler(
                     servicer.Interview,
-                    request_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.InterviewRequest.FromString,
-                    response_serializer=agent__api_dot_v1_dot_runtime__service__pb2.InterviewResponse.SerializeToString,
+                    request_deserializer=agent__api_dot_v1_dot_asking__pb2.InterviewRequest.FromString,
+                    response_serializer=agent__api_dot_v1_dot_asking__pb2.InterviewResponse.SerializeToString,
             ),
             'SampleAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.SampleAgents,
-                    request_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsRequest.FromString,
-                    response_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsResponse.SerializeToString,
+                    request_deserializer=agent__api_dot_v1_dot_asking__pb2.SampleAgentsRequest.FromString,
+                    response_serializer=agent__api_dot_v1_dot_asking__pb2.SampleAgentsResponse.SerializeToString,
             ),
             'Survey': grpc.unary_stream_rpc_method_handler(
                     servicer.Survey,
-                    request_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SurveyRequest.FromString,
-                    response_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SurveyResponse.SerializeToString,
+                    request_deserializer=agent__api_dot_v1_dot_asking__pb2.SurveyRequest.FromString,
+                    response_serializer=agent__api_dot_v1_dot_asking__pb2.SurveyResponse.SerializeToString,
             ),
             'Intervene': grpc.unary_unary_rpc_method_handler(
                     servicer.Intervene,
-                    request_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.InterveneRequest.FromString,
-                    response_serializer=agent__api_dot_v1_dot_runtime__service__pb2.InterveneResponse.SerializeToString,
+                    request_deserializer=agent__api_dot_v1_dot_interventions__pb2.InterveneRequest.FromString,
+                    response_serializer=agent__api_dot_v1_dot_interventions__pb2.InterveneResponse.SerializeToString,
             ),
             'Sit': grpc.stream_stream_rpc_method_handler(
                     servicer.Sit,
-                    request_deserializer=agent__api_dot_v1_dot_runtime__service__pb2.SitRequest.FromString,
-                    response_serializer=agent__api_dot_v1_dot_runtime__service__pb2.SitResponse.SerializeToString,
+                    request_deserializer=agent__api_dot_v1_dot_seats__pb2.SitRequest.FromString,
+                    response_serializer=agent__api_dot_v1_dot_seats__pb2.SitResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -436,8 +439,8 @@ class RuntimeService(object):
             request,
             target,
             '/agent_api.v1.RuntimeService/Interview',
-            agent__api_dot_v1_dot_runtime__service__pb2.InterviewRequest.SerializeToString,
-            agent__api_dot_v1_dot_runtime__service__pb2.InterviewResponse.FromString,
+            agent__api_dot_v1_dot_asking__pb2.InterviewRequest.SerializeToString,
+            agent__api_dot_v1_dot_asking__pb2.InterviewResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -463,8 +466,8 @@ class RuntimeService(object):
             request,
             target,
             '/agent_api.v1.RuntimeService/SampleAgents',
-            agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsRequest.SerializeToString,
-            agent__api_dot_v1_dot_runtime__service__pb2.SampleAgentsResponse.FromString,
+            agent__api_dot_v1_dot_asking__pb2.SampleAgentsRequest.SerializeToString,
+            agent__api_dot_v1_dot_asking__pb2.SampleAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -490,8 +493,8 @@ class RuntimeService(object):
             request,
             target,
             '/agent_api.v1.RuntimeService/Survey',
-            agent__api_dot_v1_dot_runtime__service__pb2.SurveyRequest.SerializeToString,
-            agent__api_dot_v1_dot_runtime__service__pb2.SurveyResponse.FromString,
+            agent__api_dot_v1_dot_asking__pb2.SurveyRequest.SerializeToString,
+            agent__api_dot_v1_dot_asking__pb2.SurveyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -517,8 +520,8 @@ class RuntimeService(object):
             request,
             target,
             '/agent_api.v1.RuntimeService/Intervene',
-            agent__api_dot_v1_dot_runtime__service__pb2.InterveneRequest.SerializeToString,
-            agent__api_dot_v1_dot_runtime__service__pb2.InterveneResponse.FromString,
+            agent__api_dot_v1_dot_interventions__pb2.InterveneRequest.SerializeToString,
+            agent__api_dot_v1_dot_interventions__pb2.InterveneResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -544,8 +547,8 @@ class RuntimeService(object):
             request_iterator,
             target,
             '/agent_api.v1.RuntimeService/Sit',
-            agent__api_dot_v1_dot_runtime__service__pb2.SitRequest.SerializeToString,
-            agent__api_dot_v1_dot_runtime__service__pb2.SitResponse.FromString,
+            agent__api_dot_v1_dot_seats__pb2.SitRequest.SerializeToString,
+            agent__api_dot_v1_dot_seats__pb2.SitResponse.FromString,
             options,
             channel_credentials,
             insecure,

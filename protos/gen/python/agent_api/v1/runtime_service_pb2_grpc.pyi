@@ -4,7 +4,10 @@ isort:skip_file
 The node of a runtime: it hosts agents of runs in worker processes, and does what it is told."""
 
 import abc
+import agent_api.v1.asking_pb2
+import agent_api.v1.interventions_pb2
 import agent_api.v1.runtime_service_pb2
+import agent_api.v1.seats_pb2
 import collections.abc
 import grpc
 import grpc.aio
@@ -124,80 +127,80 @@ _RuntimeServiceCleanUpType = typing_extensions.TypeVar(
 _RuntimeServiceInterviewType = typing_extensions.TypeVar(
     '_RuntimeServiceInterviewType',
     grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterviewRequest,
-        agent_api.v1.runtime_service_pb2.InterviewResponse,
+        agent_api.v1.asking_pb2.InterviewRequest,
+        agent_api.v1.asking_pb2.InterviewResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterviewRequest,
-        agent_api.v1.runtime_service_pb2.InterviewResponse,
+        agent_api.v1.asking_pb2.InterviewRequest,
+        agent_api.v1.asking_pb2.InterviewResponse,
     ],
     default=grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterviewRequest,
-        agent_api.v1.runtime_service_pb2.InterviewResponse,
+        agent_api.v1.asking_pb2.InterviewRequest,
+        agent_api.v1.asking_pb2.InterviewResponse,
     ],
 )
 
 _RuntimeServiceSampleAgentsType = typing_extensions.TypeVar(
     '_RuntimeServiceSampleAgentsType',
     grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-        agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+        agent_api.v1.asking_pb2.SampleAgentsRequest,
+        agent_api.v1.asking_pb2.SampleAgentsResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-        agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+        agent_api.v1.asking_pb2.SampleAgentsRequest,
+        agent_api.v1.asking_pb2.SampleAgentsResponse,
     ],
     default=grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-        agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+        agent_api.v1.asking_pb2.SampleAgentsRequest,
+        agent_api.v1.asking_pb2.SampleAgentsResponse,
     ],
 )
 
 _RuntimeServiceSurveyType = typing_extensions.TypeVar(
     '_RuntimeServiceSurveyType',
     grpc.UnaryStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SurveyRequest,
-        agent_api.v1.runtime_service_pb2.SurveyResponse,
+        agent_api.v1.asking_pb2.SurveyRequest,
+        agent_api.v1.asking_pb2.SurveyResponse,
     ],
     grpc.aio.UnaryStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SurveyRequest,
-        agent_api.v1.runtime_service_pb2.SurveyResponse,
+        agent_api.v1.asking_pb2.SurveyRequest,
+        agent_api.v1.asking_pb2.SurveyResponse,
     ],
     default=grpc.UnaryStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SurveyRequest,
-        agent_api.v1.runtime_service_pb2.SurveyResponse,
+        agent_api.v1.asking_pb2.SurveyRequest,
+        agent_api.v1.asking_pb2.SurveyResponse,
     ],
 )
 
 _RuntimeServiceInterveneType = typing_extensions.TypeVar(
     '_RuntimeServiceInterveneType',
     grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterveneRequest,
-        agent_api.v1.runtime_service_pb2.InterveneResponse,
+        agent_api.v1.interventions_pb2.InterveneRequest,
+        agent_api.v1.interventions_pb2.InterveneResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterveneRequest,
-        agent_api.v1.runtime_service_pb2.InterveneResponse,
+        agent_api.v1.interventions_pb2.InterveneRequest,
+        agent_api.v1.interventions_pb2.InterveneResponse,
     ],
     default=grpc.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterveneRequest,
-        agent_api.v1.runtime_service_pb2.InterveneResponse,
+        agent_api.v1.interventions_pb2.InterveneRequest,
+        agent_api.v1.interventions_pb2.InterveneResponse,
     ],
 )
 
 _RuntimeServiceSitType = typing_extensions.TypeVar(
     '_RuntimeServiceSitType',
     grpc.StreamStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SitRequest,
-        agent_api.v1.runtime_service_pb2.SitResponse,
+        agent_api.v1.seats_pb2.SitRequest,
+        agent_api.v1.seats_pb2.SitResponse,
     ],
     grpc.aio.StreamStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SitRequest,
-        agent_api.v1.runtime_service_pb2.SitResponse,
+        agent_api.v1.seats_pb2.SitRequest,
+        agent_api.v1.seats_pb2.SitResponse,
     ],
     default=grpc.StreamStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SitRequest,
-        agent_api.v1.runtime_service_pb2.SitResponse,
+        agent_api.v1.seats_pb2.SitRequest,
+        agent_api.v1.seats_pb2.SitResponse,
     ],
 )
 
@@ -234,24 +237,24 @@ class RuntimeServiceStub(typing.Generic[_RuntimeServiceLaunchType, _RuntimeServi
             agent_api.v1.runtime_service_pb2.CleanUpResponse,
         ],
         grpc.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.InterviewRequest,
-            agent_api.v1.runtime_service_pb2.InterviewResponse,
+            agent_api.v1.asking_pb2.InterviewRequest,
+            agent_api.v1.asking_pb2.InterviewResponse,
         ],
         grpc.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-            agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+            agent_api.v1.asking_pb2.SampleAgentsRequest,
+            agent_api.v1.asking_pb2.SampleAgentsResponse,
         ],
         grpc.UnaryStreamMultiCallable[
-            agent_api.v1.runtime_service_pb2.SurveyRequest,
-            agent_api.v1.runtime_service_pb2.SurveyResponse,
+            agent_api.v1.asking_pb2.SurveyRequest,
+            agent_api.v1.asking_pb2.SurveyResponse,
         ],
         grpc.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.InterveneRequest,
-            agent_api.v1.runtime_service_pb2.InterveneResponse,
+            agent_api.v1.interventions_pb2.InterveneRequest,
+            agent_api.v1.interventions_pb2.InterveneResponse,
         ],
         grpc.StreamStreamMultiCallable[
-            agent_api.v1.runtime_service_pb2.SitRequest,
-            agent_api.v1.runtime_service_pb2.SitResponse,
+            agent_api.v1.seats_pb2.SitRequest,
+            agent_api.v1.seats_pb2.SitResponse,
         ],
     ], channel: grpc.Channel) -> None: ...
 
@@ -282,24 +285,24 @@ class RuntimeServiceStub(typing.Generic[_RuntimeServiceLaunchType, _RuntimeServi
             agent_api.v1.runtime_service_pb2.CleanUpResponse,
         ],
         grpc.aio.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.InterviewRequest,
-            agent_api.v1.runtime_service_pb2.InterviewResponse,
+            agent_api.v1.asking_pb2.InterviewRequest,
+            agent_api.v1.asking_pb2.InterviewResponse,
         ],
         grpc.aio.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-            agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+            agent_api.v1.asking_pb2.SampleAgentsRequest,
+            agent_api.v1.asking_pb2.SampleAgentsResponse,
         ],
         grpc.aio.UnaryStreamMultiCallable[
-            agent_api.v1.runtime_service_pb2.SurveyRequest,
-            agent_api.v1.runtime_service_pb2.SurveyResponse,
+            agent_api.v1.asking_pb2.SurveyRequest,
+            agent_api.v1.asking_pb2.SurveyResponse,
         ],
         grpc.aio.UnaryUnaryMultiCallable[
-            agent_api.v1.runtime_service_pb2.InterveneRequest,
-            agent_api.v1.runtime_service_pb2.InterveneResponse,
+            agent_api.v1.interventions_pb2.InterveneRequest,
+            agent_api.v1.interventions_pb2.InterveneResponse,
         ],
         grpc.aio.StreamStreamMultiCallable[
-            agent_api.v1.runtime_service_pb2.SitRequest,
-            agent_api.v1.runtime_service_pb2.SitResponse,
+            agent_api.v1.seats_pb2.SitRequest,
+            agent_api.v1.seats_pb2.SitResponse,
         ],
     ], channel: grpc.aio.Channel) -> None: ...
 
@@ -380,24 +383,24 @@ RuntimeServiceAsyncStub: typing_extensions.TypeAlias = RuntimeServiceStub[
         agent_api.v1.runtime_service_pb2.CleanUpResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterviewRequest,
-        agent_api.v1.runtime_service_pb2.InterviewResponse,
+        agent_api.v1.asking_pb2.InterviewRequest,
+        agent_api.v1.asking_pb2.InterviewResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
-        agent_api.v1.runtime_service_pb2.SampleAgentsResponse,
+        agent_api.v1.asking_pb2.SampleAgentsRequest,
+        agent_api.v1.asking_pb2.SampleAgentsResponse,
     ],
     grpc.aio.UnaryStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SurveyRequest,
-        agent_api.v1.runtime_service_pb2.SurveyResponse,
+        agent_api.v1.asking_pb2.SurveyRequest,
+        agent_api.v1.asking_pb2.SurveyResponse,
     ],
     grpc.aio.UnaryUnaryMultiCallable[
-        agent_api.v1.runtime_service_pb2.InterveneRequest,
-        agent_api.v1.runtime_service_pb2.InterveneResponse,
+        agent_api.v1.interventions_pb2.InterveneRequest,
+        agent_api.v1.interventions_pb2.InterveneResponse,
     ],
     grpc.aio.StreamStreamMultiCallable[
-        agent_api.v1.runtime_service_pb2.SitRequest,
-        agent_api.v1.runtime_service_pb2.SitResponse,
+        agent_api.v1.seats_pb2.SitRequest,
+        agent_api.v1.seats_pb2.SitResponse,
     ],
 ]
 
@@ -467,17 +470,17 @@ class RuntimeServiceServicer(metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def Interview(
         self,
-        request: agent_api.v1.runtime_service_pb2.InterviewRequest,
+        request: agent_api.v1.asking_pb2.InterviewRequest,
         context: _ServicerContext,
-    ) -> typing.Union[agent_api.v1.runtime_service_pb2.InterviewResponse, collections.abc.Awaitable[agent_api.v1.runtime_service_pb2.InterviewResponse]]:
+    ) -> typing.Union[agent_api.v1.asking_pb2.InterviewResponse, collections.abc.Awaitable[agent_api.v1.asking_pb2.InterviewResponse]]:
         """Asks an agent anything, in a read-only copy of its state: it remembers nothing of it, and the world does not change."""
 
     @abc.abstractmethod
     def SampleAgents(
         self,
-        request: agent_api.v1.runtime_service_pb2.SampleAgentsRequest,
+        request: agent_api.v1.asking_pb2.SampleAgentsRequest,
         context: _ServicerContext,
-    ) -> typing.Union[agent_api.v1.runtime_service_pb2.SampleAgentsResponse, collections.abc.Awaitable[agent_api.v1.runtime_service_pb2.SampleAgentsResponse]]:
+    ) -> typing.Union[agent_api.v1.asking_pb2.SampleAgentsResponse, collections.abc.Awaitable[agent_api.v1.asking_pb2.SampleAgentsResponse]]:
         """Draws agents that live on this node. The draw rests on the seed and on the agents alone, not on how they are placed:
         the smallest priorities over all nodes are the sample of the whole run.
         """
@@ -485,9 +488,9 @@ class RuntimeServiceServicer(metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def Survey(
         self,
-        request: agent_api.v1.runtime_service_pb2.SurveyRequest,
+        request: agent_api.v1.asking_pb2.SurveyRequest,
         context: _ServicerContext,
-    ) -> typing.Union[collections.abc.Iterator[agent_api.v1.runtime_service_pb2.SurveyResponse], collections.abc.AsyncIterator[agent_api.v1.runtime_service_pb2.SurveyResponse]]:
+    ) -> typing.Union[collections.abc.Iterator[agent_api.v1.asking_pb2.SurveyResponse], collections.abc.AsyncIterator[agent_api.v1.asking_pb2.SurveyResponse]]:
         """Asks agents typed questions, each agent as an interview. Rows come as they are answered; every agent that was asked
         for has exactly one row, with a status.
         """
@@ -495,9 +498,9 @@ class RuntimeServiceServicer(metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def Intervene(
         self,
-        request: agent_api.v1.runtime_service_pb2.InterveneRequest,
+        request: agent_api.v1.interventions_pb2.InterveneRequest,
         context: _ServicerContext,
-    ) -> typing.Union[agent_api.v1.runtime_service_pb2.InterveneResponse, collections.abc.Awaitable[agent_api.v1.runtime_service_pb2.InterveneResponse]]:
+    ) -> typing.Union[agent_api.v1.interventions_pb2.InterveneResponse, collections.abc.Awaitable[agent_api.v1.interventions_pb2.InterveneResponse]]:
         """Changes the world or an agent from outside, and leaves a note of it in /runtime/runs/<run>/interventions: in the
         same revision where the world is changed, before it has an effect otherwise.
         """
@@ -505,9 +508,9 @@ class RuntimeServiceServicer(metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def Sit(
         self,
-        request_iterator: _MaybeAsyncIterator[agent_api.v1.runtime_service_pb2.SitRequest],
+        request_iterator: _MaybeAsyncIterator[agent_api.v1.seats_pb2.SitRequest],
         context: _ServicerContext,
-    ) -> typing.Union[collections.abc.Iterator[agent_api.v1.runtime_service_pb2.SitResponse], collections.abc.AsyncIterator[agent_api.v1.runtime_service_pb2.SitResponse]]:
+    ) -> typing.Union[collections.abc.Iterator[agent_api.v1.seats_pb2.SitResponse], collections.abc.AsyncIterator[agent_api.v1.seats_pb2.SitResponse]]:
         """Seats a person in an agent's place, first of all with take. Each turn of the agent is then told, waits for what the
         person decides, and falls back to the agent itself when its time is over. The end of the stream gives the place back.
         Leaves a note as Intervene does.

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from agent_runtime.llm import ModelBrokenError, ModelUnavailableError
-from agent_runtime.llm.admission import Dispatch, Load, RateWindow, Seat
+from agent_runtime.llm.admission import Dispatch, Load, Permit, RateWindow
 from agent_runtime.llm.endpoints import Endpoint, Pool
 from tests.simulated_time import now_s, simulated
 from tests.unit.agent_runtime.llm.providers_of_tests import Silent
@@ -19,37 +19,37 @@ def make(in_flight_max: int = 1, *limits: RateWindow, **options: int) -> Dispatc
     return Dispatch("m", Pool([Endpoint(Silent(), in_flight_max=in_flight_max, **options)]), limits, now_s)
 
 
-def sit(dispatch: Dispatch, load: Load | None = None) -> Seat:
-    seat = dispatch.try_enter(load or Load())
-    assert seat is not None
-    return seat
+def acquire_now(dispatch: Dispatch, load: Load | None = None) -> Permit:
+    permit = dispatch.try_acquire(load or Load())
+    assert permit is not None
+    return permit
 
 
 @simulated
 async def test_first_come_first_served_and_repeated_ones_in_front() -> None:
     dispatch = make()
-    seat = sit(dispatch)
+    permit = acquire_now(dispatch)
     fresh = [dispatch.queue(Load(), deadline_s=FOREVER) for _ in range(3)]
     again = [dispatch.queue(Load(), deadline_s=FOREVER, is_repeated=True) for _ in range(2)]
     assert dispatch.waiting == 5
     order = []
     for _ in range(5):
-        dispatch.leave(seat, Load(), None)
+        dispatch.release(permit, Load(), None)
         (now,) = [one for one in (*fresh, *again) if one.done() and one not in order]
         order.append(now)
-        seat = now.result()
+        permit = now.result()
     assert order == [*again, *fresh]
-    dispatch.leave(seat, Load(), None)
-    assert dispatch.try_enter(Load()) is not None
+    dispatch.release(permit, Load(), None)
+    assert dispatch.try_acquire(Load()) is not None
 
 
 @simulated
 async def test_a_large_request_is_not_overtaken_by_small_ones() -> None:
     dispatch = make(10, RateWindow("m", tokens_per_minute=1000))
-    sit(dispatch, Load(500))
+    acquire_now(dispatch, Load(500))
     large = dispatch.queue(Load(900), deadline_s=FOREVER)
     small = dispatch.queue(Load(10), deadline_s=FOREVER)
-    assert dispatch.try_enter(Load(10)) is None
+    assert dispatch.try_acquire(Load(10)) is None
     await asyncio.sleep(61.9)
     assert not small.done()
     await asyncio.sleep(0.2)
@@ -61,14 +61,16 @@ async def test_a_large_request_is_not_overtaken_by_small_ones() -> None:
 @simulated
 async def test_whoever_is_cancelled_leaves_no_trace(place: int) -> None:
     dispatch = make()
-    seat = sit(dispatch)
+    permit = acquire_now(dispatch)
     waiting = [dispatch.queue(Load(), deadline_s=FOREVER) for _ in range(3)]
     waiting[place].cancel()
     dispatch.give_up(waiting[place])
     assert dispatch.waiting == 2
     for _ in range(2):
-        dispatch.leave(seat, Load(), None)
-        seat = next(one.result() for one in waiting if one.done() and not one.cancelled() and one.result() is not seat)
+        dispatch.release(permit, Load(), None)
+        permit = next(
+            one.result() for one in waiting if one.done() and not one.cancelled() and one.result() is not permit
+        )
         waiting = [one for one in waiting if not one.done() or one.cancelled()]
     assert dispatch.waiting == 0
 
@@ -76,9 +78,9 @@ async def test_whoever_is_cancelled_leaves_no_trace(place: int) -> None:
 @simulated
 async def test_a_seat_given_to_whoever_is_cancelled_in_the_same_step_goes_to_the_next() -> None:
     dispatch = make()
-    seat = sit(dispatch)
+    permit = acquire_now(dispatch)
     first, second = (dispatch.queue(Load(), deadline_s=FOREVER) for _ in range(2))
-    dispatch.leave(seat, Load(), None)
+    dispatch.release(permit, Load(), None)
     assert first.done()
     dispatch.give_up(first)
     assert second.done()
@@ -87,7 +89,7 @@ async def test_a_seat_given_to_whoever_is_cancelled_in_the_same_step_goes_to_the
 @simulated
 async def test_cancelled_waiters_do_not_pile_up_behind_a_closed_gate() -> None:
     dispatch = make(10, RateWindow("m", requests_per_minute=1))
-    sit(dispatch)
+    acquire_now(dispatch)
     first = dispatch.queue(Load(), deadline_s=FOREVER)
     for _ in range(1000):
         one = dispatch.queue(Load(), deadline_s=FOREVER)
@@ -104,7 +106,7 @@ async def test_cancelled_waiters_do_not_pile_up_behind_a_closed_gate() -> None:
 async def test_nobody_waits_for_a_broken_endpoint_beyond_his_time() -> None:
     dispatch = make(4, breaker_failures=2)
     for _ in range(2):
-        dispatch.leave(sit(dispatch), Load(), ModelUnavailableError("m", "h", "gone"))
+        dispatch.release(acquire_now(dispatch), Load(), ModelUnavailableError("m", "h", "gone"))
     short = dispatch.queue(Load(), deadline_s=now_s() + 3)
     long = dispatch.queue(Load(), deadline_s=now_s() + 100)
     assert isinstance(short.exception(), ModelBrokenError)
@@ -114,7 +116,7 @@ async def test_nobody_waits_for_a_broken_endpoint_beyond_his_time() -> None:
     other = dispatch.queue(Load(), deadline_s=now_s() + 7)
     assert long.done()
     assert not other.done()
-    dispatch.leave(long.result(), Load(), ModelUnavailableError("m", "h", "gone"))
+    dispatch.release(long.result(), Load(), ModelUnavailableError("m", "h", "gone"))
     assert isinstance(other.exception(), ModelBrokenError)
     dispatch.close()
 
@@ -122,12 +124,12 @@ async def test_nobody_waits_for_a_broken_endpoint_beyond_his_time() -> None:
 @simulated
 async def test_nobody_waits_for_an_endpoint_that_wants_a_day_of_peace() -> None:
     dispatch = make(2)
-    first, second = sit(dispatch), sit(dispatch)
+    first, second = acquire_now(dispatch), acquire_now(dispatch)
     patient = dispatch.queue(Load(), deadline_s=now_s() + 700)
     hurried = dispatch.queue(Load(), deadline_s=now_s() + 180)
     day = ModelUnavailableError("m", "e", "full", http_status=429, retry_after_s=86_400.0)
-    dispatch.leave(first, Load(), day)
-    dispatch.leave(second, Load(), None)
+    dispatch.release(first, Load(), day)
+    dispatch.release(second, Load(), None)
     assert isinstance(hurried.exception(), ModelBrokenError)
     late = dispatch.queue(Load(), deadline_s=now_s() + 180)
     assert isinstance(late.exception(), ModelBrokenError)
@@ -138,9 +140,9 @@ async def test_nobody_waits_for_an_endpoint_that_wants_a_day_of_peace() -> None:
 @simulated
 async def test_whoever_fails_and_is_cancelled_in_the_same_step_is_counted_once() -> None:
     dispatch = make(1, breaker_failures=1)
-    seat = sit(dispatch)
+    permit = acquire_now(dispatch)
     waiting = [dispatch.queue(Load(), deadline_s=now_s() + 1) for _ in range(3)]
-    dispatch.leave(seat, Load(), ModelUnavailableError("m", "e", "down"))
+    dispatch.release(permit, Load(), ModelUnavailableError("m", "e", "down"))
     for one in waiting:
         assert one.exception() is not None
         dispatch.give_up(one)

@@ -7,25 +7,25 @@ import random
 import pytest
 
 from agent_runtime.llm import ModelRateError
-from agent_runtime.llm.admission import Load, RateWindow, Seat
+from agent_runtime.llm.admission import Load, Permit, RateWindow
 from agent_runtime.llm.admission.rate_window import TRANSIT_S
 from agent_runtime.llm.endpoints import Endpoint
 from tests.model_endpoint import count_most
 from tests.unit.agent_runtime.llm.providers_of_tests import Silent
 
 
-def enter(window: RateWindow, load: Load, now_s: float) -> Seat | None:
+def enter(window: RateWindow, load: Load, now_s: float) -> Permit | None:
     if window.wait_s(load, now_s) != 0.0:
         return None
-    seat = Seat(Endpoint(Silent()), load.tokens, load.microdollars, now_s)
-    window.admit(seat)
-    return seat
+    permit = Permit(Endpoint(Silent()), load.tokens, load.microdollars, now_s)
+    window.admit(permit)
+    return permit
 
 
-def leave(window: RateWindow, seat: Seat, load: Load, now_s: float) -> None:
-    seat.left_s = now_s
-    window.settle(seat, load)
-    seat.tokens = load.tokens
+def leave(window: RateWindow, permit: Permit, load: Load, now_s: float) -> None:
+    permit.released_s = now_s
+    window.settle(permit, load)
+    permit.tokens = load.tokens
 
 
 @pytest.mark.parametrize("latency_s", [0.01, 1.0, 20.0, 100.0])
@@ -33,15 +33,15 @@ def test_no_minute_of_the_endpoint_sees_more_and_nearly_all_is_used(latency_s: f
     chance = random.Random(seed)
     window = RateWindow("m", requests_per_minute=40, tokens_per_minute=8_000)
     arrivals: list[tuple[float, int]] = []
-    out: list[tuple[float, Seat, int]] = []
+    out: list[tuple[float, Permit, int]] = []
     now_s, end_s = 1000.0, 1000.0 + 20 * 60
     while now_s < end_s:
         for entry in [entry for entry in out if entry[0] <= now_s]:
             out.remove(entry)
             leave(window, entry[1], Load(entry[2]), entry[0])
         load = Load(chance.randint(150, 400))
-        seat = enter(window, load, now_s)
-        if seat is None:
+        permit = enter(window, load, now_s)
+        if permit is None:
             wait_s = window.wait_s(load, now_s)
             assert wait_s is not None
             now_s = min([now_s + max(wait_s, 0.001), *(at_s for at_s, _, _ in out)])
@@ -50,7 +50,7 @@ def test_no_minute_of_the_endpoint_sees_more_and_nearly_all_is_used(latency_s: f
         used = chance.randint(100, load.tokens)
         # Counted anywhere between its leaving and its answer, but within its transit: at either end, at the worst.
         arrivals.append((now_s + chance.choice((0.0, min(took_s, TRANSIT_S))), used))
-        out.append((now_s + took_s, seat, used))
+        out.append((now_s + took_s, permit, used))
     requests, tokens = count_most(arrivals)
     assert requests <= 40
     assert tokens <= 8_000
@@ -62,30 +62,30 @@ def test_no_minute_of_the_endpoint_sees_more_and_nearly_all_is_used(latency_s: f
 
 def test_tokens_are_reserved_as_estimated_and_corrected_by_the_answer() -> None:
     window = RateWindow("m", tokens_per_minute=1000)
-    seat = enter(window, Load(900), 0.0)
-    assert seat is not None
+    permit = enter(window, Load(900), 0.0)
+    assert permit is not None
     assert enter(window, Load(200), 0.5) is None
-    leave(window, seat, Load(100), 1.0)
+    leave(window, permit, Load(100), 1.0)
     assert enter(window, Load(900), 1.0) is not None
     assert enter(window, Load(1), 1.0) is None
 
 
 def test_an_answer_after_the_minute_corrects_nothing_twice() -> None:
     window = RateWindow("m", tokens_per_minute=1000)
-    seat = enter(window, Load(1000), 0.0)
-    assert seat is not None
+    permit = enter(window, Load(1000), 0.0)
+    assert permit is not None
     assert enter(window, Load(1000), 62.0) is None
     assert enter(window, Load(1000), 62.1) is not None
-    leave(window, seat, Load(10), 63.0)
+    leave(window, permit, Load(10), 63.0)
     assert enter(window, Load(1), 63.0) is None
 
 
 def test_the_wait_ends_when_enough_is_free() -> None:
     window = RateWindow("m", tokens_per_minute=1000)
     for at_s, tokens in ((0.0, 100), (10.0, 500), (20.0, 400)):
-        seat = enter(window, Load(tokens), at_s)
-        assert seat is not None
-        leave(window, seat, Load(tokens), at_s)
+        permit = enter(window, Load(tokens), at_s)
+        assert permit is not None
+        leave(window, permit, Load(tokens), at_s)
     assert window.wait_s(Load(600), 30.0) == pytest.approx(40.0, abs=0.1)
     assert window.wait_s(Load(700), 30.0) == pytest.approx(50.0, abs=0.1)
 

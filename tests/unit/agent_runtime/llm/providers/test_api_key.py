@@ -29,6 +29,11 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
         ApiKey.read(file=tmp_path / "none")
 
 
+def test_a_file_without_end_is_no_key() -> None:
+    with pytest.raises(ModelSetupError, match="more than 65,536 bytes"):
+        ApiKey.read(file=Path("/dev/zero"))
+
+
 @pytest.mark.parametrize("secret", ["two\nlines", "a\r\nX-Other: 1", "na\u00efve", "nul\0"])
 def test_a_key_that_no_header_can_hold_is_refused_unseen(secret: str) -> None:
     with pytest.raises(ModelSetupError, match="no header") as caught:

@@ -103,6 +103,44 @@ async def test_a_request_has_its_head_once_and_its_body_whole() -> None:
         assert server.connections == 1
 
 
+STRAY = (
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray",
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nstray",
+    b"garbage",
+)
+
+
+@pytest.mark.parametrize("stray", STRAY)
+async def test_what_comes_unasked_on_an_idle_connection_answers_nobody(stray: bytes) -> None:
+    told, let_go = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                asked = await reader.readexactly(2)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + asked)
+                await let_go.wait()
+                writer.write(stray)
+                told.set()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with post_to(URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")) as poster:
+        for number in range(3):
+            told.clear()
+            let_go.clear()
+            asked = b"%02d" % number
+            assert (await poster.post(asked)).content == asked
+            let_go.set()
+            await told.wait()
+            await asyncio.sleep(0.02)  # until it has come here: nothing tells of that
+    server.close()
+    await server.wait_closed()
+
+
 ZIPPED = gzip.compress(b'{"zipped": 1}')
 
 

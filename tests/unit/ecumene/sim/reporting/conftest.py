@@ -21,8 +21,8 @@ from ecumene.client.records import (
 )
 from ecumene.sim.spec import parse_spec
 
-# One turn: (agent, round, status, number or None, committed).
-Turn = tuple[str, int, str, float | None, bool]
+# One turn: (agent, round, status, number or None, committed), and a reason if it has one.
+Turn = tuple[str, int, str, float | None, bool] | tuple[str, int, str, float | None, bool, str]
 RecordRun = Callable[..., Path]
 
 
@@ -51,19 +51,21 @@ def record_run(tmp_path: Path) -> RecordRun:
         directory.mkdir(exist_ok=True)
         write_manifest(directory, manifest)
         write_rows(directory, TURNS, [make_turn(*turn) for turn in turns])
-        write_rows(directory, ACTIONS, [make_action(*turn) for turn in turns if turn[3] is not None])
+        write_rows(directory, ACTIONS, [make_action(*turn[:5]) for turn in turns if turn[3] is not None])
         return directory
 
     return record
 
 
-def make_turn(agent: str, round_number: int, status: str, number: float | None, committed: bool) -> dict[str, Any]:
+def make_turn(
+    agent: str, round_number: int, status: str, number: float | None, committed: bool, reason: str | None = None
+) -> dict[str, Any]:
     """A row of TURNS."""
     zeros = dict.fromkeys(("observation_revision", "wall_time_ns", "attempts"), 0)
     tokens = {"prompt_tokens": 10, "completion_tokens": 1, "latency_ms": 2.0 * round_number}
     flags = "wrong_product" if status == "fallback" else None
     row = {"run": "r", "agent": agent, "turn": round_number, "round": round_number, "status": status, "flags": flags}
-    return {**row, **zeros, **tokens}
+    return {**row, **zeros, **tokens, "reason": reason}
 
 
 def make_action(agent: str, round_number: int, status: str, number: float | None, committed: bool) -> dict[str, Any]:

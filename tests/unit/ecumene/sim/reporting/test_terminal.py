@@ -40,6 +40,20 @@ def test_a_report_shows_figures_failures_winners_comparison_and_plot(record_run:
         assert shown in " ".join(text.split()), shown
 
 
+def test_why_turns_failed_is_told_by_status_with_the_commonest_reason(record_run: Any) -> None:
+    reasons = ["KeyError: 'age'", "KeyError: 'age'", "it \n broke", "x" * 400]
+    failed = [(f"a{place}", 1, "error", None, False, reason) for place, reason in enumerate(reasons)]
+    turns = [("b", 1, "ok", 10.0, True), ("c", 1, "fallback", 20.0, True, "no answer"), *failed]
+    report = report_guess_run(record_run([*turns, ("d", 1, "timeout", None, False, "y" * 400)]))
+    console = Console(file=io.StringIO(), width=300)
+    console.print(render_report(report))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "error: KeyError: 'age' (2 turns)" in lines
+    assert f"timeout: {'y' * 150}… (1 turn)" in lines
+    assert not [line for line in lines if "no answer" in line]
+    assert report.to_document()["reasons"]["error"] == {"reason": "KeyError: 'age'", "turns": 2}
+
+
 def test_a_narrow_terminal_cuts_no_winner_and_no_figure(record_run: Any) -> None:
     console = Console(file=io.StringIO(), width=80)
     console.print(render_report(report_guess_run(record_run(TURNS))))
