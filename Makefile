@@ -35,12 +35,15 @@ check: $(VENV)/.installed-all $(PROTOS_VENV)/.installed ## style, types, import 
 	@if command -v npx >/dev/null; then npx --yes @bufbuild/buf@$(BUF_VERSION) lint protos && echo "buf lint: clean"; \
 	else echo "SKIPPED buf lint: node is not installed"; fi
 
-# Tests start hundreds of processes, and without kept bytecode each would compile all sources again.
+# Tests start hundreds of processes: without kept bytecode each would compile all sources again, and each numpy would
+# start threads for an algebra that nobody does.
 unexport PYTHONDONTWRITEBYTECODE
+test: export OPENBLAS_NUM_THREADS := 1
 
-# Many tests wait for a kill, a lease or a disk: two processes make better use of two cores than one.
-test: $(VENV)/.installed-all ## the default tests, in two processes
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(PYTEST_FLAGS)
+# Half of the time tests wait for a kill, a lease or a disk: three processes keep two cores busy. Whoever is done takes
+# over tests of another: those that take longest stand in few files.
+test: $(VENV)/.installed-all ## the default tests, in three processes
+	$(BIN)/python -m pytest -m "not long" -n 3 --dist worksteal $(PYTEST_FLAGS)
 
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
 	PYTEST_FLAGS='$(PYTEST_FLAGS)' $(BIN)/python -m tests.long_runs $(PART)

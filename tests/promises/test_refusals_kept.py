@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +15,17 @@ from tests.services import ServerProcess
 Write = Callable[[World, Environment, dict[str, Any]], Awaitable[object]]
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server for all; each test has a world of its own."""
+    with ServerProcess(tmp_path_factory.mktemp("worlds") / "data") as running:
+        yield running
+
+
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    with ServerProcess(tmp_path / "data") as server:
-        async with connect(server.address) as opened:
-            yield opened
+async def world(server: ServerProcess) -> AsyncIterator[World]:
+    async with connect(server.address, f"world-{uuid.uuid4().hex}", create=True) as opened:
+        yield opened
 
 
 def invoke(operation: str, **arguments: Any) -> Write:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,17 @@ from tests.services import ServerProcess
 DOER = f"{HERE}:Doer"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server for all; each test has a world of its own."""
+    with ServerProcess(tmp_path_factory.mktemp("worlds") / "data") as running:
+        yield running
+
+
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    with ServerProcess(tmp_path / "data") as server:
-        async with connect(server.address) as opened:
-            yield opened
+async def world(server: ServerProcess) -> AsyncIterator[World]:
+    async with connect(server.address, f"world-{uuid.uuid4().hex}", create=True) as opened:
+        yield opened
 
 
 async def changes_of(world: World, producer: str, through: int) -> list[Any]:

@@ -25,7 +25,6 @@ from typing import Any
 from ecumene.client import EntryExistsError, EntryNotFoundError, Lease, World, connect
 from ecumene.lifeline import die_with
 
-from agent_runtime.agents.cohort import AGENT_ID, open_agents
 from agent_runtime.model.parts import Part
 from agent_runtime.settings import WorkerConfig
 from agent_runtime.worker.commands import COMMANDS, AskAgent, Decide, Drop, Host, Inspect, Mute, Seat
@@ -127,6 +126,8 @@ class FakeWorker:
         return {"group": self.find_group(command.agent), "profile": {"age": 3}}
 
     def find_group(self, agent: str) -> str:
+        from agent_runtime.agents.cohort import AGENT_ID, open_agents  # a third of the start, for few of those started
+
         for part, _ in self.parts.values():
             spec = next(group for group in self.config.launch.groups if group.name == part.group)
             ids = open_agents(spec.agents, (part.first, part.end)).column(AGENT_ID).to_pylist()

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import pyarrow as pa
 from agent_api.v1 import runtime_service_pb2 as pb
 from agent_api.v1 import runtime_service_pb2_grpc
+from ecumene.client import connect
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.node.logs import NodeLog
@@ -28,11 +29,32 @@ FAKE_WORKER = (sys.executable, str(Path(__file__).with_name("fake_worker.py")))
 CHUNK = 60_000
 
 
-def make_settings(server: str, folder: Path, name: str = "a", **changed: Any) -> NodeSettings:
+class Place(NamedTuple):
+    """Where a node lives."""
+
+    address: str
+    world: str = "main"
+
+
+NOWHERE = Place("")
+
+
+def make_world(address: str, name: str) -> Place:
+    """A world of a server, made empty."""
+
+    async def make() -> None:
+        async with connect(address, name, create=True):
+            pass
+
+    asyncio.run(make())
+    return Place(address, name)
+
+
+def make_settings(place: Place, folder: Path, name: str = "a", **changed: Any) -> NodeSettings:
     """A node that is quick to notice, with fake workers."""
     settings = NodeSettings(
-        server=server,
-        world="main",
+        server=place.address,
+        world=place.world,
         name=name,
         scratch=folder / name,
         workers=2,

@@ -15,18 +15,18 @@ from ecumene.client.runtime_model import AnswerStatus, PartCondition, SeatOutcom
 from ecumene.client.runtime_nodes import RuntimeNode
 
 from agent_runtime.node.hosting import HostedRun
-from tests.unit.agent_runtime.nodes import describe_run, make_settings, name_agents, open_served, wait_for
+from tests.unit.agent_runtime.nodes import Place, describe_run, make_settings, name_agents, open_served, wait_for
 
 
 async def read_notes(world: World) -> list[Any]:
     return [entry.value async for entry in world.environment("/runtime/runs/r/interventions").entries()]
 
 
-async def test_each_intervention_leaves_a_note_in_its_own_revision(tmp_path: Path, server: str) -> None:
+async def test_each_intervention_leaves_a_note_in_its_own_revision(tmp_path: Path, home: Place) -> None:
     async with (
-        open_served(make_settings(server, tmp_path)) as served,
+        open_served(make_settings(home, tmp_path)) as served,
         RuntimeNode(served.node.address) as node,
-        connect(server) as world,
+        connect(*home) as world,
     ):
         await served.launch(describe_run(), {"g": name_agents(4)})
         room = world.environment("/room")
@@ -53,11 +53,11 @@ async def test_each_intervention_leaves_a_note_in_its_own_revision(tmp_path: Pat
             assert (await place.get(done.note)).create_revision == done.revision
 
 
-async def test_what_the_world_refuses_leaves_no_note(tmp_path: Path, server: str) -> None:
+async def test_what_the_world_refuses_leaves_no_note(tmp_path: Path, home: Place) -> None:
     async with (
-        open_served(make_settings(server, tmp_path)) as served,
+        open_served(make_settings(home, tmp_path)) as served,
         RuntimeNode(served.node.address) as node,
-        connect(server) as world,
+        connect(*home) as world,
     ):
         await served.launch(describe_run(), {"g": name_agents(4)})
         await world.environment("/room").register()
@@ -67,8 +67,8 @@ async def test_what_the_world_refuses_leaves_no_note(tmp_path: Path, server: str
         assert await read_notes(world) == []
 
 
-async def test_a_muted_agent_stays_muted_in_another_worker(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+async def test_a_muted_agent_stays_muted_in_another_worker(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(4)})
         await node.mute("r", "agent-1", actor="ann")
         (run,) = (await node.inspect()).runs
@@ -91,12 +91,12 @@ async def test_a_muted_agent_stays_muted_in_another_worker(tmp_path: Path, serve
 
 
 async def test_a_worker_knows_who_is_muted_when_it_is_told_to_host(
-    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def tell_nothing(*_: Any) -> None:
         """What else is told behind the answer comes too late: agents are woken by then."""
 
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(4)})
         await node.mute("r", "agent-1", actor="ann")
         monkeypatch.setattr(HostedRun, "part_hosted", tell_nothing)
@@ -116,11 +116,11 @@ async def test_a_worker_knows_who_is_muted_when_it_is_told_to_host(
         assert statuses == [AnswerStatus.OK, AnswerStatus.RULE, AnswerStatus.OK, AnswerStatus.OK]
 
 
-async def test_a_person_sits_is_told_of_turns_decides_and_leaves(tmp_path: Path, server: str) -> None:
+async def test_a_person_sits_is_told_of_turns_decides_and_leaves(tmp_path: Path, home: Place) -> None:
     async with (
-        open_served(make_settings(server, tmp_path)) as served,
+        open_served(make_settings(home, tmp_path)) as served,
         RuntimeNode(served.node.address) as node,
-        connect(server) as world,
+        connect(*home) as world,
     ):
         await served.launch(describe_run(), {"g": name_agents(4)})
         async with node.sit("r", "agent-1", actor="ann", timeout_s=5) as seat:
@@ -146,8 +146,8 @@ async def test_a_person_sits_is_told_of_turns_decides_and_leaves(tmp_path: Path,
             assert seat.note
 
 
-async def test_a_person_keeps_the_place_in_another_worker(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+async def test_a_person_keeps_the_place_in_another_worker(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(4)})
         async with node.sit("r", "agent-1", actor="ann", timeout_s=30) as seat:
             assert isinstance(await anext(seat), SeatTurn)
@@ -159,8 +159,8 @@ async def test_a_person_keeps_the_place_in_another_worker(tmp_path: Path, server
 
 
 @pytest.mark.parametrize("way", ["stopped", "drained"])
-async def test_a_person_whose_agent_goes_elsewhere_is_told(tmp_path: Path, server: str, way: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+async def test_a_person_whose_agent_goes_elsewhere_is_told(tmp_path: Path, home: Place, way: str) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(4)})
         async with node.sit("r", "agent-1", actor="ann", timeout_s=30) as seat:
             assert isinstance(await anext(seat), SeatTurn)

@@ -18,6 +18,8 @@ from agent_runtime.node.populations import run_folder
 from agent_runtime.node.records import Records
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
+    NOWHERE,
+    Place,
     Served,
     describe_run,
     list_names,
@@ -29,8 +31,8 @@ from tests.unit.agent_runtime.nodes import (
 CODE = grpc.StatusCode
 
 
-async def test_a_run_is_launched_inspected_stopped_and_cleaned_up(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, connect(server) as world:
+async def test_a_run_is_launched_inspected_stopped_and_cleaned_up(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, connect(*home) as world:
         launched = await served.launch(describe_run(), {"g": name_agents(10)})
         assert (launched.node, launched.agents, len(launched.parts)) == ("a", 10, 2)
         told = await served.inspect("r")
@@ -56,8 +58,8 @@ async def test_a_run_is_launched_inspected_stopped_and_cleaned_up(tmp_path: Path
     assert not (tmp_path / "a").exists()
 
 
-async def test_a_launch_that_is_repeated_changes_nothing(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_launch_that_is_repeated_changes_nothing(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         first = await served.launch(describe_run(), {"g": name_agents(10)})
         again = await served.launch(describe_run(), {"g": name_agents(10)})
         without_agents = await served.launch(describe_run(), {})
@@ -67,8 +69,8 @@ async def test_a_launch_that_is_repeated_changes_nothing(tmp_path: Path, server:
         assert await refuse(served, describe_run(seed=3), {"g": name_agents(10)}) == (CODE.ALREADY_EXISTS, "RUN_EXISTS")
 
 
-async def test_no_name_of_a_run_leads_out_of_the_nodes_folder(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_no_name_of_a_run_leads_out_of_the_nodes_folder(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         (tmp_path / "mine").mkdir()
         for name in (".", "..", "../mine", "../../x", "", "r/..", "r\n"):
@@ -85,8 +87,8 @@ def test_what_is_no_name_of_a_run_has_no_folder(tmp_path: Path, name: str) -> No
         run_folder(tmp_path, name)
 
 
-async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         kept = (tmp_path / "a" / "r" / "g.arrow").read_bytes()
         for group in ("../../x", str(tmp_path / "x"), "h"):
@@ -100,8 +102,8 @@ async def test_agents_that_are_not_those_of_the_run_never_reach_the_disk(tmp_pat
 
 
 @pytest.mark.parametrize("what", ["link", "open folder"])
-async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, server: str, what: str) -> None:
-    settings = make_settings(server, tmp_path)
+async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, home: Place, what: str) -> None:
+    settings = make_settings(home, tmp_path)
     (tmp_path / "theirs").mkdir()
     if what == "link":
         settings.scratch.symlink_to(tmp_path / "theirs")
@@ -117,9 +119,9 @@ async def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, serv
 
 @pytest.mark.parametrize("call", ["Stop", "Drain"])
 async def test_what_is_about_to_be_hosted_when_a_node_is_told_to_end_it_is_ended(
-    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch, call: str
+    tmp_path: Path, home: Place, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+    async with open_served(make_settings(home, tmp_path)) as served:
         begun, may_go_on = asyncio.Event(), asyncio.Event()
         place = Records.place
 
@@ -144,15 +146,15 @@ async def call_stub(served: Served, call: str, request: Any) -> Any:
     return await getattr(served.stub, call)(request)
 
 
-async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_stopped_run_can_be_launched_again_from_what_the_world_keeps(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         await served.stub.Stop(pb.StopRequest(run="r"))
         assert (await served.launch(describe_run(), {})).agents == 10
 
 
-async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         await served.stub.Stop(pb.StopRequest(run="r"))
         await served.node.records.delete("r")
@@ -162,7 +164,7 @@ async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(
 
 async def test_a_node_ends_in_time_although_its_world_is_gone(tmp_path: Path) -> None:
     client = ClientSettings(reconnect_timeout_s=600.0, call_timeout_s=1.0, flush_timeout_s=1.0)
-    settings = make_settings("", tmp_path, stop_grace_s=1.0, client=client)
+    settings = make_settings(NOWHERE, tmp_path, stop_grace_s=1.0, client=client)
     with ServerProcess(tmp_path / "data") as running:
         async with asyncio.timeout(60):
             async with open_served(replace(settings, server=running.address)) as served:
@@ -185,8 +187,8 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-async def test_a_launch_that_cannot_run_is_refused_with_the_place(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_launch_that_cannot_run_is_refused_with_the_place(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         for changed, agents, why in REFUSED:
             sent = {"g": name_agents(agents)} if agents else {}
             with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -197,8 +199,8 @@ async def test_a_launch_that_cannot_run_is_refused_with_the_place(tmp_path: Path
             assert not served.node.runs
 
 
-async def test_more_agents_than_there_is_room_for_are_refused(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path, capacity=15)) as served:
+async def test_more_agents_than_there_is_room_for_are_refused(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path, capacity=15)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         assert await refuse(served, describe_run("s"), {"g": name_agents(10)}) == (
             CODE.RESOURCE_EXHAUSTED,
@@ -206,8 +208,8 @@ async def test_more_agents_than_there_is_room_for_are_refused(tmp_path: Path, se
         )
 
 
-async def test_each_agent_of_a_group_may_have_a_process_of_its_own(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path, processes_max=3)) as served:
+async def test_each_agent_of_a_group_may_have_a_process_of_its_own(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path, processes_max=3)) as served:
         launched = await served.launch(describe_run(process="agent"), {"g": name_agents(3)})
         (run,) = (await served.inspect()).runs
         assert len({worker.pid for worker in run.workers}) == 3 == len(launched.parts)
@@ -218,16 +220,16 @@ async def test_each_agent_of_a_group_may_have_a_process_of_its_own(tmp_path: Pat
         )
 
 
-async def test_populations_beyond_the_bound_have_to_be_files(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path, population_bytes_max=1000)) as served:
+async def test_populations_beyond_the_bound_have_to_be_files(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path, population_bytes_max=1000)) as served:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.launch(describe_run(), {"g": name_agents(1000)})
         assert refused.value.code() is CODE.INVALID_ARGUMENT
         assert "under the same path on every node" in str(refused.value.details())
 
 
-async def test_a_second_node_of_the_name_is_refused(tmp_path: Path, server: str) -> None:
-    settings = make_settings(server, tmp_path)
+async def test_a_second_node_of_the_name_is_refused(tmp_path: Path, home: Place) -> None:
+    settings = make_settings(home, tmp_path)
     async with open_served(settings):
         with pytest.raises(Exception, match="--name"):
             async with open_served(settings):

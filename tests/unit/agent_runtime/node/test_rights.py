@@ -12,7 +12,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.node.rights import confine
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.settings import Launch, parse_launch
-from tests.unit.agent_runtime.nodes import describe_run, make_settings, name_agents, open_served
+from tests.unit.agent_runtime.nodes import NOWHERE, Place, describe_run, make_settings, name_agents, open_served
 
 URL = "http://h/v1"
 
@@ -24,7 +24,7 @@ def make(folder: Path, model: dict[str, Any] | None = None, **launch: Any) -> La
 
 
 def allow(folder: Path, *secrets: str, records: Path | None = None) -> NodeSettings:
-    return make_settings("", folder, secrets=frozenset(secrets), records=records)
+    return make_settings(NOWHERE, folder, secrets=frozenset(secrets), records=records)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_an_address_with_credentials_is_no_setting(tmp_path: Path, url: str) -> 
 
 
 async def test_a_launch_that_wants_more_is_refused_and_another_node_with_the_right_takes_it_over(
-    tmp_path: Path, server: str
+    tmp_path: Path, home: Place
 ) -> None:
     document = {**describe_run(), "models": {"m": {"provider": "openai", "base_url": URL, "api_key_env": "HOSTED"}}}
-    async with open_served(make_settings(server, tmp_path)) as poor:
+    async with open_served(make_settings(home, tmp_path)) as poor:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await poor.launch(document, {"g": name_agents(4)})
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert "models.m.api_key_env" in str(refused.value.details())
         assert not (tmp_path / "a" / "r").exists()
-        rich = make_settings(server, tmp_path, "b", secrets=frozenset({"HOSTED"}))
+        rich = make_settings(home, tmp_path, "b", secrets=frozenset({"HOSTED"}))
         async with open_served(rich) as served:
             await served.launch(document, {"g": name_agents(4)})
             assert not poor.node.fits(served.node.runs["r"].description, served.node.runs["r"].description.parts[0], [])

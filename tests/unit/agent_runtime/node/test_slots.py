@@ -14,6 +14,7 @@ from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import connect
 
 from tests.unit.agent_runtime.nodes import (
+    Place,
     Served,
     describe_moody,
     describe_run,
@@ -24,8 +25,8 @@ from tests.unit.agent_runtime.nodes import (
 )
 
 
-async def test_a_killed_worker_is_started_again_with_its_parts_under_a_new_term(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_killed_worker_is_started_again_with_its_parts_under_a_new_term(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         before = await served.launch(describe_run(), {"g": name_agents(10)})
         (run,) = (await served.inspect()).runs
         os.kill(run.workers[0].pid, signal.SIGKILL)
@@ -36,8 +37,8 @@ async def test_a_killed_worker_is_started_again_with_its_parts_under_a_new_term(
         assert [part.term > terms[part.part.number] for part in after.parts] == [True, False]
 
 
-async def test_a_worker_that_stands_still_beyond_its_lease_is_killed_and_replaced(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_a_worker_that_stands_still_beyond_its_lease_is_killed_and_replaced(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_run(), {"g": name_agents(10)})
         (run,) = (await served.inspect()).runs
         os.kill(run.workers[0].pid, signal.SIGSTOP)
@@ -45,9 +46,9 @@ async def test_a_worker_that_stands_still_beyond_its_lease_is_killed_and_replace
         assert after.workers[0].restarts == 1
 
 
-async def test_a_worker_that_ends_too_often_is_given_up_and_told(tmp_path: Path, server: str) -> None:
-    settings = make_settings(server, tmp_path, restarts_max=2, backoff_first_s=0.01)
-    async with open_served(settings) as served, connect(server) as world:
+async def test_a_worker_that_ends_too_often_is_given_up_and_told(tmp_path: Path, home: Place) -> None:
+    settings = make_settings(home, tmp_path, restarts_max=2, backoff_first_s=0.01)
+    async with open_served(settings) as served, connect(*home) as world:
         # It may have been live for a moment, or not: what counts is what comes of it.
         launching = asyncio.create_task(served.launch(describe_moody("dies"), {"g": ["a", "b"]}), name="launch")
         ended_early = (await asyncio.gather(launching, return_exceptions=True))[0]
@@ -65,26 +66,26 @@ async def test_a_worker_that_ends_too_often_is_given_up_and_told(tmp_path: Path,
 
 
 async def test_a_part_that_cannot_be_hosted_fails_the_launch_with_the_workers_words(
-    tmp_path: Path, server: str
+    tmp_path: Path, home: Place
 ) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+    async with open_served(make_settings(home, tmp_path)) as served:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.launch(describe_moody("refuses"), {"g": ["a", "b"]})
         assert "g.0: not today" in str(refused.value.details())
 
 
-async def test_what_may_pass_when_a_part_is_hosted_is_waited_for(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path, backoff_first_s=0.01)) as served:
+async def test_what_may_pass_when_a_part_is_hosted_is_waited_for(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path, backoff_first_s=0.01)) as served:
         launched = await served.launch(describe_moody("stumbles"), {"g": ["a", "b"]})
         assert launched.agents == 2
-    async with open_served(make_settings(server, tmp_path, "b", backoff_first_s=0.01, host_tries_max=2)) as served:
+    async with open_served(make_settings(home, tmp_path, "b", backoff_first_s=0.01, host_tries_max=2)) as served:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.launch(describe_moody("stumbles", "s"), {"g": ["a"]})
         assert "g.0: not now" in str(refused.value.details())
 
 
-async def test_a_part_that_is_lost_before_it_counts_as_live_is_hosted_again(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, connect(server) as world:
+async def test_a_part_that_is_lost_before_it_counts_as_live_is_hosted_again(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, connect(*home) as world:
         read_muted = served.node.records.list_muted
 
         async def read_slowly(run: str) -> set[str]:
@@ -97,8 +98,8 @@ async def test_a_part_that_is_lost_before_it_counts_as_live_is_hosted_again(tmp_
         assert [part.term for part in launched.parts] == [entry.create_revision]
 
 
-async def test_a_worker_of_which_no_part_is_left_is_ended_and_its_place_is_free(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path, processes_max=1)) as served:
+async def test_a_worker_of_which_no_part_is_left_is_ended_and_its_place_is_free(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path, processes_max=1)) as served:
         alone = describe_moody("refuses")
         alone["groups"][0]["process"] = "agent"
         with pytest.raises(grpc.aio.AioRpcError):
@@ -110,8 +111,8 @@ async def test_a_worker_of_which_no_part_is_left_is_ended_and_its_place_is_free(
         await wait_for(is_free)
 
 
-async def test_what_agents_print_goes_to_the_log(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served:
+async def test_what_agents_print_goes_to_the_log(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served:
         await served.launch(describe_moody("prints"), {"g": ["a"]})
         wanted = {"what agents' code prints", "and to stderr"}
         seen = set()

@@ -18,11 +18,11 @@ from agent_runtime.node import interviews
 from agent_runtime.node.sampling import mix_rows
 from agent_runtime.node.surveys import SurveyQuestion as NodeQuestion
 from agent_runtime.node.surveys import check_questions
-from tests.unit.agent_runtime.nodes import describe_moody, describe_run, make_settings, name_agents, open_served
+from tests.unit.agent_runtime.nodes import Place, describe_moody, describe_run, make_settings, name_agents, open_served
 
 
-async def test_a_survey_has_one_row_for_each_agent_that_was_asked_for(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+async def test_a_survey_has_one_row_for_each_agent_that_was_asked_for(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_run(), {"g": name_agents(1200)})
         asked = [*name_agents(1000), "nobody", "agent-x"]
         questions = [SurveyQuestion("mood", "How?", QuestionType.INTEGER, minimum=0, maximum=10)]
@@ -37,22 +37,22 @@ async def test_a_survey_has_one_row_for_each_agent_that_was_asked_for(tmp_path: 
 
 
 async def test_an_agent_that_does_not_answer_in_time_has_a_row_too(
-    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interviews, "GRACE_S", 0.1)
-    async with open_served(make_settings(server, tmp_path)) as served, RuntimeNode(served.node.address) as node:
+    async with open_served(make_settings(home, tmp_path)) as served, RuntimeNode(served.node.address) as node:
         await served.launch(describe_moody("hangs"), {"g": ["a", "b"]})
         rows = [row async for row in node.survey("r", [SurveyQuestion("q", "?")], ["a", "b"], timeout_s=0.2)]
         assert {row.status for row in rows} == {AnswerStatus.TIMEOUT}
 
 
-async def test_a_sample_is_the_same_however_the_run_is_placed(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as one, connect(server) as world:
+async def test_a_sample_is_the_same_however_the_run_is_placed(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as one, connect(*home) as world:
         document = describe_run(parts=4)
         await one.launch(document, {"g": name_agents(200)})
         alone = await sample_run(world, "r", 30, seed=5)
         other = await sample_run(world, "r", 30, seed=6)
-        async with open_served(make_settings(server, tmp_path, "b")) as two:
+        async with open_served(make_settings(home, tmp_path, "b")) as two:
             await one.stub.Stop(pb.StopRequest(run="r"))
             await one.launch(document, {}, hosted=["g.0", "g.2"])
             await two.launch(document, {}, hosted=["g.1", "g.3"])

@@ -13,6 +13,7 @@ from ecumene.client import World, connect
 
 from agent_runtime.node import preparing
 from tests.unit.agent_runtime.nodes import (
+    Place,
     Served,
     describe_moody,
     describe_run,
@@ -24,10 +25,10 @@ from tests.unit.agent_runtime.nodes import (
 )
 
 
-async def test_a_drained_node_hands_its_parts_over(tmp_path: Path, server: str) -> None:
+async def test_a_drained_node_hands_its_parts_over(tmp_path: Path, home: Place) -> None:
     async with (
-        open_served(make_settings(server, tmp_path)) as one,
-        open_served(make_settings(server, tmp_path, "b")) as two,
+        open_served(make_settings(home, tmp_path)) as one,
+        open_served(make_settings(home, tmp_path, "b")) as two,
     ):
         await one.launch(describe_run(), {"g": name_agents(10)})
         given = await one.stub.Drain(pb.DrainRequest())
@@ -37,38 +38,38 @@ async def test_a_drained_node_hands_its_parts_over(tmp_path: Path, server: str) 
         assert (await one.inspect()).node.draining
 
 
-async def test_a_node_that_ends_hands_over_and_one_that_comes_back_takes(tmp_path: Path, server: str) -> None:
-    async with connect(server) as world:
-        async with open_served(make_settings(server, tmp_path)) as one:
+async def test_a_node_that_ends_hands_over_and_one_that_comes_back_takes(tmp_path: Path, home: Place) -> None:
+    async with connect(*home) as world:
+        async with open_served(make_settings(home, tmp_path)) as one:
             await one.launch(describe_run(), {"g": name_agents(10)})
         assert await list_owned(world) == []
-        async with open_served(make_settings(server, tmp_path)) as again:
+        async with open_served(make_settings(home, tmp_path)) as again:
             await wait_for(lambda: hosts(again, 10))
             assert await list_owned(world) == ["g.0", "g.1"]
 
 
-async def test_only_a_node_with_room_and_labels_takes_over(tmp_path: Path, server: str) -> None:
+async def test_only_a_node_with_room_and_labels_takes_over(tmp_path: Path, home: Place) -> None:
     fits = {"labels": {"zone": "x"}}
     document = describe_run(node_labels={"zone": "x"})
     async with (
-        open_served(make_settings(server, tmp_path, **fits)) as one,
-        open_served(make_settings(server, tmp_path, "b")) as other,
-        open_served(make_settings(server, tmp_path, "c", capacity=3, **fits)) as small,
+        open_served(make_settings(home, tmp_path, **fits)) as one,
+        open_served(make_settings(home, tmp_path, "b")) as other,
+        open_served(make_settings(home, tmp_path, "c", capacity=3, **fits)) as small,
     ):
         await one.launch(document, {"g": name_agents(10)})
         await one.stub.Drain(pb.DrainRequest())
-        async with open_served(make_settings(server, tmp_path, "d", **fits)) as right:
+        async with open_served(make_settings(home, tmp_path, "d", **fits)) as right:
             await wait_for(lambda: hosts(right, 10))
             assert (other.node.agents, small.node.agents) == (0, 0)
 
 
-async def test_two_nodes_that_want_the_same_parts_share_them_without_overlap(tmp_path: Path, server: str) -> None:
-    async with open_served(make_settings(server, tmp_path)) as one:
+async def test_two_nodes_that_want_the_same_parts_share_them_without_overlap(tmp_path: Path, home: Place) -> None:
+    async with open_served(make_settings(home, tmp_path)) as one:
         await one.launch({**describe_run(), "workers": 8}, {"g": name_agents(16)})
         async with (
-            open_served(make_settings(server, tmp_path, "b")) as two,
-            open_served(make_settings(server, tmp_path, "c")) as three,
-            connect(server) as world,
+            open_served(make_settings(home, tmp_path, "b")) as two,
+            open_served(make_settings(home, tmp_path, "c")) as three,
+            connect(*home) as world,
         ):
             await one.stub.Drain(pb.DrainRequest())
 
@@ -80,10 +81,10 @@ async def test_two_nodes_that_want_the_same_parts_share_them_without_overlap(tmp
             assert sum(map(len, names)) == len(set.union(*names)) == 8
 
 
-async def test_a_stopped_run_is_nobodys(tmp_path: Path, server: str) -> None:
+async def test_a_stopped_run_is_nobodys(tmp_path: Path, home: Place) -> None:
     async with (
-        open_served(make_settings(server, tmp_path)) as one,
-        open_served(make_settings(server, tmp_path, "b")) as two,
+        open_served(make_settings(home, tmp_path)) as one,
+        open_served(make_settings(home, tmp_path, "b")) as two,
     ):
         await one.launch(describe_run(), {"g": name_agents(10)})
         await one.stub.Stop(pb.StopRequest(run="r"))
@@ -116,13 +117,13 @@ PLACED: tuple[Any, ...] = ({"node": "", "refused": 5}, {"node": 7}, "nowhere", {
 
 
 async def test_whatever_stands_among_the_runs_ends_no_node_and_keeps_it_from_no_other_run(
-    tmp_path: Path, server: str
+    tmp_path: Path, home: Place
 ) -> None:
-    async with connect(server) as world, open_served(make_settings(server, tmp_path)) as one:
+    async with connect(*home) as world, open_served(make_settings(home, tmp_path)) as one:
         for number, (name, config) in enumerate(HOSTILE.items()):
             await lay_down(world, name, config, PLACED[number % len(PLACED)])
         await one.launch(describe_run("z"), {"g": name_agents(10)})
-        async with open_served(make_settings(server, tmp_path, "b")) as two:
+        async with open_served(make_settings(home, tmp_path, "b")) as two:
             await one.stub.Drain(pb.DrainRequest())
             await wait_for(lambda: hosts(two, 10))
             await asyncio.sleep(3 * two.node.settings.look_every_s)
@@ -141,15 +142,15 @@ async def lay_down(world: World, run: str, config: Any, placement: Any) -> None:
 
 
 async def test_what_only_goes_wrong_here_is_left_to_other_nodes_and_ends_none(
-    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, home: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for defect in (OSError(28, "No space left on device"), KeyError("foreign code"), RecursionError()):
         run = f"r-{type(defect).__name__.lower()}"
-        async with open_served(make_settings(server, tmp_path)) as one:
+        async with open_served(make_settings(home, tmp_path)) as one:
             await one.launch(describe_run(run), {"g": name_agents(4)})
         with monkeypatch.context() as patched:
             patched.setattr(preparing, "write_files", fail_with(defect))
-            async with open_served(make_settings(server, tmp_path)) as full, connect(server) as world:
+            async with open_served(make_settings(home, tmp_path)) as full, connect(*home) as world:
                 place = world.environment(f"/runtime/runs/{run}/placed")
 
                 async def is_refused(place: Any = place) -> bool:
@@ -158,7 +159,7 @@ async def test_what_only_goes_wrong_here_is_left_to_other_nodes_and_ends_none(
 
                 await wait_for(is_refused)
                 assert not full.node.tasks.failure.done() and full.node.agents == 0
-        async with open_served(make_settings(server, tmp_path, "b")) as other:
+        async with open_served(make_settings(home, tmp_path, "b")) as other:
             await wait_for(lambda other=other: hosts(other, 4))
             await other.stub.Stop(pb.StopRequest(run=run))
 
@@ -171,10 +172,10 @@ def fail_with(defect: Exception) -> Any:
 
 
 async def test_a_part_that_could_not_be_hosted_is_tried_again_when_others_had_their_time(
-    tmp_path: Path, server: str
+    tmp_path: Path, home: Place
 ) -> None:
     until = tmp_path / "until"
-    async with open_served(make_settings(server, tmp_path, refusal_s=0.5)) as served:
+    async with open_served(make_settings(home, tmp_path, refusal_s=0.5)) as served:
         with pytest.raises(grpc.aio.AioRpcError):
             await served.launch(describe_moody("waits", until=str(until)), {"g": ["a", "b"]})
         until.touch()

@@ -23,6 +23,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from agent_runtime.rpc.options import SERVER_OPTIONS
 from agent_runtime.rpc.service import SERVICE, build_handlers, is_loopback, serve
 from tests.unit.agent_runtime.nodes import (
+    Place,
     Served,
     describe_run,
     dump_agents,
@@ -37,9 +38,9 @@ DEEP = b"[" * 100_000
 
 
 @pytest.fixture
-async def served(tmp_path: Path, server: str) -> AsyncIterator[Served]:
+async def served(tmp_path: Path, home: Place) -> AsyncIterator[Served]:
     """A node that hosts run `r`."""
-    async with open_served(make_settings(server, tmp_path)) as opened:
+    async with open_served(make_settings(home, tmp_path)) as opened:
         await opened.launch(describe_run(), {"g": name_agents(10)})
         yield opened
 
