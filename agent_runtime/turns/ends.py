@@ -10,9 +10,6 @@ from agent_runtime.model.incidents import Incidents
 from agent_runtime.turns.ledger import TurnEnd
 
 REASON_CHARS_MAX = 200
-AGENTS_ERRORS = (Exception, SystemExit, KeyboardInterrupt, BaseExceptionGroup)
-"""What agents' code may raise; that it is cancelled is told apart."""
-
 OK = TurnEnd(TurnStatus.OK)
 MAILBOX_FULL = TurnEnd(TurnStatus.CANCELLED, "mailbox full")
 STOPPED = TurnEnd(TurnStatus.CANCELLED, "the runtime was stopped")

@@ -31,7 +31,6 @@ from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.desk import Desk
 from agent_runtime.turns.ends import (
-    AGENTS_ERRORS,
     MUTED,
     NOTHING_REPORTED,
     OK,
@@ -144,7 +143,9 @@ class TurnEdge:
             if is_ours:
                 raise
             return await self._recover(turn, name_exit(cancel))
-        except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+        except GeneratorExit:  # the loop is gone
+            raise
+        except BaseException as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
             return await self._recover(turn, name_exit(error))
 
     def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
@@ -227,7 +228,9 @@ class TurnEdge:
                 turn.actions.clear()
                 return end
             await self._check(turn)
-        except AGENTS_ERRORS as error:  # as above
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the turn edge, as above
             self._log(turn, error)
             turn.actions.clear()
             return TurnEnd(end.status, f"{end.reason}; its fallback failed: {describe_failure(error)}")
