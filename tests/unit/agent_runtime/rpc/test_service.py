@@ -101,11 +101,14 @@ async def test_a_run_that_is_not_there_is_not_found(served: Served) -> None:
 EDIT_BAD = pb.Edit(path="no", key="k", value_json=b"1")
 EDIT_ABSENT = pb.Edit(path="/x", key="k", value_json=b"1")
 EDIT_HUGE = pb.Edit(path="/x", key="k", value_json=b"1180591620717411303424")
+APPEND_NOWHERE = pb.Injection(path="/x", append=pb.Append(value_json=b"1"))
 EDITS_REFUSED = (
     *(pb.Edit(path="/x", key="k", value_json=text) for text in (b"NaN", b"1e999", b'"\\ud800"', b"\xff", b"-Infinity")),
     pb.Edit(path="/runtime/runs/r/agents", key="agent-1", value_json=b"{}"),
     pb.Edit(path="/runtime", key="k", value_json=b"1"),
     pb.Edit(path="/x", key="k", value_json=b"9" * 5000),
+    pb.Edit(path="/x"),
+    pb.Edit(path="/x", value_json=b"1"),
 )
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Launch", {"header": pb.LaunchHeader(description_json=DEEP)}, "LAUNCH_REFUSED"),
@@ -155,6 +158,7 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("Intervene", {"run": "r", "actor": "a", "edit": EDIT_HUGE}, "WORLD_REFUSED"),
     *(("Intervene", {"run": "r", "actor": "a", "edit": edit}, "INVALID_FIELD") for edit in EDITS_REFUSED),
+    ("Intervene", {"run": "r", "actor": "a", "inject": APPEND_NOWHERE}, "INVALID_FIELD"),
     ("Intervene", {"run": "r", "actor": "ann", "mute": pb.Mute(agent="nobody")}, "AGENT_NOT_FOUND"),
     ("Intervene", {"run": "r", "actor": "a", "comment": "x" * 2000, "mute": pb.Mute(agent="x")}, "LIMIT_EXCEEDED"),
     ("Sit", {"decide": pb.Decide(turn=1)}, "INVALID_FIELD"),
