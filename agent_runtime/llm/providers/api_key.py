@@ -8,7 +8,6 @@ from pathlib import Path
 
 from agent_runtime.llm.errors import ModelSetupError
 
-
 KEY_BYTES_MAX = 64 * 1024
 
 

@@ -109,7 +109,7 @@ class JsonPoster:
                 raise aiohttp.ConnectionTimeoutError(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
             if (protocol := connection.protocol) is None or not protocol.should_close:
                 return connection
-            # Such as a 408 for being idle: the next question would have it for its answer, and each after it the last's.
+            # Such as a 408 for being idle: the next question would take it for its answer, and be followed in that.
             connection.close()
         raise aiohttp.ClientConnectionResetError("an answer came before anything was sent")
 
