@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ecumene.client import AbortedError
-from ecumene.workflows.acting import Acted, Acting, FindClass
+from ecumene.workflows.acting import CANCEL_GRACE_S, Acted, Acting, FindClass
 from ecumene.workflows.background import Background
 from ecumene.workflows.calls import MAKE, STOP
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure, FlowLostError, Origin
@@ -113,7 +113,9 @@ class Stage:
         self._is_closing = True
         for seat in list(self._seats.values()):
             self._remove(seat)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            # What takes no notice of its end is left to its host's.
+            await asyncio.wait(tasks, timeout=CANCEL_GRACE_S)
         await self._finishing.close()
         await self.waits.close()
         self._threads.close()
@@ -176,15 +178,17 @@ class Stage:
                 except Exception as error:
                     logger.exception("a defect ended %s", job.message)
                     if not job.is_told:
-                        self._fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
+                        self._fail(job, CallRefusedError.code, f"a defect of the host: {type(error).__name__}")
                 seat.running = None
                 self._advance(seat, job.message.lane)
                 count += 1
                 if count % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)
-        except asyncio.CancelledError:
+        except BaseException:
             if seat.running is not None and not seat.running.is_told:
                 self._cut_short(seat.running)
+            # By what its code has done to its task: whoever waits for its other calls is told, too.
+            self._remove(seat, f"actor {seat.actor} was ended by its own code")
             raise
         finally:
             seat.task = None
