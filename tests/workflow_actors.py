@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,6 +166,91 @@ class Teller(workflows.Actor):
     def unregistered(self) -> Any:
         """What cannot be sent."""
         return Unregistered("x")
+
+
+class ShyError(Exception):
+    """An exception that tells nothing of itself."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__cause__", "__context__", "__traceback__", "args"):
+            raise ValueError(name)
+        return super().__getattribute__(name)
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("no comparison")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class OwnExit(BaseException):
+    """No Exception."""
+
+
+def _make_circle() -> Exception:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    return first
+
+
+HARMS: dict[str, Callable[[], BaseException]] = {
+    "stop": lambda: StopIteration(5),
+    "stop-async": StopAsyncIteration,
+    "cancel": asyncio.CancelledError,
+    "exit": lambda: SystemExit(3),
+    "interrupt": KeyboardInterrupt,
+    "own": OwnExit,
+    "shy": ShyError,
+    "half a sign": lambda: ValueError("\ud800"),
+    "group": lambda: BaseExceptionGroup("several", [OwnExit()]),
+    "circle": _make_circle,
+    "unmade": lambda: workflows.CallFailedError.__new__(workflows.CallFailedError),
+    "long": lambda: ValueError("x" * 10_000_000),
+}
+"""What code may raise that is more, or less, than an error."""
+
+
+class Harmful(workflows.Actor):
+    """Does what it is told to."""
+
+    def raise_(self, harm: str) -> None:
+        """In a thread."""
+        if harm == "leave":
+            raise GeneratorExit
+        raise HARMS[harm]()
+
+    async def raise_softly(self, harm: str) -> None:
+        """In the loop."""
+        raise HARMS[harm]()
+
+    async def cancel_itself(self) -> None:
+        """Cancel the task that runs it, and wait for that."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+
+    async def ignore_its_time(self, key: str) -> str:
+        """Take no notice of being cancelled until the gate of the key is open."""
+        while not GATES[key].is_set():
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+        return key
+
+    async def raise_late(self) -> None:
+        """Raise when its time is over."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise LookupError("cut short") from None
+
+    def say(self, word: str) -> str:
+        """The same word."""
+        return word
 
 
 class Counter(workflows.Actor):

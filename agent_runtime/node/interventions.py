@@ -55,6 +55,7 @@ class Done:
 async def append_event(world: World, signed: Signed, path: str, key: str, value: Value) -> Done:
     """Append to a stream, as nobody in the world has done. Raises NodeError, EcumeneError."""
     check_place(path)
+    check_key(key)
     transaction = world.transaction().append(path, key, value)
     note = signed.describe("append", path=path, key=key, value=show(value))
     transaction.create(RunPlaces(signed.run).interventions, signed.note, note)
@@ -75,6 +76,7 @@ async def edit_entry(
 ) -> Done:
     """Set or delete an entry. `expect_version` 0 = whatever it is. Raises NodeError, EcumeneError."""
     check_place(path)
+    check_key(key)
     transaction = world.transaction()
     if expect_version:
         transaction.require(path, key, expect_version=expect_version)
@@ -117,6 +119,12 @@ def check_place(path: str) -> None:
     """Raises NodeError for what runtimes keep of runs: who owns which agents, and what they remember."""
     if path == RUNTIME or path.startswith(f"{RUNTIME}/"):
         raise refuse_field("path", f"what is below {RUNTIME} is kept by the runtimes themselves")
+
+
+def check_key(key: str) -> None:
+    """Raises NodeError for none: what would be changed, or deleted, is the whole environment."""
+    if not key:
+        raise refuse_field("key", "must be set")
 
 
 def show(value: Value) -> Any:

@@ -16,7 +16,7 @@ from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.model.actions import REPORT
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.ends import AGENTS_ERRORS, NOTHING_ASKED, TurnEnd, describe_failure, name_exit
+from agent_runtime.turns.ends import NOTHING_ASKED, TurnEnd, describe_failure, name_exit
 from agent_runtime.turns.part_context import PartContext
 
 logger = logging.getLogger("ecumene.runtime")
@@ -41,7 +41,7 @@ async def decide(
         return fail_all(keys, TurnEnd(*judge_failure(error)))
     try:
         values = _ask_rule(agents, keys, notice)
-    except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+    except BaseException as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
         told = describe_failure(error)
         logger.warning("group %s: decide_many failed, asking each agent alone: %s", context.group.name, told)
         return _decide_each(agents, keys, notice)
@@ -85,7 +85,7 @@ def _decide_each(agents: RuleAgents, keys: list[str], notice: Notice) -> tuple[l
     for place, key in enumerate(keys):
         try:
             values[place] = _ask_rule(agents, [key], notice)[0]
-        except AGENTS_ERRORS as error:  # as above
+        except BaseException as error:  # noqa: BLE001 - the turn edge, as above
             failures[place] = _fall_back(agents, keys, place, notice, values, name_exit(error))
             continue
         if not all_numbers(values[place : place + 1]):
@@ -100,7 +100,7 @@ def _fall_back(
     reason = str(failure.problem) if isinstance(failure, ActionRefusedError) else describe_failure(failure)
     try:
         number = agents.fall_back(keys[place], notice.event, failure)
-    except AGENTS_ERRORS as error:  # as above
+    except BaseException as error:  # noqa: BLE001 - the turn edge, as above
         return TurnEnd(TurnStatus.ERROR, f"{reason}; its fallback failed: {describe_failure(error)}")
     if number is None:
         return TurnEnd(TurnStatus.ERROR, reason)

@@ -12,8 +12,6 @@ from agent_runtime.model.errors import ActionRefusedError, BudgetExceededError
 from agent_runtime.model.incidents import Incidents
 
 REASON_CHARS_MAX = 200
-AGENTS_ERRORS = (Exception, SystemExit, KeyboardInterrupt, BaseExceptionGroup)
-"""What agents' code may raise; that it is cancelled is told apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,9 @@ class AgentThreads:
             self._room.release()
         if run.future.done():
             return
-        if isinstance(error, StopIteration):
-            error = RuntimeError("it raised StopIteration")  # which no future takes
+        if isinstance(error, StopIteration | GeneratorExit):
+            # No future takes the one, and a coroutine would take the other for its own end.
+            error = RuntimeError(f"it raised {type(error).__name__}")
         if error is None:
             run.future.set_result(value)
         else:

@@ -27,7 +27,6 @@ from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.adopted_turns import read_done
 from agent_runtime.turns.ends import (
-    AGENTS_ERRORS,
     MUTED,
     OK,
     STOPPED,
@@ -127,7 +126,9 @@ class TurnEdge:
             if is_ours:
                 raise
             return await self._recover(turn, name_exit(cancel))
-        except AGENTS_ERRORS as error:  # the turn edge: agents' code may raise anything
+        except GeneratorExit:  # the loop is gone
+            raise
+        except BaseException as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
             return await self._recover(turn, name_exit(error))
 
     def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
@@ -210,7 +211,9 @@ class TurnEdge:
                 turn.actions.clear()
                 return end
             await self._check(turn)
-        except AGENTS_ERRORS as error:  # as above
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the turn edge, as above
             self._log(turn, error)
             turn.actions.clear()
             return TurnEnd(end.status, f"{end.reason}; its fallback failed: {describe_failure(error)}")

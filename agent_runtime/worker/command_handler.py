@@ -64,7 +64,9 @@ class CommandHandler:
             if is_cancelled():
                 raise
             self._refuse(command.id, "was cancelled by the code that it ran")
-        except (Exception, SystemExit) as defect:
+        except GeneratorExit:  # the loop is gone
+            raise
+        except BaseException as defect:
             incident = secrets.token_hex(8)
             logger.error("incident %s in command %s", incident, command.do, exc_info=defect)
             self._refuse(command.id, f"{type(defect).__name__}, incident {incident}: see the log", may_pass=True)

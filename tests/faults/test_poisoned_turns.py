@@ -61,6 +61,17 @@ async def raise_group(turn: Turn) -> None:
     raise BaseExceptionGroup("several", [OwnExit()])
 
 
+async def raise_own_exit(turn: Turn) -> None:
+    raise OwnExit
+
+
+async def raise_own_exit_in_thread(turn: Turn) -> None:
+    def work() -> None:
+        raise OwnExit
+
+    await turn.in_thread(work)
+
+
 async def raise_mute(turn: Turn) -> None:
     raise MuteError
 
@@ -122,6 +133,8 @@ HARMS: dict[str, Callable[[Turn], Any]] = {
         exit_process_in_thread,
         interrupt,
         raise_group,
+        raise_own_exit,
+        raise_own_exit_in_thread,
         raise_mute,
         raise_half_a_sign,
         flag_a_number,
@@ -256,17 +269,19 @@ class Exits(RuleAgents):
     def decide_many(self, agent_ids: Sequence[str], event: Event) -> list[Any]:
         if "bad" in agent_ids:
             sys.exit("enough")
+        if "own" in agent_ids:
+            raise OwnExit
         return [1.0] * len(agent_ids)
 
     def fall_back(self, agent_id: str, event: Event, failure: Exception) -> float | None:
-        raise KeyboardInterrupt
+        raise OwnExit if agent_id == "own" else KeyboardInterrupt
 
 
 async def test_a_rule_that_leaves_the_process_ends_its_turns_alone(tmp_path: Path) -> None:
-    async with set_stage(tmp_path, make_launch(tmp_path, f"{HERE}:Exits", ["bad", "good"])) as stage:
+    async with set_stage(tmp_path, make_launch(tmp_path, f"{HERE}:Exits", ["bad", "own", "good"])) as stage:
         stage.world.open_round(1)
-        await stage.wait_turns(2)
-    assert by_agent(stage.read("turns")) == {"bad": "error", "good": "ok"}
+        await stage.wait_turns(3)
+    assert by_agent(stage.read("turns")) == {"bad": "error", "own": "error", "good": "ok"}
 
 
 def test_numbers_are_those_that_a_world_keeps() -> None:

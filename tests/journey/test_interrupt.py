@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -52,6 +53,21 @@ def test_ctrl_c_stops_everything_keeps_everything_and_is_code_130(tmp_path: Path
     assert manifest.state == RunState.INTERRUPTED
     assert manifest.counts["turns"] >= 50
     assert (directory / "rounds.png").exists()
+
+
+def test_an_impatient_user_gets_the_same_without_a_traceback(tmp_path: Path) -> None:
+    demo = start_demo(tmp_path)
+    services = list_services(demo)
+    while demo.poll() is None:
+        demo.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    _, errors = demo.communicate(timeout=60)
+    # The last of them may have come when nothing was left but the end of the interpreter: 130 as well, to a shell.
+    assert demo.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in errors and "ecumene: interrupted; what was recorded is in" in errors
+    assert find_survivors(services) == []
+    (directory,) = tmp_path.iterdir()
+    assert read_manifest(directory).state == RunState.INTERRUPTED
 
 
 def test_a_killed_demo_leaves_no_service_behind_and_its_parts_are_whole(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def run(
         bool, typer.Option("--nodes", help="Let the agents live on the nodes of the server's world.")
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes of the runtime (by size).", min=1)] = None,
-    seed: Annotated[int | None, typer.Option(help="Instead of the spec's.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the spec's.", min=0, max=2**63 - 1)] = None,
     out: Annotated[Path | None, typer.Option(help="Instead of the spec's recording.directory.", metavar="DIR")] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -35,7 +35,7 @@ from ecumene.sim import (
 )
 from ecumene.sim.reporting import render_report
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def execute(spec: RunSpec, options: RunOptions, *, as_json: bool) -> None:
@@ -94,7 +94,10 @@ def _conduct(
 
 
 async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
-    """Let SIGTERM, and the end of the terminal, stop a run as Ctrl-C does: in order, with its summary."""
+    """Let Ctrl-C, SIGTERM, and the end of the terminal stop a run in order, with its summary.
+
+    However often they come: in the middle of what is written at the end none of them raises anything.
+    """
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

@@ -38,6 +38,12 @@ class ServiceEndedError(LaunchError):
         super().__init__(f"{service} ended with {describe_exit(exit_code)}" + (f": {last_line}" if last_line else ""))
 
 
+class LaunchFileError(LaunchError):
+    """A file of a launch description that cannot be read, or is none; the message says where."""
+
+    exit_code = 2
+
+
 class PlacementError(LaunchError):
     """The nodes that live cannot host the run."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ecumene.launch.errors import LaunchError
+from ecumene.launch.errors import LaunchFileError
 from ecumene.launch.node_runs import POPULATION_BYTES_MAX, GroupAgents
 
 MODEL_PATHS = ("api_key_file", "cache", "replay_from")
@@ -19,16 +20,19 @@ def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
     take more than 64 MiB in all are left where they are: every node has to see them there.
 
     Raises:
-        LaunchError: the description, or a file that it names, cannot be read.
+        LaunchFileError: the description, or a file that it names, cannot be read.
         ModuleNotFoundError: pyarrow is not installed.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        groups = [dict(group) for group in document["groups"]]
-        files = {str(group["name"]): path.resolve().parent / group["agents"] for group in groups}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()  # as it is sent
+    except (OSError, ValueError, RecursionError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else f"no launch description: {error}"
-        raise LaunchError(f"{path}: {problem}") from error
+        raise LaunchFileError(f"{path}: {problem}") from error
+    if problem := find_problem(document):
+        raise LaunchFileError(f"{path}: no launch description: {problem}")
+    groups = [dict(group) for group in document["groups"]]
+    files = {str(group["name"]): path.resolve().parent / group["agents"] for group in groups}
     stays = sum(_measure(file) for file in files.values()) > POPULATION_BYTES_MAX
     agents = {}
     for group in groups:
@@ -37,6 +41,39 @@ def read_launch(path: Path) -> tuple[dict[str, Any], dict[str, GroupAgents]]:
         group["agents"] = str(file) if stays else ""
         agents[str(group["name"])] = GroupAgents(rows, b"" if stays else stream)
     return {**_resolve_paths(document, path.resolve().parent), "groups": groups}, agents
+
+
+def find_problem(document: Any) -> str:
+    """What of a description keeps its groups from being placed, with its place; "" if nothing. Nodes judge the rest."""
+    groups = document.get("groups") if isinstance(document, dict) else None
+    if not isinstance(groups, list):
+        return "groups: is no list"
+    for number, group in enumerate(groups):
+        if not isinstance(group, dict):
+            return f"groups.{number}: is no object"
+        for name, demand in _DEMANDS.items():
+            is_needed = name in ("name", "agents")
+            if not demand.holds(group.get(name)) and (is_needed or group.get(name) is not None):
+                return f"groups.{number}.{name}: is no {demand.what}"
+    return ""
+
+
+class _Demand(NamedTuple):
+    what: str
+    holds: Callable[[Any], bool]
+
+
+def _is_span(rows: Any) -> bool:
+    return isinstance(rows, list) and [type(row) for row in rows] == [int, int] and 0 <= rows[0] <= rows[1] < 2**62
+
+
+_DEMANDS = {
+    "name": _Demand("text", lambda name: isinstance(name, str)),
+    "agents": _Demand("path", lambda path: isinstance(path, str) and "\0" not in path),
+    "rows": _Demand("pair of the first row and the one behind the last", _is_span),
+    "parts": _Demand("number of parts", lambda parts: type(parts) is int and parts > 0),
+    "node_labels": _Demand("object of labels", lambda labels: isinstance(labels, dict)),
+}
 
 
 def _resolve_paths(document: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -63,7 +100,7 @@ def _measure(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror}") from error
+        raise LaunchFileError(f"{file}: {error.strerror}") from error
 
 
 def _read_agents(file: Path, rows: Any) -> tuple[int, bytes]:
@@ -73,7 +110,7 @@ def _read_agents(file: Path, rows: Any) -> tuple[int, bytes]:
     try:
         table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
     except (OSError, pa.ArrowException) as error:
-        raise LaunchError(f"{file}: not an Arrow IPC file that can be read") from error
+        raise LaunchFileError(f"{file}: not an Arrow IPC file that can be read") from error
     if rows is not None:
         table = table.slice(rows[0], rows[1] - rows[0])
     sink = pa.BufferOutputStream()

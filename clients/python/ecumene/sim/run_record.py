@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.records import RunManifest, RunState, TurnStatus, read_manifest, write_manifest
+from ecumene.client.records import ManifestError, RunManifest, RunState, TurnStatus, read_manifest, write_manifest
 from ecumene.sim.conductor import RoundResult
 from ecumene.sim.guests import GuestTurn
 from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
@@ -180,7 +180,13 @@ def _read_rounds(path: Path) -> list[RoundResult]:
     if whole != text:
         with path.open("r+b") as file:
             file.truncate(len(whole))
-    return [_read_round(json.loads(line)) for line in whole.splitlines()]
+    rounds = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            rounds.append(_read_round(json.loads(line)))
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ManifestError(path, f"line {number} is no round") from error
+    return rounds
 
 
 def _read_round(noted: dict[str, Any]) -> RoundResult:

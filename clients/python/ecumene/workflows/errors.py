@@ -268,6 +268,13 @@ def describe_exception(error: BaseException, origin: Origin) -> Failure:
 
     A failure that a method met in a placeholder keeps its own origin, and says that it came through here.
     """
+    try:
+        return _describe_whole(error, origin)
+    except Exception:  # noqa: BLE001 - a defect of a foreign class must not hide that it was raised
+        return Failure("RAISED", _cut(error), type(error).__name__, origin)
+
+
+def _describe_whole(error: BaseException, origin: Origin) -> Failure:
     if isinstance(error, WorkflowError) and error.failure.origin.actor:
         return error.failure.passed_through(f"{origin.class_name.rpartition(':')[2]}.{origin.method or '__init__'}")
     at = Origin(origin.actor, origin.class_name, origin.method, origin.host, _find_place(error))
@@ -280,7 +287,12 @@ def describe_exception(error: BaseException, origin: Origin) -> Failure:
 def _list_causes(error: BaseException) -> list[BaseException]:
     causes: list[BaseException] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    while cause is not None and cause is not error and cause not in causes and len(causes) < CAUSES_MAX:
+    while (
+        cause is not None
+        and cause is not error
+        and all(cause is not known for known in causes)
+        and len(causes) < CAUSES_MAX
+    ):
         causes.append(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return causes
@@ -296,4 +308,6 @@ def _cut(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a defect of a foreign class must not hide that it was raised
         text = "(its text cannot be had)"
-    return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + " …"
+    text = text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + " …"
+    # Half a surrogate can be told to nobody.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ecumene.workflows.actors import find_method, is_coroutine_method
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ecumene.workflows.cells import ActorCell, Job
     from ecumene.workflows.placeholders import Placeholder
 
+CANCEL_GRACE_S = 1.0
 FindClass = Callable[[str], type]
 """The class of a name; raises CallRefusedError."""
 
@@ -42,7 +43,7 @@ class MethodResult:
         self.placeholders: list[Placeholder] = []
         self.effects: Writes | None = None
         self.late: asyncio.Future[Any] | None = None
-        """A function that went on beyond its time."""
+        """What went on beyond its time."""
 
     def fail(self, error: BaseException) -> MethodResult:
         """It has failed; what it staged has no effect."""
@@ -95,7 +96,7 @@ class MethodRunner:
         try:
             function, args, kwargs, is_coroutine = self._prepare(cell, job, caller)
             if is_coroutine:
-                value = await _run_in_time(function(*args, **kwargs), message.timeout_s)
+                value = await _run_method(function(*args, **kwargs), result)
             else:
                 run.is_blocking = True
                 value = await self._run_in_thread(run, lambda: function(*args, **kwargs), result)
@@ -111,7 +112,9 @@ class MethodRunner:
                 # The actor goes on only when the effects are sent: it waits, and may wait for itself.
                 waiting = Run(message.actor, None, caller, world, self._waits)
                 await result.resolve(functools.partial(_wait_as, waiting))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge: a call fails alone, whatever it raised
+        except BaseException as error:  # the edge: a call fails alone, whatever it raised
+            if not _is_of_its_code(cell, error):
+                raise
             result.fail(error)
         finally:
             run.is_over = True
@@ -151,6 +154,16 @@ class MethodRunner:
         return await future
 
 
+def _is_of_its_code(cell: ActorCell, error: BaseException) -> bool:
+    """Whether a method has raised it; else its actor is to end. A method that cancelled its own task goes on."""
+    if isinstance(error, asyncio.CancelledError) and not cell.is_gone:
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
+        return True
+    return not isinstance(error, asyncio.CancelledError | GeneratorExit)
+
+
 async def _wait_as(run: Run, call: Call) -> str:
     """The outcome of a call as it travels; meanwhile it is known that the actor waits for it."""
     token = run.waits.begin(run, call)
@@ -162,6 +175,28 @@ async def _wait_as(run: Run, call: Call) -> str:
 
 def _unpack(inner: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     return inner[0], inner[1] if len(inner) > 1 else {}
+
+
+async def _run_method(method: Coroutine[Any, Any, Any], result: MethodResult) -> Any:
+    """What a coroutine method returns. One that takes no notice of its time goes on, as a function does."""
+    timeout_s = result.message.timeout_s
+    if timeout_s is None:
+        return await method
+    task = asyncio.get_running_loop().create_task(method, name=f"method of {result.message}")
+    try:
+        await asyncio.wait({task}, timeout=timeout_s)
+        is_late = not task.done()
+        if is_late:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not task.done():
+        result.late = task
+    elif not (is_late and task.cancelled()):
+        return task.result()
+    raise _tell_late(timeout_s)
 
 
 async def _run_in_time(method: Awaitable[Any], timeout_s: float | None) -> Any:

@@ -17,7 +17,7 @@ from ecumene.workflows.cells import ActorCell, Job, StagePort
 from ecumene.workflows.errors import CallRefusedError, EffectsConflictError, Failure
 from ecumene.workflows.limits import StageLimits
 from ecumene.workflows.messages import Message, read_outcome, write_failure
-from ecumene.workflows.methods import FindClass, MethodResult, MethodRunner
+from ecumene.workflows.methods import CANCEL_GRACE_S, FindClass, MethodResult, MethodRunner
 from ecumene.workflows.stage_load import StageLoad
 from ecumene.workflows.stage_outcomes import StageOutcomes
 from ecumene.workflows.threads import Threads
@@ -100,7 +100,9 @@ class Stage:
         self._outcomes.is_closing = True
         for cell in list(self._cells.values()):
             self._remove(cell)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            # What takes no notice of its end is left to its host's.
+            await asyncio.wait(tasks, timeout=CANCEL_GRACE_S)
         await self._finishing.close()
         await self.waits.close()
         self._threads.close()
@@ -143,15 +145,17 @@ class Stage:
                 except Exception as error:
                     logger.exception("a defect ended %s", job.message)
                     if not job.is_told:
-                        self._outcomes.fail(job, CallRefusedError.code, f"a defect of the host: {error!r}")
+                        self._outcomes.fail(job, CallRefusedError.code, f"a defect of the host: {type(error).__name__}")
                 cell.running = None
                 self._advance(cell, job.message.lane)
                 count += 1
                 if count % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)
-        except asyncio.CancelledError:
+        except BaseException:
             if cell.running is not None and not cell.running.is_told:
                 self._outcomes.cut_short(cell.running)
+            # By what its code has done to its task: whoever waits for its other calls is told, too.
+            self._remove(cell, f"actor {cell.actor} was ended by its own code")
             raise
         finally:
             cell.task = None

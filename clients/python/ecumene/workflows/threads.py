@@ -35,7 +35,8 @@ class Threads:
         await self._slots.acquire()
         run.holds_slot = True
         # Never while the slot is held: it is given back when the function returns, whoever waits for that.
-        future = self._loop.run_in_executor(self._executor, contextvars.copy_context().run, function)
+        context = contextvars.copy_context()
+        future = self._loop.run_in_executor(self._executor, context.run, _run_to_end, function)
         future.add_done_callback(lambda _: self._give_back(run))
         return future
 
@@ -75,3 +76,11 @@ class Threads:
         if run.holds_slot:
             run.holds_slot = False
             self._slots.release()
+
+
+def _run_to_end(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except (StopIteration, GeneratorExit) as error:
+        # No future takes the one, and a coroutine would take the other for its own end.
+        raise RuntimeError(f"it raised {type(error).__name__}") from error

@@ -106,6 +106,7 @@ async def test_a_run_that_is_not_there_is_not_found(served: Served) -> None:
 EDIT_BAD = acts_pb.Edit(path="no", key="k", value_json=b"1")
 EDIT_ABSENT = acts_pb.Edit(path="/x", key="k", value_json=b"1")
 EDIT_HUGE = acts_pb.Edit(path="/x", key="k", value_json=b"1180591620717411303424")
+APPEND_NOWHERE = acts_pb.Injection(path="/x", append=acts_pb.Append(value_json=b"1"))
 EDITS_REFUSED = (
     *(
         acts_pb.Edit(path="/x", key="k", value_json=text)
@@ -114,6 +115,8 @@ EDITS_REFUSED = (
     acts_pb.Edit(path="/runtime/runs/r/agents", key="agent-1", value_json=b"{}"),
     acts_pb.Edit(path="/runtime", key="k", value_json=b"1"),
     acts_pb.Edit(path="/x", key="k", value_json=b"9" * 5000),
+    acts_pb.Edit(path="/x"),
+    acts_pb.Edit(path="/x", value_json=b"1"),
 )
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("Launch", {"header": pb.LaunchHeader(description_json=DEEP)}, "LAUNCH_REFUSED"),
@@ -175,6 +178,7 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("Intervene", {"run": "r", "actor": "a", "edit": EDIT_HUGE}, "WORLD_REFUSED"),
     *(("Intervene", {"run": "r", "actor": "a", "edit": edit}, "INVALID_FIELD") for edit in EDITS_REFUSED),
+    ("Intervene", {"run": "r", "actor": "a", "inject": APPEND_NOWHERE}, "INVALID_FIELD"),
     ("Intervene", {"run": "r", "actor": "ann", "mute": acts_pb.Mute(agent="nobody")}, "AGENT_NOT_FOUND"),
     (
         "Intervene",

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from ecumene.launch.errors import LaunchFileError
 from ecumene.launch.launch_files import read_launch
 
 
@@ -39,3 +41,32 @@ def test_what_is_no_path_is_left_for_the_node_to_refuse(tmp_path: Path) -> None:
     more: dict[str, Any] = {"recording": 5, "models": {"m": {"cache": 7, "endpoints": 3}, "n": None}}
     document, _ = read_launch(write(tmp_path, **more))
     assert {name: document[name] for name in more} == more
+
+
+WRONG = {
+    "[": "no launch description",
+    "[" * 100_000: "no launch description",
+    '{"groups": NaN}': "no launch description",
+    '{"run": "\\ud800", "groups": []}': "no launch description",
+    "[]": "groups: is no list",
+    '{"groups": 5}': "groups: is no list",
+    '{"groups": [5]}': r"groups\.0: is no object",
+    **{
+        f'{{"groups": [{{"name": "g", "agents": "g.arrow", "{field}": {value}}}]}}': rf"groups\.0\.{field}: is no "
+        for field, value in (
+            *(("name", "5"), ("agents", "5"), ("agents", '"a\\u0000b"'), ("agents", "null"), ("node_labels", "5")),
+            *(("rows", "[0]"), ("rows", '"ab"'), ("rows", "[-5, 9]"), ("rows", "[5, 2]"), ("rows", "[0.5, 2]")),
+            *(("parts", '"x"'), ("parts", "0"), ("parts", "true")),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_description_is_told_with_its_place(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "launch.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(LaunchFileError, match=WRONG[text]) as refused:
+        read_launch(path)
+    assert str(path) in str(refused.value) and "\n" not in str(refused.value)
+    assert refused.value.exit_code == 2

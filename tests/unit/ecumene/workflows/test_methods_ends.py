@@ -13,7 +13,7 @@ from ecumene.workflows import StageLimits
 from ecumene.workflows.limits import VALUE_DEPTH_MAX
 from ecumene.workflows.values import Packing, check_depth, fill_refs
 
-from tests.workflow_actors import GATES, Note, Teller
+from tests.workflow_actors import GATES, HARMS, Harmful, Note, Teller
 
 
 @pytest.fixture
@@ -110,6 +110,45 @@ def test_a_defect_of_the_stage_is_the_failure_of_one_call() -> None:
         with pytest.raises(workflows.CallRefusedError, match="a defect of the host: ZeroDivisionError"):
             broken.get(timeout_s=20)
         assert after.get(timeout_s=20) == 2
+
+
+@pytest.mark.parametrize("method", ["raise_", "raise_softly"])
+def test_whatever_a_method_raises_is_the_failure_of_one_call(method: str) -> None:
+    with workflows.local():
+        harmful = Harmful().to_dist()
+        for harm in (*HARMS, *(["leave"] if method == "raise_" else [])):
+            with pytest.raises(workflows.CallFailedError) as failed:
+                getattr(harmful, method)(harm).get(timeout_s=20)
+            assert str(failed.value).encode() and len(str(failed.value)) < 5000
+            assert harmful.say(harm).get(timeout_s=20) == harm
+
+
+def test_a_method_that_cancels_its_own_task_fails_alone() -> None:
+    with workflows.local():
+        harmful = Harmful().to_dist()
+        for timed in (harmful, harmful.with_options(timeout_s=30)):
+            with pytest.raises(workflows.CallFailedError, match="CancelledError"):
+                timed.cancel_itself().get(timeout_s=20)
+            assert harmful.say("alive").get(timeout_s=20) == "alive"
+
+
+def test_a_coroutine_that_takes_no_notice_of_its_time_is_told_late_and_keeps_only_its_actor_busy(gate: str) -> None:
+    with workflows.local():
+        harmful, other = workflows.spawn(Harmful, 2)
+        with pytest.raises(workflows.CallTimeoutError):
+            harmful.with_options(timeout_s=0.1).ignore_its_time(gate).get(timeout_s=20)
+        with pytest.raises(LookupError, match="cut short"):
+            other.with_options(timeout_s=0.1).raise_late().get(timeout_s=20)
+        behind = harmful.say("later")
+        assert other.say("free").get(timeout_s=20) == "free"
+        GATES[gate].set()
+        assert behind.get(timeout_s=20) == "later"
+
+
+def test_a_flow_ends_whatever_its_methods_ignore(gate: str) -> None:
+    with pytest.raises(KeyError), workflows.local():
+        Harmful().to_dist().ignore_its_time(gate)
+        raise KeyError("enough")
 
 
 def test_options_that_no_host_takes_are_refused_where_they_are_given() -> None:

@@ -72,6 +72,16 @@ class RunManifest:
     first_revision: int = 0
 
 
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("run", "state", "world", "history", "started_at", "note", "server"), (str,)),
+    **dict.fromkeys(("seed", "schema_version", "first_revision"), (int,)),
+    **dict.fromkeys(("versions", "counts"), (dict,)),
+    "over_nodes": (bool,),
+    "ended_at": (str, type(None)),
+}
+"""Of the fields; what the spec must be its reader says."""
+
+
 def write_manifest(directory: Path, manifest: RunManifest) -> Path:
     """Put the manifest into a run's directory, replacing an older one durably and as a whole.
 
@@ -97,12 +107,17 @@ def read_manifest(directory: Path) -> RunManifest:
     path = directory / MANIFEST_NAME
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise ManifestError(path, "not found: is this the directory of a run?") from error
+    except RecursionError as error:
+        raise ManifestError(path, "not JSON: nested too deeply") from error
     except ValueError as error:
         raise ManifestError(path, f"not JSON: {error}") from error
     if not isinstance(document, dict):
         raise ManifestError(path, "not a JSON object")
+    for name, kinds in _KINDS.items():
+        if not isinstance(document.get(name, kinds[0]()), kinds):
+            raise ManifestError(path, f"{name} is no {kinds[0].__name__}")
     if document.get("schema_version", SCHEMA_VERSION) > SCHEMA_VERSION:
         raise ManifestError(path, f"recorded by a newer version (schema {document['schema_version']})")
     known = {entry.name for entry in dataclasses.fields(RunManifest)}

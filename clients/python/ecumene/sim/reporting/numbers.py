@@ -56,8 +56,8 @@ def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> Gue
     """Read the turns in rounds, and the committed actions of a name, from a run's directory.
 
     A row that stands twice (a crash between write and commit) counts once: the last that is not of a turn that was cut
-    short, as in the digest of a run. Raises ReportError if there are no turns, OSError or pyarrow.ArrowInvalid if a
-    part cannot be read.
+    short, as in the digest of a run. Raises ReportError if there are no turns, or a part
+    cannot be read.
     """
     columns = ["agent", "turn", "round", "status", "latency_ms", "prompt_tokens", "completion_tokens"]
     turns = read_parts(directory, TURNS, [*columns, "model", "flags", "reason", "wall_time_ns"])
@@ -117,9 +117,14 @@ def find_reasons(turns: pa.Table) -> dict[str, tuple[str, int]]:
 
 
 def read_parts(directory: Path, table: Table, columns: list[str]) -> pa.Table:
-    """All closed parts of a table, some columns, in the order of their names."""
+    """All closed parts of a table, some columns, in the order of their names. Raises ReportError."""
     schema = pa.schema([table.schema.field(name) for name in columns])
-    parts = [pq.read_table(part, columns=columns).cast(schema) for part in list_parts(directory, table)]
+    parts = []
+    for part in list_parts(directory, table):
+        try:
+            parts.append(pq.read_table(part, columns=columns).cast(schema))
+        except (pa.ArrowException, OSError) as error:  # of what is damaged, too
+            raise ReportError(f"{part}: is damaged, or cannot be read: {error}") from error
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

@@ -43,6 +43,15 @@ def test_the_end_of_a_run_replaces_its_beginning_and_leaves_one_file(tmp_path: P
         ('{"run": "x"}', "incomplete"),
         ('{"schema_version": 99}', "newer version"),
         (json.dumps({**dataclasses.asdict(MANIFEST), "state": "lost"}), "incomplete"),
+        ("[" * 100_000, "nested too deeply"),
+        *(
+            (json.dumps({**dataclasses.asdict(MANIFEST), name: wrong}), f"{name} is no ")
+            for name, wrong in {
+                **dict.fromkeys(("run", "state", "world", "history", "started_at", "note", "server", "ended_at"), 5),
+                **dict.fromkeys(("seed", "schema_version", "first_revision", "over_nodes"), "x"),
+                **dict.fromkeys(("versions", "counts"), "x"),
+            }.items()
+        ),
     ],
 )
 def test_a_bad_manifest_says_what_is_wrong(tmp_path: Path, text: str | None, problem: str) -> None:
