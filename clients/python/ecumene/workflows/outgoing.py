@@ -55,7 +55,8 @@ class Outgoing:
     async def flush(self) -> None:
         """Until all calls so far are on their way, in front of whatever is added from now on; or never will be."""
         self._drain()
-        while self._calls:
+        # Once it is open nothing is left by that, but what threads have added since: that is not waited for.
+        while self._calls and not self._is_open:
             sent = self._loop.create_future()
             self._flushing.append(sent)
             await sent
