@@ -111,12 +111,12 @@ def check_text(text: str) -> None:
 
 
 def check_key(key: object) -> str:
-    """The key of an entry, if it is text; the server checks the rest.
+    """The key of an entry, if it is text; the server checks the rest. To that an op without a key is its environment's.
 
     Raises:
         InvalidKeyError: it is none.
     """
-    if isinstance(key, str):
+    if isinstance(key, str) and key:
         return key
     message = f"key: must be a str such as 'mood', not {_show(key)}"
     raise InvalidKeyError(ErrorDetails(message=message, reason="INVALID_KEY", executed=Executed.NO))
