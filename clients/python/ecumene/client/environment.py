@@ -106,7 +106,7 @@ class Environment:
     async def describe(self) -> EnvironmentInfo:
         """The environment's declarations, state of its gates, and counts."""
         return await self._ops.answer(
-            self._ops.read("", operations_pb2.Query(get=operations_pb2.Get())), EnvironmentInfo
+            self._ops.read_whole(operations_pb2.Query(get=operations_pb2.Get())), EnvironmentInfo
         )
 
     async def change(
@@ -138,7 +138,7 @@ class Environment:
             set_grants=[actions.fill_grant(grant) for grant in set_grants],
             remove_grants=remove_grants,
         )
-        return await self._ops.answer(self._ops.update("", actions.update_environment(change), options), Written)
+        return await self._ops.answer(self._ops.update_whole(actions.update_environment(change), options), Written)
 
     async def unregister(
         self, *, recursive: bool = False, if_present: bool = False, **options: Unpack[WriteOptions]
@@ -249,7 +249,7 @@ class Environment:
 
         async def fetch(token: str) -> tuple[Sequence[Entry], str]:
             ask = operations_pb2.ListEntries(key_prefix=prefix, page_size=page_size, page_token=token)
-            page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_entries=ask)), EntryPage)
+            page = await self._ops.answer(self._ops.read_whole(operations_pb2.Query(list_entries=ask)), EntryPage)
             return page.entries, page.next_page_token
 
         return Listing(fetch)
@@ -263,7 +263,9 @@ class Environment:
             ask = operations_pb2.ListChildren(
                 name_prefix=prefix, labels=dict(labels or {}), page_size=page_size, page_token=token
             )
-            page = await self._ops.answer(self._ops.read("", operations_pb2.Query(list_children=ask)), EnvironmentPage)
+            page = await self._ops.answer(
+                self._ops.read_whole(operations_pb2.Query(list_children=ask)), EnvironmentPage
+            )
             return page.environments, page.next_page_token
 
         return Listing(fetch)
@@ -288,7 +290,7 @@ class Environment:
 
     async def aggregates(self, *names: str) -> Aggregates:
         """Values of the aggregates named (none = all), and the state of the gates."""
-        return await self._ops.answer(self._ops.read("", _ask_aggregates(names)), Aggregates)
+        return await self._ops.answer(self._ops.read_whole(_ask_aggregates(names)), Aggregates)
 
     async def begin_generation(
         self,
@@ -310,8 +312,8 @@ class Environment:
         begin = operations_pb2.GateBegin(gate=gate, count_target=count_target, deadline_ms=deadline_ms)
         change = operations_pb2.EnvironmentUpdate(begin_generation=begin)
         # Both are issued in this loop step, so they travel and take effect next to each other.
-        begun = self._ops.update("", actions.update_environment(change), options)
-        states = self._ops.read("", _ask_aggregates(()))
+        begun = self._ops.update_whole(actions.update_environment(change), options)
+        states = self._ops.read_whole(_ask_aggregates(()))
         _, read = await asyncio.gather(self._ops.answer(begun, Written), self._ops.answer(states, Aggregates))
         if gate not in read.gates:
             raise GateNotFoundError(f"no gate {gate!r} in {self.path}")
@@ -324,7 +326,7 @@ class Environment:
             GateClosedError: it does not.
         """
         change = operations_pb2.EnvironmentUpdate(open_gate=operations_pb2.GateOpen(gate=gate, generation=generation))
-        return await self._ops.answer(self._ops.update("", actions.update_environment(change), options), Written)
+        return await self._ops.answer(self._ops.update_whole(actions.update_environment(change), options), Written)
 
     async def invoke(self, operation: str, /, **args: Json) -> Json:
         """Run an operation of the environment's behaviour; returns what it returned.

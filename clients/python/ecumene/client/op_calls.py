@@ -34,12 +34,20 @@ class OpCalls:
         return self._session.issue(self._path, op, self._stamp.put_on(options), self._deadline_ms)
 
     def update(self, key: str, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
-        """Issue an update of an entry, or without a key of the environment."""
+        """Issue an update of an entry."""
         return self.write(session_pb2.Op(key=check_key(key), update=update), options)
 
     def read(self, key: str, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
-        """Issue a read."""
+        """Issue a read of an entry."""
         return self.write(session_pb2.Op(key=check_key(key), query=query), {})
+
+    def update_whole(self, update: operations_pb2.Update, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
+        """Issue an update of the environment."""
+        return self.write(session_pb2.Op(update=update), options)
+
+    def read_whole(self, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
+        """Issue a read of the environment."""
+        return self.write(session_pb2.Op(query=query), {})
 
     async def answer(self, issued: asyncio.Future[Outcome], kind: type[Kind]) -> Kind:
         """Wait for the outcome of an op that was issued.

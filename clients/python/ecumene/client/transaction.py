@@ -106,7 +106,7 @@ class Transaction(Writes):
         """Let the transaction take effect only if this holds."""
         for name, value in conditions.items():
             if is_condition(name, value):
-                condition = operations_pb2.Precondition(path=check_path(path), key=check_key(key))
+                condition = operations_pb2.Precondition(path=check_path(path), key="" if key == "" else check_key(key))
                 add_condition(condition, name, value)
                 self._conditions.append(condition)
         return self
