@@ -16,7 +16,6 @@ from env_server.model.errors import (
     WorldError,
 )
 from env_server.model.frames import Written
-from env_server.model.limits import Limits
 from env_server.model.operations import (
     BeginGeneration,
     Code,
@@ -30,15 +29,6 @@ from env_server.model.operations import (
 )
 from env_server.model.values import NOTHING, Json
 from tests.engine import Op, Sent, Stand, add, get, invoke, make_frame, new_environment, put
-from tests.unit.env_server.pipeline.operations.desk import Desk
-
-
-@pytest.fixture
-def stand() -> Stand:
-    stand = Stand(Desk(), limits=Limits(operation_timeout_s=30.0))
-    stand.done(new_environment("/d", kind="desk"), new_environment("/e", kind="desk"), new_environment("/t"))
-    Desk.running = Desk.running_peak = 0
-    return stand
 
 
 def test_an_operation_is_one_revision_with_its_companions(stand: Stand) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import pytest
-
 from env_server.model.changes import EventType
 from env_server.model.environments import Gate
 from env_server.model.errors import (
@@ -30,14 +28,6 @@ from env_server.model.operations import (
 from env_server.model.values import NOTHING
 from tests.engine import Op, Stand, add, drop, get, invoke, new_environment, put
 from tests.unit.env_server.pipeline.operations.desk import Desk
-
-
-@pytest.fixture
-def stand() -> Stand:
-    stand = Stand(Desk(), limits=Limits(operation_timeout_s=30.0))
-    stand.done(new_environment("/d", kind="desk"), new_environment("/e", kind="desk"), new_environment("/t"))
-    Desk.running = Desk.running_peak = 0
-    return stand
 
 
 def test_writes_behind_a_holder_wait_in_order_and_reads_do_not(stand: Stand) -> None:
