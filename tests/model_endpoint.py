@@ -172,8 +172,10 @@ class ModelEndpoint:
         """Counts a request; returns how long it should have waited."""
         now_s = (self._clock or asyncio.get_running_loop().time)()
         tokens = sum(count_usage(step, body)) if isinstance(step, Reply) else 0
-        recent = [arrival for arrival in self.arrivals if arrival[0] > now_s - WINDOW_S]
         self.arrivals.append((now_s, tokens))
+        if self._requests_max is None and self._tokens_max is None:
+            return 0.0
+        recent = [arrival for arrival in self.arrivals[:-1] if arrival[0] > now_s - WINDOW_S]
         too_many = self._requests_max is not None and len(recent) + 1 > self._requests_max
         too_much = self._tokens_max is not None and sum(used for _, used in recent) + tokens > self._tokens_max
         return WINDOW_S - (now_s - recent[0][0]) if too_many or too_much else 0.0
