@@ -43,6 +43,8 @@ class VllmEngine:
         self._engine: Any = None
         self._tokenizer: Any = None
         self._restart: asyncio.Task[ModelSetupError | None] | None = None
+        #: Of the calls that wait for the engine as it is now; whoever shuts that down ends them.
+        self._calls: set[asyncio.Timeout] = set()
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -78,14 +80,21 @@ class VllmEngine:
             await self._wait_until_back(request)
         outcome: Any = None
         number = f"{request.agent_id}-{request.turn}-{request.call}-{next(_requests)}"
+        call = asyncio.timeout(None)
         try:
             prompt = self._write_prompt(request, mode)
-            # Closed at once when the call is cancelled: that aborts it in the engine.
-            async with aclosing(self._engine.generate(prompt, _write_parameters(request, mode), number)) as outputs:
-                async for output in outputs:
-                    outcome = output
+            async with call:
+                self._calls.add(call)
+                # Closed at once when the call is cancelled: that aborts it in the engine.
+                async with aclosing(self._engine.generate(prompt, _write_parameters(request, mode), number)) as outputs:
+                    async for output in outputs:
+                        outcome = output
         except Exception as error:
+            if call.expired():
+                raise ModelUnavailableError(request.model, self._name, "engine died") from error
             raise self._explain(request, error) from error
+        finally:
+            self._calls.discard(call)
         return self._read(request, outcome)
 
     async def aclose(self) -> None:
@@ -93,9 +102,7 @@ class VllmEngine:
         if self._restart is not None:
             self._restart.cancel()
             await asyncio.wait({self._restart})
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.shutdown()
+        self._shut_down()
 
     async def _wait_until_back(self, request: ModelRequest) -> None:
         if self._is_closed:
@@ -113,14 +120,27 @@ class VllmEngine:
 
     async def _start_again(self) -> ModelSetupError | None:
         """Ends what is left of the engine and starts it; returns why it did not start."""
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            engine.shutdown()
+        self._shut_down()
         try:
             await self.start()
         except ModelSetupError as error:
             return error
         return None
+
+    def _shut_down(self) -> None:
+        """Ends the engine, if there is one, and the calls that wait for it.
+
+        vllm tells calls that their engine is dead from a task that its shutdown cancels: whoever finds that out first
+        and shuts down at once would leave the others waiting for ever.
+        """
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        now_s = asyncio.get_running_loop().time()
+        for call in self._calls:
+            call.reschedule(now_s)
+        self._calls = set()
+        engine.shutdown()
 
     def _read(self, request: ModelRequest, outcome: Any) -> Completion:
         if outcome is None or not outcome.outputs:

@@ -189,6 +189,36 @@ async def test_an_engine_that_dies_is_started_anew_once_and_no_question_is_lost(
     await gateway.aclose()
 
 
+@pytest.mark.parametrize("engines", [1, 2])
+async def test_calls_of_an_engine_that_another_call_finds_dead_are_told_too(engines: int) -> None:
+    """As with vllm, whose own word to them is lost when the engine is shut down first."""
+    engine, *_ = await open_engines("tiny", VllmSettings(engines=engines))
+    first = StandIn.made[0]
+    first.hold.clear()
+    waiting = [asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name=f"{n}") for n in range(3)]
+    await until(lambda: len(first.asked) == 3)
+    first.errored = True
+    late = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="late")
+    async with asyncio.timeout(10):
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.wait({late})
+    assert all(isinstance(outcome, ModelUnavailableError) for outcome in outcomes), outcomes
+    assert len(first.aborted) == 3
+    await until(lambda: len(StandIn.made) == engines + 1)
+    await engine.aclose()
+
+
+async def test_closing_ends_the_calls_that_are_out() -> None:
+    engine = await open_one()
+    StandIn.made[0].hold.clear()
+    call = asyncio.create_task(engine.complete(REQUEST, SchemaMode.JSON_SCHEMA), name="out")
+    await until(lambda: bool(StandIn.made[0].asked))
+    await engine.aclose()
+    async with asyncio.timeout(10):
+        with pytest.raises(ModelUnavailableError):
+            await call
+
+
 async def test_loading_does_not_hold_up_the_loop_and_a_start_given_up_leaves_no_engine() -> None:
     StandIn.may_load.clear()
     opening = asyncio.create_task(open_one(), name="opening")
