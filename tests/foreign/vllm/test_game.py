@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pyarrow.dataset as ds
 import pytest
-from ecumene.sim import RunOptions, RunOutcome, parse_spec, run, run_launch, run_life
+from ecumene.sim import RunOptions, RunOutcome, parse_spec, run, run_launch, run_life, run_stage
 from ecumene.sim.run_demo import make_llm_demo_spec
 
 from tests.foreign.vllm.builds import Build, find_build
@@ -72,7 +72,7 @@ async def test_agents_ask_an_engine_in_their_worker(
 
     monkeypatch.setattr(run_life, "write_launch", write_launch)
     # An engine loads before the runtime is ready.
-    monkeypatch.setattr(run_life, "RUNTIME_START_TIMEOUT_S", 1200.0)
+    monkeypatch.setattr(run_stage, "RUNTIME_START_TIMEOUT_S", 1200.0)
     before = find_engines()
     check(await play(tmp_path, {"provider": "openai", "name": SMOLLM2, "endpoint": "http://127.0.0.1:9/v1"}))
     assert find_engines() == before
