@@ -141,7 +141,9 @@ async def fuzz(directory: Path, seed: int, requests: int, caplog: pytest.LogCapt
             assert (await world.environment("/known").describe()).kind == "guess_game"
     print(sorted(tally.reasons.items()))
     assert not tally.wrong[:3], f"seed {seed}"
-    assert not [record for record in caplog.records if record.levelno >= logging.ERROR], f"seed {seed}"
+    # grpc polls for all loops of this process, those that earlier tests have closed among them.
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert not [record for record in told if "PollerCompletionQueue" not in record.getMessage()], f"seed {seed}"
     assert tally.count_methods() == METHODS == DESCRIBED.keys()
     assert tally.count_methods("OK") >= METHODS - RARELY_GOOD, tally.reasons
 
