@@ -1,7 +1,5 @@
 """`python -m ecumene.cli`: the command line where the script is not on the path."""
 
-import sys
+from ecumene.cli.app import program
 
-from ecumene.cli.app import main
-
-sys.exit(main())
+program()

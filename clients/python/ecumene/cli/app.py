@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ecumene.cli import failures
 from ecumene.cli.commands import COMMANDS, PASS_THROUGH, Command, find_command, load_target
 from ecumene.cli.failures import ExitCode
+
+
+def program() -> NoReturn:
+    """The command as a process. Once its outcome is said, a further Ctrl-C ends what is left of it without a word."""
+    try:
+        code = main()
+    except KeyboardInterrupt:  # a second one, while the first was reported
+        code = ExitCode.INTERRUPTED
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -96,7 +96,8 @@ def _conduct(
 async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
     """Let Ctrl-C, SIGTERM, and the end of the terminal stop a run in order, with its summary.
 
-    However often they come: in the middle of what is written at the end none of them raises anything.
+    However often they come: neither in the middle of what is written at the end, nor while the command says afterwards
+    where that is, does any of them raise anything.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -107,8 +108,11 @@ async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
     try:
         return await work
     finally:
+        is_stopped = task.cancelling() > 0
         for number in heeded:
             loop.remove_signal_handler(number)
+            if is_stopped:
+                signal.signal(number, signal.SIG_IGN)
 
 
 def _describe_more(error: BudgetSpentError) -> str:
