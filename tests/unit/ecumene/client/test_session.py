@@ -242,7 +242,7 @@ async def test_what_still_waits_after_closing_gets_a_typed_error(server: FakeSer
     server.answering = False
     write = asyncio.create_task(world.environment("/").set("a", 1.0), name="write")
     watch = world.watch()
-    await reached(lambda: bool(server.log))
+    await reached(lambda: watch.statistics().events_unread == 1)
     await world.session.close(flush_timeout_s=0.01)
     with pytest.raises(ecumene.ClosedError):
         await write
