@@ -93,6 +93,6 @@ def test_random_key_globs_match_what_the_server_matches(seed: int) -> None:
     ],
 )
 def test_a_glob_that_invites_going_back_takes_no_time(glob: str, path: str) -> None:
-    begun_s = time.perf_counter()
+    begun_s = time.process_time()
     assert not compile_path_glob(glob).fullmatch(path)
-    assert time.perf_counter() - begun_s < 1.0
+    assert time.process_time() - begun_s < 1.0

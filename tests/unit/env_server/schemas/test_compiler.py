@@ -97,7 +97,7 @@ def test_what_is_no_schema_or_not_served_is_refused(schema: Any) -> None:
 
 def test_a_schema_is_bounded_in_bytes_parts_and_work() -> None:
     compiled(doubling(8))
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(LimitExceeded, match="schema_parts_max"):
         compiled(doubling(31))
     with pytest.raises(LimitExceeded, match="schema_bytes_max"):
@@ -105,17 +105,17 @@ def test_a_schema_is_bounded_in_bytes_parts_and_work() -> None:
     wide = compiled({"items": {"allOf": [{"minimum": number} for number in range(3000)]}})
     with pytest.raises(LimitExceeded, match="schema_work_max"):
         wide.violations(Json.of([1] * 300_000))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_slowest_checks_that_are_let_through_are_quick() -> None:
     """A pattern that would take for ever by backtracking, and as much work as the limit allows."""
     evil = compiled({"type": "string", "pattern": "^(a+)+$"})
     wide = compiled({"items": {"allOf": [{"minimum": -number} for number in range(300)]}})
-    started = time.perf_counter()
+    started = time.process_time()
     assert evil.violations("a" * 500_000 + "b")
     assert not wide.violations(Json.of([1] * 40_000))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def chain(length: int) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_no_reference_is_too_much_for_the_compiler_itself(schema: Any) -> None:
 
 def test_a_pattern_counts_for_what_it_repeats() -> None:
     """Matching is linear in the text, times the places of the pattern: a short one may have thousands."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(LimitExceeded, match="schema_work_max"):
         compiled({"pattern": r"a\w{1000}\d"}).violations("ab" * 50_000)
     with pytest.raises(LimitExceeded, match="schema_parts_max"):
@@ -157,4 +157,4 @@ def test_a_pattern_counts_for_what_it_repeats() -> None:
     with pytest.raises(LimitExceeded, match="schema_parts_max"):
         compiled({"pattern": "((a{1000}){1000}){10}"})
     assert compiled({"pattern": r"a\w{1000}\d"}).violations("ab" * 8_000)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -286,10 +286,10 @@ def test_the_begin_of_a_generation_does_not_look_at_a_million_entries(stand: Sta
     entries.entries.update((f"a{number}", template) for number in range(count))
     entries.tally = None
     stand.done(update("/r", set_gates=(Gate("g", 7),)))
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(50):
         stand.done(begin(), put("/r", "a1", 2.0))
-    assert (time.perf_counter() - started) / 50 < 0.02
+    assert (time.process_time() - started) / 50 < 0.02
     values, gate = read(stand)
     assert gate is not None
     assert (gate.reported, values["total"].value, values["count"].value) == (1, count + 100, 1)
