@@ -38,9 +38,8 @@ async def play(folder: Path, workers: int, chance: random.Random | None) -> RunD
             await world.environment(COUNTS).register()
             await world.environment("/game").register(kind="guess_game")
             launch = describe(folder, workers)
-            if (
-                chance is None
-            ):  # nobody takes their parts; on a machine that others use workers may be late with a lease
+            if chance is None:
+                # Nobody takes their parts; on a machine that others use workers may be late with a lease.
                 launch["worker"]["lease_ttl_s"] = 30.0
             runtime = Runtime(folder, launch, server.address)
             assert (await runtime.start())["state"] == "ready"
