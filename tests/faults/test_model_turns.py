@@ -21,6 +21,7 @@ from tests.model_endpoint import Hang, ModelEndpoint, Reply, Step
 from tests.promises.turn_stage import TRADING, read_account, ring, set_real_stage
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage
+from tests.unit.ecumene.client.fake_server import reached
 
 HERE = "tests.faults.test_model_turns"
 NUMBER = json.dumps({"number": 12.5})
@@ -120,6 +121,8 @@ async def test_calls_that_never_answer_hold_up_nobody_else(tmp_path: Path) -> No
             for number in range(1, rounds + 1):
                 stage.world.open_round(number)
                 await stage.wait_turns(agents * number, timeout_s=20.0)
+        # The endpoint hears a moment later that a client has gone.
+        await reached(lambda: endpoint.given_up >= agents * rounds // 10)
         assert endpoint.given_up == agents * rounds // 10
     assert stage.statuses == {"ok": agents * rounds * 9 // 10, "timeout": agents * rounds // 10}
     turns = stage.read("turns")

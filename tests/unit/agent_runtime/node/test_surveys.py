@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,10 @@ async def test_a_sample_is_the_same_however_the_run_is_placed(tmp_path: Path, ho
         other = await sample_run(world, "r", 30, seed=6)
         async with open_served(make_settings(home, tmp_path, "b")) as two:
             await one.stub.Stop(pb.StopRequest(run="r"))
-            await one.launch(document, {}, hosted=["g.0", "g.2"])
-            await two.launch(document, {}, hosted=["g.1", "g.3"])
+            # At once: what nobody hosts a node takes by itself, when it looks.
+            await asyncio.gather(
+                one.launch(document, {}, hosted=["g.0", "g.2"]), two.launch(document, {}, hosted=["g.1", "g.3"])
+            )
             spread = await sample_run(world, "r", 30, seed=5)
             agents = [drawn.agent for drawn in spread]
             rows = [row async for row in survey_agents(world, "r", [SurveyQuestion("mood", "?")], [*agents, "nobody"])]

@@ -8,22 +8,29 @@ from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
 
 
+class Running:
+    """Operations that run, of one test: what an earlier one has left is collected at any moment, and counts there."""
+
+    now = 0
+    peak = 0
+
+
 class Desk(Behaviour):
     """Operations of all manners."""
 
     kind: ClassVar[str] = "desk"
     concurrency_max: ClassVar[int] = 0
-    running = 0
-    running_peak = 0
+    running = Running()
 
     @operation(writes=lambda path, key, seconds=0.0: [Target(path, key)])
     async def hold(self, ctx: Context, key: str, seconds: float = 0.0) -> str:
-        Desk.running += 1
-        Desk.running_peak = max(Desk.running_peak, Desk.running)
+        running = Desk.running
+        running.now += 1
+        running.peak = max(running.peak, running.now)
         try:
             await ctx.sleep(seconds)
         finally:
-            Desk.running -= 1
+            running.now -= 1
         ctx.append("log", "never") if key == "undeclared" else ctx.add(key, 1)
         return key
 

@@ -96,13 +96,13 @@ def test_operations_beyond_max_concurrency_wait_for_a_slot_within_bounds(stand: 
     few = Stand(Desk(), limits=Limits(concurrency_max=2, queue_ops_max=3))
     few.done(new_environment("/d", kind="desk"))
     calls = [few.do(invoke("/d", "hold", key=f"k{number}", seconds=1)) for number in range(5)]
-    assert Desk.running_peak == 2
+    assert Desk.running.peak == 2
     assert few.do(invoke("/d", "hold", key="k9", seconds=1)).error.reason is Reason.QUEUE_FULL
     few.clock.advance(1)
     assert [sent.done for sent in calls] == [True, True, False, False, False]
     few.clock.advance(2)
     assert all(sent.done for sent in calls)
-    assert Desk.running_peak == 2
+    assert Desk.running.peak == 2
 
 
 def test_an_op_that_waits_for_a_slot_leaves_at_its_callers_deadline(stand: Stand) -> None:
@@ -128,7 +128,7 @@ def test_concurrency_max_of_a_kind_counts_for_each_environment(stand: Stand) -> 
     calls = [
         narrow.do(invoke(path, "hold", key=f"k{number}", seconds=1)) for number in range(2) for path in ("/a", "/b")
     ]
-    assert Desk.running_peak == 2
+    assert Desk.running.peak == 2
     narrow.clock.advance(1)
     assert [sent.done for sent in calls] == [True, True, False, False]
     narrow.clock.advance(1)
