@@ -60,7 +60,7 @@ def test_an_impatient_user_gets_the_same_without_a_traceback(tmp_path: Path) -> 
     services = list_services(demo)
     while demo.poll() is None:
         demo.send_signal(signal.SIGINT)
-        time.sleep(0.001)
+        time.sleep(0.02)
     _, errors = demo.communicate(timeout=60)
     # The last of them may have come when nothing was left but the end of the interpreter: 130 as well, to a shell.
     assert demo.returncode in (130, -signal.SIGINT)
