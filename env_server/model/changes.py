@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from env_server.model.declaration_documents import document_of
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
+from env_server.model.spaces import Position
 from env_server.model.values import Nothing, Value
 
 
@@ -32,28 +33,37 @@ class EventType(IntEnum):
     MEMBER_JOINED = 13
     MEMBER_LEFT = 14
     MEMBER_EXPIRED = 15
+    TIMER_FIRED = 16
+    REGION_ENTERED = 17
+    REGION_LEFT = 18
+    PROXIMITY_ENTERED = 19
+    PROXIMITY_LEFT = 20
     INITIAL = 21
     LISTENER_FAILED = 22
     LEASE_GRANTED = 23
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
+    CLOCK_CHANGED = 26
 
 
 ENTRY_SET: Final = 4
 ENTRY_INCREMENTED: Final = 5
 ENTRY_APPENDED: Final = 6
 ENTRY_DELETED: Final = 7
+ENTRY_MOVED: Final = 8
 MEMBER_JOINED: Final = 13
 MEMBER_LEFT: Final = 14
 MEMBER_EXPIRED: Final = 15
 
 
 class Place(NamedTuple):
-    """Where rows happened: an environment's number, its path and the labels it carried."""
+    """Where rows happened, and when: an environment's number, its path, the labels it carried, the nearest clock's time."""
 
     number: int
     path: str
     labels: dict[str, str]
+    sim_time_ns: int | None = None
+    """None = it has no clock, nor has any environment above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class Extra:
     """The row that registered something under a lease."""
     kind: int = 0
     """The entry row that registered something else than its type tells."""
+    position: Position | None = None
+    """Rows of an initial state: where the entry is."""
     depth: int = 0
     """Rows of a listener: length of the chain of listeners behind them."""
 
@@ -106,6 +118,8 @@ class FactKind(IntEnum):
     LISTENER = 3
     REQUEST = 4
     GATE = 5
+    CLOCK = 6
+    TIMER = 7
 
 
 class Fact(NamedTuple):
@@ -134,8 +148,8 @@ class Changes:
     revisions: list[int] = field(default_factory=list)
     types: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    values: list[Value | Nothing] = field(default_factory=list)
-    """As stored; what is told of a row is `told_value`."""
+    values: list[Value | Nothing | Position] = field(default_factory=list)
+    """As stored; what is told of a row is `told_value`. Of moves the new position."""
     versions: list[int] = field(default_factory=list)
     producers: list[str] = field(default_factory=list)
     producer_seqs: list[int] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from env_server.model.spaces import Position
 from env_server.model.values import Json, Nothing
 
 
@@ -60,3 +61,5 @@ class Entry(NamedTuple):
     """VALUE, COUNTER, STREAM or MEMBER."""
     lease: int = 0
     """Lease that it lives under; 0 = none."""
+    position: Position | None = None
+    """Where it is in the space of its environment; None = nowhere."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
+from env_server.model.spaces import Space
+from env_server.model.timelines import ClockDeclaration
 from env_server.model.values import Json
 
 BASIC = "basic"
@@ -142,6 +144,8 @@ class Declaration:
     grants: tuple[Grant, ...] = ()
     lease: int = 0
     """Lease that the environment lives under; 0 = none."""
+    clock: ClockDeclaration | None = None
+    space: Space | None = None
 
 
 class EnvironmentState(NamedTuple):

@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from env_server.model.environments import Aggregate, Declaration, Gate, Grant
+from env_server.model.spaces import Box, Position, Proximity, Region, Space
+from env_server.model.timelines import ClockDeclaration, MissedTicks
 from env_server.model.values import NOTHING, Json, Nothing, Value
 
 
@@ -17,20 +19,25 @@ class Code(IntEnum):
     APPEND = 4  # Value
     REGISTER_ENTRY = 5  # RegisterEntry
     DELETE_ENTRY = 6  # Delete
-    REGISTER_ENVIRONMENT = 7  # RegisterEnvironment
-    UPDATE_ENVIRONMENT = 8  # EnvironmentUpdate
-    DELETE_ENVIRONMENT = 9  # Delete
-    QUERY = 10  # Get | ListEntries | ListChildren | ReadAggregates | ReadStream
-    INVOKE = 11  # Invoke
-    TRANSACT = 12  # Transact
-    REFUSED = 13  # WorldError: the request itself is at fault; found while it was read from the wire
-    EMIT = 14  # Json: an event of a behaviour; staged only
-    ACKNOWLEDGE = 15  # Acknowledge
-    GRANT_LEASE = 16  # GrantLease
-    REVOKE_LEASE = 17  # RevokeLease
-    CREATE_SUBSCRIPTION = 18  # CreateSubscription
-    SEEK_SUBSCRIPTION = 19  # SeekSubscription
-    DELETE_SUBSCRIPTION = 20  # DeleteSubscription
+    MOVE = 7  # Position
+    PLACE = 8  # Placed
+    REGISTER_ENVIRONMENT = 10  # RegisterEnvironment
+    UPDATE_ENVIRONMENT = 11  # EnvironmentUpdate
+    DELETE_ENVIRONMENT = 12  # Delete
+    QUERY = 13  # Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast | Nearby | Distance | ...
+    INVOKE = 14  # Invoke
+    TRANSACT = 15  # Transact
+    REFUSED = 16  # WorldError: the request itself is at fault; found while it was read from the wire
+    SET_TIMER = 17  # SetTimer; the key is its name
+    CANCEL_TIMER = 18  # Delete
+    CONTROL_CLOCK = 19  # ControlClock
+    EMIT = 20  # Json: an event of a behaviour; staged only
+    ACKNOWLEDGE = 21  # Acknowledge
+    GRANT_LEASE = 22  # GrantLease
+    REVOKE_LEASE = 23  # RevokeLease
+    CREATE_SUBSCRIPTION = 24  # CreateSubscription
+    SEEK_SUBSCRIPTION = 25  # SeekSubscription
+    DELETE_SUBSCRIPTION = 26  # DeleteSubscription
 
 
 # Plain ints for the hot path.
@@ -68,6 +75,14 @@ class RegisterEntry:
     stream_items_max: int = 0
     if_absent: bool = False
     lease: int = 0
+    position: Position | None = None
+
+
+class Placed(NamedTuple):
+    """A value, and where its entry is: both are set, the entry created when it is absent."""
+
+    value: Value
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,14 @@ class EnvironmentUpdate:
     open: OpenGate | None = None
     set_grants: tuple[Grant, ...] = ()
     remove_grants: tuple[str, ...] = ()
+    clock: ClockDeclaration | None = None
+    """Only where there is none."""
+    space: Space | None = None
+    """Only where there is none."""
+    set_regions: tuple[Region, ...] = ()
+    remove_regions: tuple[str, ...] = ()
+    set_proximities: tuple[Proximity, ...] = ()
+    remove_proximities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +194,74 @@ class ReadPast:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearby:
+    """Entries near the op's key (itself left out), or near `position`, nearest first, then by key.
+
+    Exactly one of `radius`, `nearest`, `box` and `adjacent` is set; `box` needs neither key nor position.
+    """
+
+    position: Position | None = None
+    radius: float | None = None
+    nearest: int = 0
+    box: Box | None = None
+    adjacent: bool = False
+    """Of a grid or graph: in the cells or nodes next to it, and in its own."""
+    hops: bool = False
+    """Of a graph: count edges, whatever they weigh."""
+    limit: int = 0
+    """0 = `page_items_max`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The shortest distance between two entries, or positions; a graph tells the way too."""
+
+    from_position: Position | None = None
+    from_key: str = ""
+    to_position: Position | None = None
+    to_key: str = ""
+    hops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A read, refused unless the world has reached `min_revision`."""
 
-    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast
+    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast | Nearby | Distance
     min_revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Set, or set anew, a timer on the nearest clock; exactly one of `at_ns` and `after_ns` is not None."""
+
+    at_ns: int | None = None
+    after_ns: int | None = None
+    every_ns: int = 0
+    missed: MissedTicks = MissedTicks.COALESCE
+    payload: Json | None = None
+    if_absent: bool = False
+
+
+class ClockAction(IntEnum):
+    """What is done to a clock."""
+
+    ADVANCE_BY = 1
+    ADVANCE_TO = 2
+    STEP = 3
+    SKIP_TO = 4
+    PAUSE = 5
+    RESUME = 6
+    SET_RATE = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ControlClock:
+    """Control the environment's own clock; `ns` or `rate` is what the action needs."""
+
+    action: ClockAction
+    ns: int = 0
+    rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
 from env_server.model.limits import Limits
+from env_server.model.spaces import Area, Box, Position, Shape
 from env_server.model.values import Json, Value
 
 Violation = tuple[str, str]
@@ -27,6 +28,71 @@ class Schema(Protocol):
 
 CompileSchema = Callable[[Json, Limits], Schema]
 """Raises InvalidRequest and LimitExceeded for what is no schema, or none that is served."""
+
+
+Near = tuple[float, str]
+"""How far away somebody is, and who."""
+
+
+class SpaceIndex(Protocol):
+    """The positions of one environment's entries, and what is asked of them: never by a look at all of them.
+
+    Lists of `Near` are sorted: nearest first, of equal distance in key order. Nothing here depends on the order in which
+    entries came. Distances are exact to the shape: the same in both directions, 0 to oneself.
+    """
+
+    dimensions: int
+
+    def check(self, position: Position) -> Position:
+        """The position in its one form (0.0 for -0.0, one longitude at the poles and at 180 degrees).
+
+        Raises:
+            InvalidRequest: INVALID_POSITION: outside, not finite, no cell or node, of another number of dimensions.
+        """
+
+    def check_area(self, area: Area) -> None:
+        """Accepts an area that the shape can have. Raises as `check`, and INVALID_FIELD."""
+
+    def is_full(self, position: Position) -> bool:
+        """Whether the cell or node there holds as many as it may."""
+
+    def put(self, key: str, position: Position) -> None:
+        """The entry is there; it is nowhere else. A checked position."""
+
+    def drop(self, key: str) -> None:
+        """The entry is nowhere; without effect when it was."""
+
+    def __len__(self) -> int:
+        """Entries that are somewhere."""
+
+    def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
+        """Between two positions; infinite where no way leads."""
+
+    def way(self, one: Position, other: Position, *, hops: bool = False) -> tuple[int, ...]:
+        """Of a graph: the nodes of a shortest way, of several the first in lexicographic order; () of other shapes."""
+
+    def within(self, position: Position, radius: float, *, hops: bool = False) -> list[Near]:
+        """Entries at most `radius` away."""
+
+    def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
+        """The `count` nearest entries; fewer when there are no more, or none that can be reached."""
+
+    def adjacent(self, position: Position) -> list[Near]:
+        """Entries in the same cell or node and those next to it.
+
+        Raises:
+            InvalidRequest: INVALID_FIELD: the shape has no cells.
+        """
+
+    def in_box(self, box: Box) -> list[str]:
+        """Keys of the entries in it, sorted."""
+
+    def contains(self, area: Area, position: Position) -> bool:
+        """Whether the position lies in the area, its border included."""
+
+
+OpenSpace = Callable[[Shape, Limits], SpaceIndex]
+"""Raises InvalidRequest and LimitExceeded for a shape that is none, or too large."""
 
 
 class Handle(Protocol):

@@ -85,16 +85,18 @@ class Header(google.protobuf.message.Message):
     revision: builtins.int
     """A revision that includes the effect, or that the read saw at least."""
     sim_time_ns: builtins.int
-    """Time of the nearest clock, if any."""
+    """Time of the nearest clock of the environment that was asked for; unset = there is none."""
     def __init__(
         self,
         *,
         world: builtins.str = ...,
         history: builtins.str = ...,
         revision: builtins.int = ...,
-        sim_time_ns: builtins.int = ...,
+        sim_time_ns: builtins.int | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["history", b"history", "revision", b"revision", "sim_time_ns", b"sim_time_ns", "world", b"world"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_sim_time_ns", b"_sim_time_ns", "sim_time_ns", b"sim_time_ns"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_sim_time_ns", b"_sim_time_ns", "history", b"history", "revision", b"revision", "sim_time_ns", b"sim_time_ns", "world", b"world"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_sim_time_ns", b"_sim_time_ns"]) -> typing.Literal["sim_time_ns"] | None: ...
 
 Global___Header: typing_extensions.TypeAlias = Header
 

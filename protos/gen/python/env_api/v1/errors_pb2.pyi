@@ -37,6 +37,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 8
     """Metadata: limit (its name), max, actual."""
     ERROR_REASON_INVALID_ARGUMENTS: _ErrorReason.ValueType  # 9
+    ERROR_REASON_INVALID_POSITION: _ErrorReason.ValueType  # 10
+    """Outside the space, of another number of dimensions, or no cell or node of it."""
     ERROR_REASON_WORLD_NOT_FOUND: _ErrorReason.ValueType  # 20
     """NOT_FOUND. Metadata: world, path, key as far as they apply."""
     ERROR_REASON_ENVIRONMENT_NOT_FOUND: _ErrorReason.ValueType  # 21
@@ -49,12 +51,23 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_LEASE_NOT_FOUND: _ErrorReason.ValueType  # 28
     ERROR_REASON_SUBSCRIPTION_NOT_FOUND: _ErrorReason.ValueType  # 29
     ERROR_REASON_SNAPSHOT_NOT_FOUND: _ErrorReason.ValueType  # 30
+    ERROR_REASON_CLOCK_NOT_FOUND: _ErrorReason.ValueType  # 31
+    """Neither the environment nor any above it has a clock; for what controls one: it has none of its own."""
+    ERROR_REASON_TIMER_NOT_FOUND: _ErrorReason.ValueType  # 32
+    ERROR_REASON_SPACE_NOT_FOUND: _ErrorReason.ValueType  # 33
+    ERROR_REASON_REGION_NOT_FOUND: _ErrorReason.ValueType  # 34
+    """Metadata: region or proximity."""
+    ERROR_REASON_PARTICIPANT_NOT_FOUND: _ErrorReason.ValueType  # 35
     ERROR_REASON_WORLD_EXISTS: _ErrorReason.ValueType  # 40
     """ALREADY_EXISTS."""
     ERROR_REASON_ENVIRONMENT_EXISTS: _ErrorReason.ValueType  # 41
     ERROR_REASON_ENTRY_EXISTS: _ErrorReason.ValueType  # 42
     ERROR_REASON_SUBSCRIPTION_EXISTS: _ErrorReason.ValueType  # 43
     ERROR_REASON_SNAPSHOT_EXISTS: _ErrorReason.ValueType  # 44
+    ERROR_REASON_CLOCK_EXISTS: _ErrorReason.ValueType  # 45
+    ERROR_REASON_SPACE_EXISTS: _ErrorReason.ValueType  # 46
+    ERROR_REASON_TIMER_EXISTS: _ErrorReason.ValueType  # 47
+    ERROR_REASON_PARTICIPANT_EXISTS: _ErrorReason.ValueType  # 48
     ERROR_REASON_PRECONDITION_FAILED: _ErrorReason.ValueType  # 60
     """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
     ERROR_REASON_KEYS_HELD: _ErrorReason.ValueType  # 61
@@ -80,6 +93,12 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_HISTORY_MISMATCH: _ErrorReason.ValueType  # 88
     ERROR_REASON_PROTECTED: _ErrorReason.ValueType  # 89
     """The world main, and the root of every world, stay."""
+    ERROR_REASON_CLOCK_MODE_MISMATCH: _ErrorReason.ValueType  # 90
+    """The clock is of a mode that is not controlled in this way. Metadata: path, mode."""
+    ERROR_REASON_CELL_FULL: _ErrorReason.ValueType  # 91
+    """Metadata: path, key, capacity."""
+    ERROR_REASON_NOT_PLACED: _ErrorReason.ValueType  # 92
+    """The entry has no position. Metadata: path, key."""
     ERROR_REASON_REVISION_COMPACTED: _ErrorReason.ValueType  # 100
     """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
     still retained); list again and watch from there.
@@ -95,6 +114,10 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """
     ERROR_REASON_OUTCOME_NOT_KEPT: _ErrorReason.ValueType  # 106
     """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
+    ERROR_REASON_TIME_PASSED: _ErrorReason.ValueType  # 107
+    """A clock does not go back. Metadata: now_ns."""
+    ERROR_REASON_UNREACHABLE: _ErrorReason.ValueType  # 108
+    """No way leads from one node of the graph to the other."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
     """RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
     ERROR_REASON_STORAGE_QUOTA: _ErrorReason.ValueType  # 121
@@ -106,6 +129,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_SUBSCRIPTION_QUOTA: _ErrorReason.ValueType  # 127
     ERROR_REASON_SNAPSHOT_QUOTA: _ErrorReason.ValueType  # 128
     ERROR_REASON_STREAM_QUOTA: _ErrorReason.ValueType  # 129
+    ERROR_REASON_TIMER_QUOTA: _ErrorReason.ValueType  # 130
+    ERROR_REASON_PARTICIPANT_QUOTA: _ErrorReason.ValueType  # 131
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 140
     """UNAVAILABLE: retry after the delay, here or at the owner."""
     ERROR_REASON_RECOVERING: _ErrorReason.ValueType  # 141
@@ -142,6 +167,8 @@ ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 7
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 8
 """Metadata: limit (its name), max, actual."""
 ERROR_REASON_INVALID_ARGUMENTS: ErrorReason.ValueType  # 9
+ERROR_REASON_INVALID_POSITION: ErrorReason.ValueType  # 10
+"""Outside the space, of another number of dimensions, or no cell or node of it."""
 ERROR_REASON_WORLD_NOT_FOUND: ErrorReason.ValueType  # 20
 """NOT_FOUND. Metadata: world, path, key as far as they apply."""
 ERROR_REASON_ENVIRONMENT_NOT_FOUND: ErrorReason.ValueType  # 21
@@ -154,12 +181,23 @@ ERROR_REASON_WATCH_NOT_FOUND: ErrorReason.ValueType  # 27
 ERROR_REASON_LEASE_NOT_FOUND: ErrorReason.ValueType  # 28
 ERROR_REASON_SUBSCRIPTION_NOT_FOUND: ErrorReason.ValueType  # 29
 ERROR_REASON_SNAPSHOT_NOT_FOUND: ErrorReason.ValueType  # 30
+ERROR_REASON_CLOCK_NOT_FOUND: ErrorReason.ValueType  # 31
+"""Neither the environment nor any above it has a clock; for what controls one: it has none of its own."""
+ERROR_REASON_TIMER_NOT_FOUND: ErrorReason.ValueType  # 32
+ERROR_REASON_SPACE_NOT_FOUND: ErrorReason.ValueType  # 33
+ERROR_REASON_REGION_NOT_FOUND: ErrorReason.ValueType  # 34
+"""Metadata: region or proximity."""
+ERROR_REASON_PARTICIPANT_NOT_FOUND: ErrorReason.ValueType  # 35
 ERROR_REASON_WORLD_EXISTS: ErrorReason.ValueType  # 40
 """ALREADY_EXISTS."""
 ERROR_REASON_ENVIRONMENT_EXISTS: ErrorReason.ValueType  # 41
 ERROR_REASON_ENTRY_EXISTS: ErrorReason.ValueType  # 42
 ERROR_REASON_SUBSCRIPTION_EXISTS: ErrorReason.ValueType  # 43
 ERROR_REASON_SNAPSHOT_EXISTS: ErrorReason.ValueType  # 44
+ERROR_REASON_CLOCK_EXISTS: ErrorReason.ValueType  # 45
+ERROR_REASON_SPACE_EXISTS: ErrorReason.ValueType  # 46
+ERROR_REASON_TIMER_EXISTS: ErrorReason.ValueType  # 47
+ERROR_REASON_PARTICIPANT_EXISTS: ErrorReason.ValueType  # 48
 ERROR_REASON_PRECONDITION_FAILED: ErrorReason.ValueType  # 60
 """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
 ERROR_REASON_KEYS_HELD: ErrorReason.ValueType  # 61
@@ -185,6 +223,12 @@ ERROR_REASON_OPERATION_REFUSED: ErrorReason.ValueType  # 87
 ERROR_REASON_HISTORY_MISMATCH: ErrorReason.ValueType  # 88
 ERROR_REASON_PROTECTED: ErrorReason.ValueType  # 89
 """The world main, and the root of every world, stay."""
+ERROR_REASON_CLOCK_MODE_MISMATCH: ErrorReason.ValueType  # 90
+"""The clock is of a mode that is not controlled in this way. Metadata: path, mode."""
+ERROR_REASON_CELL_FULL: ErrorReason.ValueType  # 91
+"""Metadata: path, key, capacity."""
+ERROR_REASON_NOT_PLACED: ErrorReason.ValueType  # 92
+"""The entry has no position. Metadata: path, key."""
 ERROR_REASON_REVISION_COMPACTED: ErrorReason.ValueType  # 100
 """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
 still retained); list again and watch from there.
@@ -200,6 +244,10 @@ compacted. Seek to go on.
 """
 ERROR_REASON_OUTCOME_NOT_KEPT: ErrorReason.ValueType  # 106
 """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
+ERROR_REASON_TIME_PASSED: ErrorReason.ValueType  # 107
+"""A clock does not go back. Metadata: now_ns."""
+ERROR_REASON_UNREACHABLE: ErrorReason.ValueType  # 108
+"""No way leads from one node of the graph to the other."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120
 """RESOURCE_EXHAUSTED: retry after the delay, which every one of them gives. Metadata: limit (its name), max."""
 ERROR_REASON_STORAGE_QUOTA: ErrorReason.ValueType  # 121
@@ -211,6 +259,8 @@ ERROR_REASON_LEASE_QUOTA: ErrorReason.ValueType  # 126
 ERROR_REASON_SUBSCRIPTION_QUOTA: ErrorReason.ValueType  # 127
 ERROR_REASON_SNAPSHOT_QUOTA: ErrorReason.ValueType  # 128
 ERROR_REASON_STREAM_QUOTA: ErrorReason.ValueType  # 129
+ERROR_REASON_TIMER_QUOTA: ErrorReason.ValueType  # 130
+ERROR_REASON_PARTICIPANT_QUOTA: ErrorReason.ValueType  # 131
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 140
 """UNAVAILABLE: retry after the delay, here or at the owner."""
 ERROR_REASON_RECOVERING: ErrorReason.ValueType  # 141

@@ -48,6 +48,7 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """The value is the appended item; version is its sequence number's change count."""
     EVENT_TYPE_ENTRY_DELETED: _EventType.ValueType  # 7
     EVENT_TYPE_ENTRY_MOVED: _EventType.ValueType  # 8
+    """Carries the new position and no value; none when the entry has left the space."""
     EVENT_TYPE_GATE_BEGUN: _EventType.ValueType  # 9
     """Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
     EVENT_TYPE_GATE_OPENED: _EventType.ValueType  # 10
@@ -66,9 +67,14 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_MEMBER_LEFT: _EventType.ValueType  # 14
     EVENT_TYPE_MEMBER_EXPIRED: _EventType.ValueType  # 15
     EVENT_TYPE_TIMER_FIRED: _EventType.ValueType  # 16
+    """Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
+    how often it has fired, ticks that were left out before this one, whether it was the last one.
+    """
     EVENT_TYPE_REGION_ENTERED: _EventType.ValueType  # 17
+    """Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""
     EVENT_TYPE_REGION_LEFT: _EventType.ValueType  # 18
     EVENT_TYPE_PROXIMITY_ENTERED: _EventType.ValueType  # 19
+    """Key = one of the two; the value is a JSON document {"proximity", "other"}."""
     EVENT_TYPE_PROXIMITY_LEFT: _EventType.ValueType  # 20
     EVENT_TYPE_INITIAL: _EventType.ValueType  # 21
     """Not a change: a row of the initial state asked for with a watch."""
@@ -83,6 +89,10 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_SUBSCRIPTION_CHANGED: _EventType.ValueType  # 25
     """Path = "/", key = the subscription's name; the value is a JSON document {"state", "cursor"} with state "created",
     "sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
+    """
+    EVENT_TYPE_CLOCK_CHANGED: _EventType.ValueType  # 26
+    """The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
+    controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
     """
 
 class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
@@ -109,6 +119,7 @@ EVENT_TYPE_ENTRY_APPENDED: EventType.ValueType  # 6
 """The value is the appended item; version is its sequence number's change count."""
 EVENT_TYPE_ENTRY_DELETED: EventType.ValueType  # 7
 EVENT_TYPE_ENTRY_MOVED: EventType.ValueType  # 8
+"""Carries the new position and no value; none when the entry has left the space."""
 EVENT_TYPE_GATE_BEGUN: EventType.ValueType  # 9
 """Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
 EVENT_TYPE_GATE_OPENED: EventType.ValueType  # 10
@@ -127,9 +138,14 @@ EVENT_TYPE_MEMBER_JOINED: EventType.ValueType  # 13
 EVENT_TYPE_MEMBER_LEFT: EventType.ValueType  # 14
 EVENT_TYPE_MEMBER_EXPIRED: EventType.ValueType  # 15
 EVENT_TYPE_TIMER_FIRED: EventType.ValueType  # 16
+"""Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
+how often it has fired, ticks that were left out before this one, whether it was the last one.
+"""
 EVENT_TYPE_REGION_ENTERED: EventType.ValueType  # 17
+"""Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""
 EVENT_TYPE_REGION_LEFT: EventType.ValueType  # 18
 EVENT_TYPE_PROXIMITY_ENTERED: EventType.ValueType  # 19
+"""Key = one of the two; the value is a JSON document {"proximity", "other"}."""
 EVENT_TYPE_PROXIMITY_LEFT: EventType.ValueType  # 20
 EVENT_TYPE_INITIAL: EventType.ValueType  # 21
 """Not a change: a row of the initial state asked for with a watch."""
@@ -144,6 +160,10 @@ EVENT_TYPE_LEASE_ENDED: EventType.ValueType  # 24
 EVENT_TYPE_SUBSCRIPTION_CHANGED: EventType.ValueType  # 25
 """Path = "/", key = the subscription's name; the value is a JSON document {"state", "cursor"} with state "created",
 "sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
+"""
+EVENT_TYPE_CLOCK_CHANGED: EventType.ValueType  # 26
+"""The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
+controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
 """
 Global___EventType: typing_extensions.TypeAlias = EventType
 
@@ -189,6 +209,7 @@ class EventFilter(google.protobuf.message.Message):
     the same. What a behaviour did later, on its own account, is not left out.
     """
     region: builtins.str
+    """Only REGION_ENTERED and REGION_LEFT of the region of this name."""
     @property
     def types(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[Global___EventType.ValueType]: ...
     @property
@@ -233,6 +254,7 @@ class Event(google.protobuf.message.Message):
     PRODUCER_SEQ_FIELD_NUMBER: builtins.int
     SIM_TIME_NS_FIELD_NUMBER: builtins.int
     WALL_TIME_NS_FIELD_NUMBER: builtins.int
+    POSITION_FIELD_NUMBER: builtins.int
     id: builtins.str
     """"world/revision.index", unique for ever within a history."""
     revision: builtins.int
@@ -253,12 +275,17 @@ class Event(google.protobuf.message.Message):
     producer: builtins.str
     producer_seq: builtins.int
     sim_time_ns: builtins.int
+    """Time of the nearest clock; unset = there is none."""
     wall_time_ns: builtins.int
     @property
     def value(self) -> env_api.v1.values_pb2.Value: ...
     @property
     def changed_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Top-level fields that a merge named, or parts of the environment that an update was about."""
+
+    @property
+    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """ENTRY_MOVED and INITIAL: where the entry is; empty = nowhere."""
 
     def __init__(
         self,
@@ -277,11 +304,13 @@ class Event(google.protobuf.message.Message):
         cause: builtins.str = ...,
         producer: builtins.str = ...,
         producer_seq: builtins.int = ...,
-        sim_time_ns: builtins.int = ...,
+        sim_time_ns: builtins.int | None = ...,
         wall_time_ns: builtins.int = ...,
+        position: collections.abc.Iterable[builtins.float] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "changed_fields", b"changed_fields", "id", b"id", "index", b"index", "key", b"key", "path", b"path", "principal", b"principal", "producer", b"producer", "producer_seq", b"producer_seq", "revision", b"revision", "sim_time_ns", b"sim_time_ns", "type", b"type", "value", b"value", "version", b"version", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_sim_time_ns", b"_sim_time_ns", "sim_time_ns", b"sim_time_ns", "value", b"value"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_sim_time_ns", b"_sim_time_ns", "actor", b"actor", "cause", b"cause", "changed_fields", b"changed_fields", "id", b"id", "index", b"index", "key", b"key", "path", b"path", "position", b"position", "principal", b"principal", "producer", b"producer", "producer_seq", b"producer_seq", "revision", b"revision", "sim_time_ns", b"sim_time_ns", "type", b"type", "value", b"value", "version", b"version", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_sim_time_ns", b"_sim_time_ns"]) -> typing.Literal["sim_time_ns"] | None: ...
 
 Global___Event: typing_extensions.TypeAlias = Event
 
@@ -315,9 +344,13 @@ class EventFrame(google.protobuf.message.Message):
     PRINCIPALS_FIELD_NUMBER: builtins.int
     WALL_TIMES_NS_FIELD_NUMBER: builtins.int
     SIM_TIMES_NS_FIELD_NUMBER: builtins.int
+    TIMED_FIELD_NUMBER: builtins.int
     CHANGED_FIELDS_FIELD_NUMBER: builtins.int
     SYNCED_REVISION_FIELD_NUMBER: builtins.int
     INDEXES_FIELD_NUMBER: builtins.int
+    POSITION_ROWS_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
+    DIMENSIONS_FIELD_NUMBER: builtins.int
     CONFLATED_FIELD_NUMBER: builtins.int
     watch_id: builtins.int
     count: builtins.int
@@ -375,7 +408,13 @@ class EventFrame(google.protobuf.message.Message):
     @property
     def wall_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property
-    def sim_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    def sim_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Time of the nearest clock; 0 in rows that have none."""
+
+    @property
+    def timed(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bool]:
+        """Whether there is a nearest clock."""
+
     @property
     def changed_fields(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ChangedFields]: ...
     @property
@@ -383,6 +422,18 @@ class EventFrame(google.protobuf.message.Message):
         """Place of each row within its revision, from 0, counted over all changes of the revision, also those that the filter
         leaves out.
         """
+
+    @property
+    def position_rows(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Rows that carry a position (ENTRY_MOVED, INITIAL), ascending; empty although there are coordinates = all."""
+
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Their positions, one after the other."""
+
+    @property
+    def dimensions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Numbers in the position of each of those rows: one element = the same for all."""
 
     def __init__(
         self,
@@ -409,12 +460,16 @@ class EventFrame(google.protobuf.message.Message):
         principals: collections.abc.Iterable[builtins.str] | None = ...,
         wall_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
         sim_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
+        timed: collections.abc.Iterable[builtins.bool] | None = ...,
         changed_fields: collections.abc.Iterable[Global___ChangedFields] | None = ...,
         synced_revision: builtins.int = ...,
         indexes: collections.abc.Iterable[builtins.int] | None = ...,
+        position_rows: collections.abc.Iterable[builtins.int] | None = ...,
+        coordinates: collections.abc.Iterable[builtins.float] | None = ...,
+        dimensions: collections.abc.Iterable[builtins.int] | None = ...,
         conflated: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "blobs", b"blobs", "causes", b"causes", "changed_fields", b"changed_fields", "conflated", b"conflated", "count", b"count", "doubles", b"doubles", "first_revision", b"first_revision", "indexes", b"indexes", "ints", b"ints", "keys", b"keys", "path", b"path", "paths", b"paths", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revisions", b"revisions", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "synced_revision", b"synced_revision", "through_revision", b"through_revision", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_times_ns", b"wall_times_ns", "watch_id", b"watch_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "blobs", b"blobs", "causes", b"causes", "changed_fields", b"changed_fields", "conflated", b"conflated", "coordinates", b"coordinates", "count", b"count", "dimensions", b"dimensions", "doubles", b"doubles", "first_revision", b"first_revision", "indexes", b"indexes", "ints", b"ints", "keys", b"keys", "path", b"path", "paths", b"paths", "position_rows", b"position_rows", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revisions", b"revisions", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "synced_revision", b"synced_revision", "through_revision", b"through_revision", "timed", b"timed", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_times_ns", b"wall_times_ns", "watch_id", b"watch_id"]) -> None: ...
 
 Global___EventFrame: typing_extensions.TypeAlias = EventFrame
 

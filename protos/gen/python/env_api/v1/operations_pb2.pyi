@@ -7,6 +7,8 @@ import builtins
 import collections.abc
 import env_api.v1.errors_pb2
 import env_api.v1.events_pb2
+import env_api.v1.space_pb2
+import env_api.v1.timeline_pb2
 import env_api.v1.values_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
@@ -110,6 +112,8 @@ class Register(google.protobuf.message.Message):
     POSITION_FIELD_NUMBER: builtins.int
     LEASE_ID_FIELD_NUMBER: builtins.int
     GRANTS_FIELD_NUMBER: builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    SPACE_FIELD_NUMBER: builtins.int
     if_absent: builtins.bool
     """Succeed without an effect and without a revision when it is there already."""
     kind: builtins.str
@@ -138,11 +142,21 @@ class Register(google.protobuf.message.Message):
         """Entry: the first value (counters: int or double, default int 0; streams: unset)."""
 
     @property
-    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Entry: where it is at first, in the space of its environment. One revision; ENTRY_MOVED follows the event of the
+        registration.
+        """
+
     @property
     def grants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.values_pb2.Grant]:
         """Environment: who else may see it, see Hello.groups."""
 
+    @property
+    def clock(self) -> env_api.v1.timeline_pb2.Clock:
+        """Environment."""
+
+    @property
+    def space(self) -> env_api.v1.space_pb2.Space: ...
     def __init__(
         self,
         *,
@@ -159,9 +173,11 @@ class Register(google.protobuf.message.Message):
         position: collections.abc.Iterable[builtins.float] | None = ...,
         lease_id: builtins.int = ...,
         grants: collections.abc.Iterable[env_api.v1.values_pb2.Grant] | None = ...,
+        clock: env_api.v1.timeline_pb2.Clock | None = ...,
+        space: env_api.v1.space_pb2.Space | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "config_json", b"config_json", "entry_kind", b"entry_kind", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "if_absent", b"if_absent", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "position", b"position", "stream_items_max", b"stream_items_max", "value", b"value"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["clock", b"clock", "space", b"space", "value", b"value"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "clock", b"clock", "config_json", b"config_json", "entry_kind", b"entry_kind", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "if_absent", b"if_absent", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "position", b"position", "space", b"space", "stream_items_max", b"stream_items_max", "value", b"value"]) -> None: ...
 
 Global___Register: typing_extensions.TypeAlias = Register
 
@@ -195,7 +211,7 @@ class Update(google.protobuf.message.Message):
 
     @property
     def move(self) -> Global___Move:
-        """New coordinates, atomically checked against bounds and capacity."""
+        """New coordinates of an entry that exists, atomically checked against bounds and capacity."""
 
     @property
     def environment(self) -> Global___EnvironmentUpdate: ...
@@ -218,11 +234,17 @@ Global___Update: typing_extensions.TypeAlias = Update
 
 @typing.final
 class Move(google.protobuf.message.Message):
+    """Told by ENTRY_MOVED, also when the entry is there already, and by what follows from it (see Region, Proximity), in one
+    revision.
+    """
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: builtins.int
     @property
-    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """As many as the space has dimensions. Empty = the entry leaves the space."""
+
     def __init__(
         self,
         *,
@@ -265,6 +287,12 @@ class EnvironmentUpdate(google.protobuf.message.Message):
     OPEN_GATE_FIELD_NUMBER: builtins.int
     SET_GRANTS_FIELD_NUMBER: builtins.int
     REMOVE_GRANTS_FIELD_NUMBER: builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    SPACE_FIELD_NUMBER: builtins.int
+    SET_REGIONS_FIELD_NUMBER: builtins.int
+    REMOVE_REGIONS_FIELD_NUMBER: builtins.int
+    SET_PROXIMITIES_FIELD_NUMBER: builtins.int
+    REMOVE_PROXIMITIES_FIELD_NUMBER: builtins.int
     merge_config_json: builtins.bytes
     """RFC 7396 merge patch on the config."""
     @property
@@ -295,6 +323,22 @@ class EnvironmentUpdate(google.protobuf.message.Message):
 
     @property
     def remove_grants(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def clock(self) -> env_api.v1.timeline_pb2.Clock:
+        """Only where there is none yet; else ALREADY_EXISTS / CLOCK_EXISTS, SPACE_EXISTS."""
+
+    @property
+    def space(self) -> env_api.v1.space_pb2.Space: ...
+    @property
+    def set_regions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.space_pb2.Region]:
+        """Declared or replaced by name."""
+
+    @property
+    def remove_regions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def set_proximities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.space_pb2.Proximity]: ...
+    @property
+    def remove_proximities(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     def __init__(
         self,
         *,
@@ -309,9 +353,15 @@ class EnvironmentUpdate(google.protobuf.message.Message):
         open_gate: Global___GateOpen | None = ...,
         set_grants: collections.abc.Iterable[env_api.v1.values_pb2.Grant] | None = ...,
         remove_grants: collections.abc.Iterable[builtins.str] | None = ...,
+        clock: env_api.v1.timeline_pb2.Clock | None = ...,
+        space: env_api.v1.space_pb2.Space | None = ...,
+        set_regions: collections.abc.Iterable[env_api.v1.space_pb2.Region] | None = ...,
+        remove_regions: collections.abc.Iterable[builtins.str] | None = ...,
+        set_proximities: collections.abc.Iterable[env_api.v1.space_pb2.Proximity] | None = ...,
+        remove_proximities: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "open_gate", b"open_gate"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "merge_config_json", b"merge_config_json", "open_gate", b"open_gate", "remove_aggregates", b"remove_aggregates", "remove_gates", b"remove_gates", "remove_grants", b"remove_grants", "remove_labels", b"remove_labels", "set_aggregates", b"set_aggregates", "set_gates", b"set_gates", "set_grants", b"set_grants", "set_labels", b"set_labels"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "clock", b"clock", "open_gate", b"open_gate", "space", b"space"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["begin_generation", b"begin_generation", "clock", b"clock", "merge_config_json", b"merge_config_json", "open_gate", b"open_gate", "remove_aggregates", b"remove_aggregates", "remove_gates", b"remove_gates", "remove_grants", b"remove_grants", "remove_labels", b"remove_labels", "remove_proximities", b"remove_proximities", "remove_regions", b"remove_regions", "set_aggregates", b"set_aggregates", "set_gates", b"set_gates", "set_grants", b"set_grants", "set_labels", b"set_labels", "set_proximities", b"set_proximities", "set_regions", b"set_regions", "space", b"space"]) -> None: ...
 
 Global___EnvironmentUpdate: typing_extensions.TypeAlias = EnvironmentUpdate
 
@@ -426,6 +476,8 @@ class Query(google.protobuf.message.Message):
     STREAM_FIELD_NUMBER: builtins.int
     NEARBY_FIELD_NUMBER: builtins.int
     PAST_FIELD_NUMBER: builtins.int
+    DISTANCE_FIELD_NUMBER: builtins.int
+    NEIGHBOURS_FIELD_NUMBER: builtins.int
     MIN_REVISION_FIELD_NUMBER: builtins.int
     min_revision: builtins.int
     """Refuse (OUT_OF_RANGE / REVISION_IN_FUTURE) unless the world has reached this revision."""
@@ -443,11 +495,19 @@ class Query(google.protobuf.message.Message):
     def stream(self) -> Global___ReadStream: ...
     @property
     def nearby(self) -> Global___Nearby:
-        """Asks the environment's space (needs spaces)."""
+        """Asks the environment's space: who is near the op's key, or near a position."""
 
     @property
     def past(self) -> Global___ReadPast:
         """Past values of an entry from the retained log."""
+
+    @property
+    def distance(self) -> Global___Distance:
+        """Asks the environment's space how far it is."""
+
+    @property
+    def neighbours(self) -> Global___Neighbours:
+        """Asks the environment's space for everybody's neighbours."""
 
     def __init__(
         self,
@@ -459,11 +519,13 @@ class Query(google.protobuf.message.Message):
         stream: Global___ReadStream | None = ...,
         nearby: Global___Nearby | None = ...,
         past: Global___ReadPast | None = ...,
+        distance: Global___Distance | None = ...,
+        neighbours: Global___Neighbours | None = ...,
         min_revision: builtins.int = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "ask", b"ask", "get", b"get", "list_children", b"list_children", "list_entries", b"list_entries", "nearby", b"nearby", "past", b"past", "stream", b"stream"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "ask", b"ask", "get", b"get", "list_children", b"list_children", "list_entries", b"list_entries", "min_revision", b"min_revision", "nearby", b"nearby", "past", b"past", "stream", b"stream"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["ask", b"ask"]) -> typing.Literal["get", "list_entries", "list_children", "aggregates", "stream", "nearby", "past"] | None: ...
+    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "ask", b"ask", "distance", b"distance", "get", b"get", "list_children", b"list_children", "list_entries", b"list_entries", "nearby", b"nearby", "neighbours", b"neighbours", "past", b"past", "stream", b"stream"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "ask", b"ask", "distance", b"distance", "get", b"get", "list_children", b"list_children", "list_entries", b"list_entries", "min_revision", b"min_revision", "nearby", b"nearby", "neighbours", b"neighbours", "past", b"past", "stream", b"stream"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["ask", b"ask"]) -> typing.Literal["get", "list_entries", "list_children", "aggregates", "stream", "nearby", "past", "distance", "neighbours"] | None: ...
 
 Global___Query: typing_extensions.TypeAlias = Query
 
@@ -593,25 +655,112 @@ Global___ReadStream: typing_extensions.TypeAlias = ReadStream
 
 @typing.final
 class Nearby(google.protobuf.message.Message):
+    """Entries near the entry of the op's key, which is left out itself, or near a position (exactly one of the two, unless a
+    box is asked for). Nearest first, of equal distance in key order; those in a box in key order.
+    """
+
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: builtins.int
     RADIUS_FIELD_NUMBER: builtins.int
     NEAREST_FIELD_NUMBER: builtins.int
+    BOX_FIELD_NUMBER: builtins.int
+    ADJACENT_FIELD_NUMBER: builtins.int
+    HOPS_FIELD_NUMBER: builtins.int
+    LIMIT_FIELD_NUMBER: builtins.int
     radius: builtins.float
+    """Within this distance, included."""
     nearest: builtins.int
+    """So many at most."""
+    adjacent: builtins.bool
+    """In the same cell or node and those next to it."""
+    hops: builtins.bool
+    """Graphs: count edges, whatever their weights."""
+    limit: builtins.int
+    """At most so many are told, and `more` is set when there are others; 0 = 10,000."""
     @property
     def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    @property
+    def box(self) -> env_api.v1.space_pb2.Box: ...
     def __init__(
         self,
         *,
         position: collections.abc.Iterable[builtins.float] | None = ...,
         radius: builtins.float = ...,
         nearest: builtins.int = ...,
+        box: env_api.v1.space_pb2.Box | None = ...,
+        adjacent: builtins.bool = ...,
+        hops: builtins.bool = ...,
+        limit: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["nearest", b"nearest", "position", b"position", "radius", b"radius"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["adjacent", b"adjacent", "box", b"box", "nearest", b"nearest", "radius", b"radius", "which", b"which"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["adjacent", b"adjacent", "box", b"box", "hops", b"hops", "limit", b"limit", "nearest", b"nearest", "position", b"position", "radius", b"radius", "which", b"which"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["which", b"which"]) -> typing.Literal["radius", "nearest", "box", "adjacent"] | None: ...
 
 Global___Nearby: typing_extensions.TypeAlias = Nearby
+
+@typing.final
+class Distance(google.protobuf.message.Message):
+    """From the entry of a key or a position to another one."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    FROM_FIELD_NUMBER: builtins.int
+    FROM_KEY_FIELD_NUMBER: builtins.int
+    TO_FIELD_NUMBER: builtins.int
+    TO_KEY_FIELD_NUMBER: builtins.int
+    HOPS_FIELD_NUMBER: builtins.int
+    from_key: builtins.str
+    to_key: builtins.str
+    hops: builtins.bool
+    """Graphs: count edges, whatever their weights."""
+    @property
+    def to(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    def __init__(
+        self,
+        *,
+        from_key: builtins.str = ...,
+        to: collections.abc.Iterable[builtins.float] | None = ...,
+        to_key: builtins.str = ...,
+        hops: builtins.bool = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["from", b"from", "from_key", b"from_key", "hops", b"hops", "to", b"to", "to_key", b"to_key"]) -> None: ...
+
+Global___Distance: typing_extensions.TypeAlias = Distance
+
+@typing.final
+class Neighbours(google.protobuf.message.Message):
+    """Everybody's neighbours at one revision, for those who act for many."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RADIUS_FIELD_NUMBER: builtins.int
+    ADJACENT_FIELD_NUMBER: builtins.int
+    NEAREST_FIELD_NUMBER: builtins.int
+    KEYS_FIELD_NUMBER: builtins.int
+    HOPS_FIELD_NUMBER: builtins.int
+    radius: builtins.float
+    adjacent: builtins.bool
+    nearest: builtins.int
+    hops: builtins.bool
+    @property
+    def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Whose; empty = those of all entries that have a position."""
+
+    def __init__(
+        self,
+        *,
+        radius: builtins.float = ...,
+        adjacent: builtins.bool = ...,
+        nearest: builtins.int = ...,
+        keys: collections.abc.Iterable[builtins.str] | None = ...,
+        hops: builtins.bool = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["adjacent", b"adjacent", "nearest", b"nearest", "radius", b"radius", "which", b"which"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["adjacent", b"adjacent", "hops", b"hops", "keys", b"keys", "nearest", b"nearest", "radius", b"radius", "which", b"which"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["which", b"which"]) -> typing.Literal["radius", "adjacent", "nearest"] | None: ...
+
+Global___Neighbours: typing_extensions.TypeAlias = Neighbours
 
 @typing.final
 class ReadPast(google.protobuf.message.Message):
@@ -683,6 +832,7 @@ class Write(google.protobuf.message.Message):
     UPDATE_FIELD_NUMBER: builtins.int
     DELETE_FIELD_NUMBER: builtins.int
     ACKNOWLEDGE_FIELD_NUMBER: builtins.int
+    TIMELINE_FIELD_NUMBER: builtins.int
     PRECONDITIONS_FIELD_NUMBER: builtins.int
     path: builtins.str
     key: builtins.str
@@ -697,6 +847,8 @@ class Write(google.protobuf.message.Message):
         """Needs neither path nor key."""
 
     @property
+    def timeline(self) -> env_api.v1.timeline_pb2.Timeline: ...
+    @property
     def preconditions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Precondition]: ...
     def __init__(
         self,
@@ -707,11 +859,12 @@ class Write(google.protobuf.message.Message):
         update: Global___Update | None = ...,
         delete: Global___Delete | None = ...,
         acknowledge: Global___Acknowledge | None = ...,
+        timeline: env_api.v1.timeline_pb2.Timeline | None = ...,
         preconditions: collections.abc.Iterable[Global___Precondition] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "register", b"register", "update", b"update"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "key", b"key", "path", b"path", "preconditions", b"preconditions", "register", b"register", "update", b"update"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["register", "update", "delete", "acknowledge"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "register", b"register", "timeline", b"timeline", "update", b"update"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "delete", b"delete", "key", b"key", "path", b"path", "preconditions", b"preconditions", "register", b"register", "timeline", b"timeline", "update", b"update"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["register", "update", "delete", "acknowledge", "timeline"] | None: ...
 
 Global___Write: typing_extensions.TypeAlias = Write
 
@@ -938,6 +1091,108 @@ class AggregateValues(google.protobuf.message.Message):
 Global___AggregateValues: typing_extensions.TypeAlias = AggregateValues
 
 @typing.final
+class NearbyPage(google.protobuf.message.Message):
+    """Row i of every column belongs to entry i."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: builtins.int
+    DISTANCES_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
+    MORE_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    more: builtins.bool
+    """Others are near, too, beyond the limit."""
+    revision: builtins.int
+    @property
+    def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def distances(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Those in a box have none."""
+
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """As many a row as the space has dimensions."""
+
+    def __init__(
+        self,
+        *,
+        keys: collections.abc.Iterable[builtins.str] | None = ...,
+        distances: collections.abc.Iterable[builtins.float] | None = ...,
+        coordinates: collections.abc.Iterable[builtins.float] | None = ...,
+        more: builtins.bool = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coordinates", b"coordinates", "distances", b"distances", "keys", b"keys", "more", b"more", "revision", b"revision"]) -> None: ...
+
+Global___NearbyPage: typing_extensions.TypeAlias = NearbyPage
+
+@typing.final
+class DistanceResult(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DISTANCE_FIELD_NUMBER: builtins.int
+    WAY_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    distance: builtins.float
+    revision: builtins.int
+    @property
+    def way(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Graphs: the nodes of a shortest way, both ends included; of several the first in order."""
+
+    def __init__(
+        self,
+        *,
+        distance: builtins.float = ...,
+        way: collections.abc.Iterable[builtins.int] | None = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["distance", b"distance", "revision", b"revision", "way", b"way"]) -> None: ...
+
+Global___DistanceResult: typing_extensions.TypeAlias = DistanceResult
+
+@typing.final
+class NeighbourTable(google.protobuf.message.Message):
+    """The neighbours of the entry in row i are the next counts[i] elements of `neighbours`, each a row: of `keys`, then of `others`."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: builtins.int
+    COUNTS_FIELD_NUMBER: builtins.int
+    NEIGHBOURS_FIELD_NUMBER: builtins.int
+    OTHERS_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
+    REVISION_FIELD_NUMBER: builtins.int
+    revision: builtins.int
+    @property
+    def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
+    @property
+    def counts(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    @property
+    def neighbours(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    @property
+    def others(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Rows beyond those of `keys`: entries that are neighbours but were not asked for."""
+
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Of keys, then of others: as many a row as the space has dimensions."""
+
+    def __init__(
+        self,
+        *,
+        keys: collections.abc.Iterable[builtins.str] | None = ...,
+        counts: collections.abc.Iterable[builtins.int] | None = ...,
+        neighbours: collections.abc.Iterable[builtins.int] | None = ...,
+        others: collections.abc.Iterable[builtins.str] | None = ...,
+        coordinates: collections.abc.Iterable[builtins.float] | None = ...,
+        revision: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coordinates", b"coordinates", "counts", b"counts", "keys", b"keys", "neighbours", b"neighbours", "others", b"others", "revision", b"revision"]) -> None: ...
+
+Global___NeighbourTable: typing_extensions.TypeAlias = NeighbourTable
+
+@typing.final
 class QueryResult(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -948,6 +1203,9 @@ class QueryResult(google.protobuf.message.Message):
     AGGREGATES_FIELD_NUMBER: builtins.int
     STREAM_FIELD_NUMBER: builtins.int
     PAST_FIELD_NUMBER: builtins.int
+    NEARBY_FIELD_NUMBER: builtins.int
+    DISTANCE_FIELD_NUMBER: builtins.int
+    NEIGHBOURS_FIELD_NUMBER: builtins.int
     @property
     def entry(self) -> env_api.v1.values_pb2.Entry: ...
     @property
@@ -962,6 +1220,12 @@ class QueryResult(google.protobuf.message.Message):
     def stream(self) -> Global___StreamPage: ...
     @property
     def past(self) -> Global___PastPage: ...
+    @property
+    def nearby(self) -> Global___NearbyPage: ...
+    @property
+    def distance(self) -> Global___DistanceResult: ...
+    @property
+    def neighbours(self) -> Global___NeighbourTable: ...
     def __init__(
         self,
         *,
@@ -972,10 +1236,13 @@ class QueryResult(google.protobuf.message.Message):
         aggregates: Global___AggregateValues | None = ...,
         stream: Global___StreamPage | None = ...,
         past: Global___PastPage | None = ...,
+        nearby: Global___NearbyPage | None = ...,
+        distance: Global___DistanceResult | None = ...,
+        neighbours: Global___NeighbourTable | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "past", b"past", "stream", b"stream"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "past", b"past", "stream", b"stream"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["answer", b"answer"]) -> typing.Literal["entry", "environment", "entries", "environments", "aggregates", "stream", "past"] | None: ...
+    def HasField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "distance", b"distance", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "nearby", b"nearby", "neighbours", b"neighbours", "past", b"past", "stream", b"stream"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "answer", b"answer", "distance", b"distance", "entries", b"entries", "entry", b"entry", "environment", b"environment", "environments", b"environments", "nearby", b"nearby", "neighbours", b"neighbours", "past", b"past", "stream", b"stream"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["answer", b"answer"]) -> typing.Literal["entry", "environment", "entries", "environments", "aggregates", "stream", "past", "nearby", "distance", "neighbours"] | None: ...
 
 Global___QueryResult: typing_extensions.TypeAlias = QueryResult
 

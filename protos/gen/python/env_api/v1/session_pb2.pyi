@@ -24,6 +24,7 @@ import collections.abc
 import env_api.v1.errors_pb2
 import env_api.v1.events_pb2
 import env_api.v1.operations_pb2
+import env_api.v1.timeline_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
@@ -280,6 +281,7 @@ class Op(google.protobuf.message.Message):
     INVOKE_FIELD_NUMBER: builtins.int
     TRANSACT_FIELD_NUMBER: builtins.int
     ACKNOWLEDGE_FIELD_NUMBER: builtins.int
+    TIMELINE_FIELD_NUMBER: builtins.int
     PRECONDITIONS_FIELD_NUMBER: builtins.int
     path: builtins.int
     """Index into the frame's path table. A transact needs none: its writes have paths of their own."""
@@ -313,6 +315,8 @@ class Op(google.protobuf.message.Message):
         """Needs neither path nor key."""
 
     @property
+    def timeline(self) -> env_api.v1.timeline_pb2.Timeline: ...
+    @property
     def preconditions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.operations_pb2.Precondition]: ...
     def __init__(
         self,
@@ -335,11 +339,12 @@ class Op(google.protobuf.message.Message):
         invoke: env_api.v1.operations_pb2.Invoke | None = ...,
         transact: env_api.v1.operations_pb2.Transact | None = ...,
         acknowledge: env_api.v1.operations_pb2.Acknowledge | None = ...,
+        timeline: env_api.v1.timeline_pb2.Timeline | None = ...,
         preconditions: collections.abc.Iterable[env_api.v1.operations_pb2.Precondition] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "key", b"key", "path", b"path", "preconditions", b"preconditions", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "transact", b"transact", "update", b"update"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["set_null", "set_bool", "set_int", "set_double", "set_string", "set_bytes", "set_json", "add_int", "add_double", "register", "query", "update", "delete", "invoke", "transact", "acknowledge"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "timeline", b"timeline", "transact", b"transact", "update", b"update"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "action", b"action", "add_double", b"add_double", "add_int", b"add_int", "delete", b"delete", "invoke", b"invoke", "key", b"key", "path", b"path", "preconditions", b"preconditions", "query", b"query", "register", b"register", "set_bool", b"set_bool", "set_bytes", b"set_bytes", "set_double", b"set_double", "set_int", b"set_int", "set_json", b"set_json", "set_null", b"set_null", "set_string", b"set_string", "timeline", b"timeline", "transact", b"transact", "update", b"update"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["action", b"action"]) -> typing.Literal["set_null", "set_bool", "set_int", "set_double", "set_string", "set_bytes", "set_json", "add_int", "add_double", "register", "query", "update", "delete", "invoke", "transact", "acknowledge", "timeline"] | None: ...
 
 Global___Op: typing_extensions.TypeAlias = Op
 
@@ -359,6 +364,8 @@ class SetBlock(google.protobuf.message.Message):
     JSON_FIELD_NUMBER: builtins.int
     ADD_FIELD_NUMBER: builtins.int
     JOIN_LEASE_ID_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
+    DIMENSIONS_FIELD_NUMBER: builtins.int
     path: builtins.int
     """Index into the frame's path table."""
     add: builtins.bool
@@ -367,11 +374,13 @@ class SetBlock(google.protobuf.message.Message):
     """Register the keys as members under this lease, with these values, instead of setting values; a member that is there
     under the same lease already is left as it is. 0 = not.
     """
+    dimensions: builtins.int
+    """1 or 2; 0 without coordinates."""
     @property
     def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
     def ints(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
-        """Exactly one of these has one element a key."""
+        """Exactly one of these has one element a key; none when the entries only move."""
 
     @property
     def doubles(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
@@ -379,6 +388,12 @@ class SetBlock(google.protobuf.message.Message):
     def strings(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
     def json(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]: ...
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Positions, as many elements a key as `dimensions` says. Beside a column of values: the entries are set, or members
+        join, and are placed, in one revision each. Alone: the entries move. Excludes add.
+        """
+
     def __init__(
         self,
         *,
@@ -390,8 +405,10 @@ class SetBlock(google.protobuf.message.Message):
         json: collections.abc.Iterable[builtins.bytes] | None = ...,
         add: builtins.bool = ...,
         join_lease_id: builtins.int = ...,
+        coordinates: collections.abc.Iterable[builtins.float] | None = ...,
+        dimensions: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["add", b"add", "doubles", b"doubles", "ints", b"ints", "join_lease_id", b"join_lease_id", "json", b"json", "keys", b"keys", "path", b"path", "strings", b"strings"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["add", b"add", "coordinates", b"coordinates", "dimensions", b"dimensions", "doubles", b"doubles", "ints", b"ints", "join_lease_id", b"join_lease_id", "json", b"json", "keys", b"keys", "path", b"path", "strings", b"strings"]) -> None: ...
 
 Global___SetBlock: typing_extensions.TypeAlias = SetBlock
 

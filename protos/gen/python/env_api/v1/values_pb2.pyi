@@ -5,6 +5,8 @@ Values and the things that carry them: entries, environments, aggregates, gates.
 
 import builtins
 import collections.abc
+import env_api.v1.space_pb2
+import env_api.v1.timeline_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
@@ -312,6 +314,8 @@ class Environment(google.protobuf.message.Message):
     CHILD_COUNT_FIELD_NUMBER: builtins.int
     GRANTS_FIELD_NUMBER: builtins.int
     LEASE_ID_FIELD_NUMBER: builtins.int
+    CLOCK_FIELD_NUMBER: builtins.int
+    SPACE_FIELD_NUMBER: builtins.int
     path: builtins.str
     kind: builtins.str
     """"basic", or the name of a behaviour installed on the server."""
@@ -334,6 +338,12 @@ class Environment(google.protobuf.message.Message):
     def gates(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___GateState]: ...
     @property
     def grants(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Grant]: ...
+    @property
+    def clock(self) -> env_api.v1.timeline_pb2.Clock:
+        """Its own, as declared; unset = it has none. Where it stands: TimelineService.GetClock."""
+
+    @property
+    def space(self) -> env_api.v1.space_pb2.Space: ...
     def __init__(
         self,
         *,
@@ -351,8 +361,11 @@ class Environment(google.protobuf.message.Message):
         child_count: builtins.int = ...,
         grants: collections.abc.Iterable[Global___Grant] | None = ...,
         lease_id: builtins.int = ...,
+        clock: env_api.v1.timeline_pb2.Clock | None = ...,
+        space: env_api.v1.space_pb2.Space | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "child_count", b"child_count", "config_json", b"config_json", "create_revision", b"create_revision", "entry_count", b"entry_count", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "modify_revision", b"modify_revision", "path", b"path", "version", b"version"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["clock", b"clock", "space", b"space"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["aggregates", b"aggregates", "child_count", b"child_count", "clock", b"clock", "config_json", b"config_json", "create_revision", b"create_revision", "entry_count", b"entry_count", "entry_schema_json", b"entry_schema_json", "gates", b"gates", "grants", b"grants", "kind", b"kind", "labels", b"labels", "lease_id", b"lease_id", "modify_revision", b"modify_revision", "path", b"path", "space", b"space", "version", b"version"]) -> None: ...
 
 Global___Environment: typing_extensions.TypeAlias = Environment
 

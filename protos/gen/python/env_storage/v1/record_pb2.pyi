@@ -48,13 +48,16 @@ class Record(google.protobuf.message.Message):
     ACTORS_FIELD_NUMBER: builtins.int
     CAUSES_FIELD_NUMBER: builtins.int
     PRINCIPALS_FIELD_NUMBER: builtins.int
-    SIM_TIMES_NS_FIELD_NUMBER: builtins.int
     EXTRAS_FIELD_NUMBER: builtins.int
     SENT_FIELD_NUMBER: builtins.int
     OUTCOMES_FIELD_NUMBER: builtins.int
     FRAMES_FIELD_NUMBER: builtins.int
     FACTS_FIELD_NUMBER: builtins.int
     FACT_REVISIONS_FIELD_NUMBER: builtins.int
+    TIMED_PLACES_FIELD_NUMBER: builtins.int
+    PLACE_TIMES_NS_FIELD_NUMBER: builtins.int
+    COORDINATES_FIELD_NUMBER: builtins.int
+    DIMENSIONS_FIELD_NUMBER: builtins.int
     format: builtins.int
     """Version of this format."""
     number: builtins.int
@@ -89,7 +92,7 @@ class Record(google.protobuf.message.Message):
     def keys(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
     def value_kinds(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
-        """Number of each value's field in env_api.v1.Value, 0 = no value. A value stands in the column of its kind: bool and
+        """Number of each value's field in env_api.v1.Value, 0 = no value, 8 = a position. A value stands in the column of its kind: bool and
         int in ints, bytes and JSON in blobs, in the order of the rows.
         """
 
@@ -116,8 +119,6 @@ class Record(google.protobuf.message.Message):
     @property
     def principals(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]: ...
     @property
-    def sim_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
-    @property
     def extras(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___RowExtra]: ...
     @property
     def sent(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___SentRows]:
@@ -139,6 +140,18 @@ class Record(google.protobuf.message.Message):
     def fact_revisions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
         """The revision with which each fact begins to count, less base_revision; empty in records of earlier versions."""
 
+    @property
+    def timed_places(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Times of the nearest clock, of those places that have one: place, then time."""
+
+    @property
+    def place_times_ns(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
+    @property
+    def coordinates(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Positions of moves, one after the other, and how many numbers each has."""
+
+    @property
+    def dimensions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     def __init__(
         self,
         *,
@@ -166,15 +179,18 @@ class Record(google.protobuf.message.Message):
         actors: collections.abc.Iterable[builtins.str] | None = ...,
         causes: collections.abc.Iterable[builtins.str] | None = ...,
         principals: collections.abc.Iterable[builtins.str] | None = ...,
-        sim_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
         extras: collections.abc.Iterable[Global___RowExtra] | None = ...,
         sent: collections.abc.Iterable[Global___SentRows] | None = ...,
         outcomes: collections.abc.Iterable[Global___Outcome] | None = ...,
         frames: collections.abc.Iterable[Global___FrameOutcome] | None = ...,
         facts: collections.abc.Iterable[Global___Fact] | None = ...,
         fact_revisions: collections.abc.Iterable[builtins.int] | None = ...,
+        timed_places: collections.abc.Iterable[builtins.int] | None = ...,
+        place_times_ns: collections.abc.Iterable[builtins.int] | None = ...,
+        coordinates: collections.abc.Iterable[builtins.float] | None = ...,
+        dimensions: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "fact_revisions", b"fact_revisions", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sent", b"sent", "sim_times_ns", b"sim_times_ns", "strings", b"strings", "term", b"term", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actors", b"actors", "base_revision", b"base_revision", "blobs", b"blobs", "causes", b"causes", "coordinates", b"coordinates", "dimensions", b"dimensions", "doubles", b"doubles", "environment_numbers", b"environment_numbers", "extras", b"extras", "fact_revisions", b"fact_revisions", "facts", b"facts", "format", b"format", "frames", b"frames", "ints", b"ints", "keys", b"keys", "last_revision", b"last_revision", "number", b"number", "outcomes", b"outcomes", "path", b"path", "paths", b"paths", "place_labels", b"place_labels", "place_times_ns", b"place_times_ns", "principals", b"principals", "producer_seqs", b"producer_seqs", "producers", b"producers", "revision_offsets", b"revision_offsets", "sent", b"sent", "strings", b"strings", "term", b"term", "timed_places", b"timed_places", "types", b"types", "value_kinds", b"value_kinds", "versions", b"versions", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___Record: typing_extensions.TypeAlias = Record
 
