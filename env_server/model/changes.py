@@ -44,6 +44,8 @@ class EventType(IntEnum):
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
     CLOCK_CHANGED = 26
+    TIMER_SET = 27
+    TIMER_CANCELLED = 28
 
 
 ENTRY_SET: Final = 4
