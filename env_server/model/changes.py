@@ -59,7 +59,7 @@ MEMBER_EXPIRED: Final = 15
 
 
 class Place(NamedTuple):
-    """Where rows happened, and when: an environment's number, its path, the labels it carried, the nearest clock's time."""
+    """Where rows happened, and when: an environment's number, path and labels, and the nearest clock's time."""
 
     number: int
     path: str

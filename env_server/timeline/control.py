@@ -63,9 +63,7 @@ def check_time(ns: int, field: str) -> None:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must fit in 64 bits")
 
 
-def _aim(
-    line: Timeline, state: ClockState, asked: ControlClock, path: str, bound_ns: int | None
-) -> ClockState | None:
+def _aim(line: Timeline, state: ClockState, asked: ControlClock, path: str, bound_ns: int | None) -> ClockState | None:
     """Advances or skips."""
     skips = asked.action is ClockAction.SKIP_TO
     if not skips and line.declaration.mode is not ClockMode.MANUAL:

@@ -9,7 +9,7 @@ from env_server.model.values import INT_MAX
 
 _NS_A_MS: Final = 1_000_000
 _STALE_MIN: Final = 64
-"""Places of timers that were set anew or cancelled stay in the queue until so many, and half of all, are of that kind."""
+"""Places of timers that were set anew or cancelled stay in the queue until so many, and half of all, are such."""
 
 TimerKey = tuple[int, str]
 """The number of the environment whose timer it is, and the timer's name."""

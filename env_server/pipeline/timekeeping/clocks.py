@@ -32,7 +32,7 @@ class Clocks:
         self._bounded: dict[int, Timeline] = {}
         #: Clocks that wait for one above to go on, by that one's number.
         self._held: dict[int, dict[int, Timeline]] = {}
-        #: Nodes that stand in the path table of the open group, by the number of their clock; and what these show there.
+        #: Nodes in the path table of the open group, by the number of their clock; and what running ones show there.
         self._entered: dict[int, list[Node]] = {}
         self._shown: dict[int, int] = {}
         self._group = 0
@@ -100,7 +100,7 @@ class Clocks:
         return line.read(self._clock.monotonic_ns(), self.bound(line) if line.runs else None)
 
     def tell(self, line: Timeline) -> int:
-        """What the clock shows, for somebody who is told: it is kept with the open group, and never goes behind that."""
+        """What the clock shows, for somebody who is told: kept with the open group, it never goes behind that."""
         now_ns = self.read(line)
         if now_ns > line.state.now_ns:
             self._note_told(line, now_ns)

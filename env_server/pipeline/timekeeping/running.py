@@ -1,8 +1,9 @@
 """What makes clocks go on: they fire what is due, each timer in a revision of its own, and arrive.
 
-Little is done in the loop step that asked for it, much in slices: the next one comes when the last is on the disk, so that
-others have their turn and nothing piles up. What a kill leaves undone is found at the recovery, since clocks and timers
-are as durable as their targets, and goes on then. Keys that somebody holds are waited for, as by any op.
+Little is done in the loop step that asked for it, much in slices: the next one comes when the last is on the disk, so
+that others have their turn and nothing piles up. What a kill leaves undone is found at the
+recovery, since clocks and timers are as durable as their targets, and goes on then. Keys that somebody holds are waited
+for, as by any op.
 """
 
 from collections.abc import Callable
@@ -142,7 +143,7 @@ class Running:
         return self.is_full
 
     def _next(self, line: Timeline) -> Due | None:
-        """The timer that fires next. Without one the clock goes as far as it may by itself, and waits for what it must."""
+        """The timer that fires next; without one the clock goes as far as it may, and waits for what it must."""
         clocks = self.clocks
         if not clocks.lives(line):
             self._cancel_alarm(line)

@@ -73,7 +73,7 @@ class Timekeeping:
         self._running.stop()
 
     def tell_time(self, path: str) -> int | None:
-        """What the nearest clock of an environment shows, for an answer that waits for the open group; None = it has none.
+        """What the nearest clock of an environment shows, for an answer that waits for the open group; None = none.
 
         A restart does not set a clock behind what was told.
         """
@@ -114,7 +114,7 @@ class Timekeeping:
         return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls once the clock of the environment at `path` is on no way any more, or gone; returns what forgets that."""
+        """Calls once the nearest clock is on no way any more, or gone; returns what forgets the call."""
         try:
             line = self._clocks.find(path)
         except WorldError:  # gone meanwhile
@@ -129,9 +129,10 @@ class Timekeeping:
         if state.paused:
             held.append("it is paused")
         wanted_ns = state.now_ns if state.target_ns is None else state.target_ns
-        if above is not None and bound_ns is not None and (wanted_ns > bound_ns or (line.runs and wanted_ns >= bound_ns)):
-            path = self._clocks.node_of(above).path
-            held.append(f"the clock of {path} stands at {self._clocks.tell(above)} ns, {bound_ns} ns is as far as it lets it")
+        is_at_bound = bound_ns is not None and wanted_ns >= bound_ns + (not line.runs)
+        if above is not None and is_at_bound:
+            path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
+            held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
         if place := self._running.blocked_by(line):
             held.append(f"an operation holds {place}")
         if self._running.is_full and line.first is not None:
