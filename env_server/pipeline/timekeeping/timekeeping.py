@@ -128,9 +128,8 @@ class Timekeeping:
         state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
         if state.paused:
             held.append("it is paused")
-        wanted_ns = state.now_ns if state.target_ns is None else state.target_ns
-        is_at_bound = bound_ns is not None and wanted_ns >= bound_ns + (not line.runs)
-        if above is not None and is_at_bound:
+        wants_ns = state.now_ns + 1 if line.runs else state.target_ns
+        if above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
         if place := self._running.blocked_by(line):

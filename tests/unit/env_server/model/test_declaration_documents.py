@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from env_server.model.declaration_documents import FIELDS, document_of
 from env_server.model.environments import Access, Aggregate, Declaration, Function, Gate, Grant, Scope
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
 FULL = Declaration(
@@ -21,6 +22,7 @@ FULL = Declaration(
     gates=(Gate("g", 3, 500, generation=7, members_path="/secret/members"),),
     grants=(Grant("/secret/group", Access.WRITE), Grant("*", Access.READ)),
     lease=12,
+    clock=ClockDeclaration(ClockMode.REALTIME, 7, 2.5, paused=True, lookahead_ns=0),
 )
 
 
@@ -38,6 +40,7 @@ def test_every_part_stands_in_it() -> None:
         },
         "gates": {"g": {"count_target": 3, "deadline_ms": 500, "all_live_members": True}},
         "lease_id": 12,
+        "clock": {"mode": "realtime", "start_ns": 7, "rate": 2.5, "paused": True, "lookahead_ns": 0},
     }
     assert FULL.config.text in told.text, "documents are told byte for byte"
 
@@ -52,5 +55,16 @@ def test_it_tells_nothing_of_others_and_forgets_no_part() -> None:
     assert b"secret" not in document_of(FULL).text
     assert document_of(replace(FULL, grants=())) == document_of(FULL)
     parts = {field.name for field in fields(Declaration)}
-    assert parts == {"kind", "labels", "config", "schema", "aggregates", "gates", "grants", "lease"}, "tell it too"
+    assert parts == {
+        "kind",
+        "labels",
+        "config",
+        "schema",
+        "aggregates",
+        "gates",
+        "grants",
+        "lease",
+        "clock",
+        "space",
+    }, "tell it too"
     assert set(FIELDS) < parts
