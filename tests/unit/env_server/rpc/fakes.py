@@ -113,7 +113,7 @@ class FakeWorld:
     users: int = 0
 
     @property
-    def timekeeping(self) -> "FakeWorld":
+    def timekeeping(self) -> FakeWorld:
         """It has no clocks."""
         return self
 
