@@ -109,6 +109,14 @@ class Limits:
     """Events that a consumer holds without acknowledging them when it does not say; a larger revision goes alone."""
     outstanding_events_max: int = 100_000
 
+    space_nodes_max: int = 100_000
+    """Of a graph."""
+    space_edges_max: int = 500_000
+    space_looks_max: int = 262_144
+    """Entries, nodes, edges and parts of a space that one query looks at; on two slow cores about 0.2 s."""
+    regions_max: int = 1_000
+    proximities_max: int = 16
+
     streams_max: int = 10_000
     """Sessions, monitors and consumers of a world that live at a time."""
     server_streams_max: int = 40_000
