@@ -81,7 +81,7 @@ class EarthIndex(FlatIndex):
         if missed and 0.0 not in self._intervals(box)[0]:
             for latitude in missed:
                 crowd = self._tree.crowd(self._spot((0.0, latitude)))
-                keys += [crowd] if type(crowd) is str else crowd
+                keys += [crowd] if isinstance(crowd, str) else crowd
             keys.sort()
         return keys
 
@@ -96,7 +96,7 @@ def _cartesian(position: Position) -> tuple[float, float, float]:
 
 
 class _EarthLens:
-    """No geodesic is shorter than the straight line through the earth: that one is cheap, and leaves most others out."""
+    """No geodesic is shorter than the straight line through the earth, which is cheap and leaves most others out."""
 
     def __init__(self, index: EarthIndex, position: Position) -> None:
         self.distance = index.distance
@@ -122,7 +122,8 @@ class _EarthLens:
     def gap_x(self, low: float, high: float) -> float:
         """To the half planes of a range of meridians, straight: no place on them is nearer."""
         longitude = self.longitude
-        if low <= longitude <= high:
+        # With its margins a range may reach a little over 180 degrees.
+        if (longitude - low) % 360.0 <= high - low:
             return 0.0
         turn = min((low - longitude) % 360.0, (longitude - high) % 360.0)
         straight = self.axis if turn >= 90.0 else self.axis * sin(radians(turn))

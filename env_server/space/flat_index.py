@@ -39,7 +39,7 @@ class Interval:
         return 0.0 if high >= self.low and low <= self.high else inf
 
 
-class BoxLens:
+class _BoxSight:
     """Sees what is in a box as 0 away, and nothing else."""
 
     def __init__(self, x: Interval, y: Interval) -> None:
@@ -117,7 +117,7 @@ class FlatIndex(ABC):
         if not self._capacity:
             return False
         crowd = self._tree.crowd(self._spot(position))
-        return (1 if type(crowd) is str else len(crowd)) >= self._capacity
+        return (1 if isinstance(crowd, str) else len(crowd)) >= self._capacity
 
     def way(self, one: Position, other: Position, *, hops: bool = False) -> tuple[int, ...]:
         return ()
@@ -138,10 +138,10 @@ class FlatIndex(ABC):
         self.check_area(box)
         x, y = self._intervals(box)
         keys: list[str] = []
-        for leaf in self._tree.leaves(BoxLens(x, y), 0.0):
+        for leaf in self._tree.leaves(_BoxSight(x, y), 0.0):
             for spot, crowd in leaf.items():
                 if spot[0] in x and spot[1] in y:
-                    if type(crowd) is str:
+                    if isinstance(crowd, str):
                         keys.append(crowd)
                     else:
                         keys += crowd

@@ -94,7 +94,7 @@ class GraphIndex:
             distance = self._roads.distance(length, hops=hops)
             if distance > radius:
                 break
-            near += [(distance, key) for key in self._at(node)]
+            near += [(distance, key) for key in self._at(node, None)]
         near.sort()
         return near
 
@@ -106,7 +106,7 @@ class GraphIndex:
             # Nodes of the same distance come in no order that counts: all of them are looked at.
             if len(near) >= count and distance > near[-1][0]:
                 break
-            near += [(distance, key) for key in self._at(node)[:count]]
+            near += [(distance, key) for key in self._at(node, count)]
             if len(near) >= len(self._nodes):
                 break
         near.sort()
@@ -126,8 +126,9 @@ class GraphIndex:
             return self.distance(area.centre, position) <= area.radius
         return False
 
-    def _at(self, node: int) -> list[str]:
-        crowd = self._crowds.get(node, [])
+    def _at(self, node: int, count: int | None) -> list[str]:
+        """The first `count` at a node."""
+        crowd = self._crowds.get(node, [])[:count]
         roads = self._roads
         roads.looked += len(crowd)
         if roads.looked > roads.looks_max:

@@ -2,7 +2,6 @@
 
 from math import inf
 
-from env_server.model.errors import InvalidRequest
 from env_server.model.limits import Limits
 from env_server.model.ports import Near
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
@@ -18,8 +17,12 @@ class GridIndex(FlatIndex):
     """Entries in cells. An empty cell takes no memory, so a grid may be as large as its numbers."""
 
     def __init__(self, grid: Grid, limits: Limits) -> None:
-        """Raises InvalidRequest, INVALID_FIELD: sides that are none, or a torus of hexagons with an odd number of rows."""
-        for name, value, least in (("width", grid.width, 1), ("height", grid.height, 1), ("capacity", grid.capacity, 0)):
+        """Raises InvalidRequest, INVALID_FIELD: no sides, or a torus of hexagons with an odd number of rows."""
+        for name, value, least in (
+            ("width", grid.width, 1),
+            ("height", grid.height, 1),
+            ("capacity", grid.capacity, 0),
+        ):
             if type(value) is not int or not least <= value <= _SIDE_MAX:
                 raise refuse_field(f"space.grid.{name}", f"{value} is no number from {least} to {_SIDE_MAX}")
         if grid.neighbourhood == Neighbourhood.HEX and grid.torus and grid.height % 2:
@@ -66,7 +69,8 @@ class _GridLens:
     def __init__(self, position: Position, grid: Grid) -> None:
         self.x, self.y = position
         # What is never shorter the other way round the world is no torus.
-        self.width, self.height = (grid.width, grid.height) if grid.torus else (inf, inf)
+        self.width = grid.width if grid.torus else inf
+        self.height = grid.height if grid.torus else inf
 
     def measure(self, spot: Position) -> float:
         x, y = abs(spot[0] - self.x), abs(spot[1] - self.y)

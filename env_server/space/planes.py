@@ -77,9 +77,7 @@ class _PlaneLens:
     def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
         here_x, here_y = self.x, self.y
         return [
-            (distance, crowd)
-            for (x, y), crowd in leaf.items()
-            if (distance := hypot(x - here_x, y - here_y)) <= bound
+            (distance, crowd) for (x, y), crowd in leaf.items() if (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
 
     def gap_x(self, low: float, high: float) -> float:

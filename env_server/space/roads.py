@@ -1,13 +1,13 @@
 """Shortest ways in a graph, with exact lengths.
 
-Lengths are whole numbers: weights are doubles, so whole multiples of one power of two, and are added as such. A sum does
-not depend on the order of its terms, then, and is rounded once, at the end. Of each length the last bits count the edges:
-of several shortest ways the one of fewest edges is the shorter one, and no way goes round in circles that cost nothing.
+Lengths are whole numbers: weights are doubles, so whole multiples of one power of two, and are added as such. A sum
+does not depend on the order of its terms, then, and is rounded once, at the end. Of each length the last bits count the
+edges: of several shortest ways the one of fewest edges is the shorter one, and none goes in circles that cost nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
-from math import inf, isfinite
+from math import isfinite
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.spaces import Graph
@@ -83,7 +83,9 @@ class Roads:
         for one, other, weight in graph.edges:
             numerator, denominator = weight.as_integer_ratio()
             length = numerator * (self._per_weight // denominator) << self._edge_bits | 1
-            for start, end in ((one, other), (other, one)) if not graph.directed else ((other, one) if back else (one, other),):
+            for start, end in (
+                ((one, other), (other, one)) if not graph.directed else ((other, one) if back else (one, other),)
+            ):
                 edges[start][end] = min(length, edges[start].get(end, length))
         return [sorted(ends.items()) for ends in edges]
 

@@ -1,15 +1,16 @@
 """An index of positions in a rectangle that follows them: crowded parts are divided finer, deserted ones joined again.
 
 A cell is divided into four by four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
-belongs to is decided by whole numbers, so borders are the same for whoever asks; the rectangles that cells cover are told
-a little too large rather than too small.
+belongs to is decided by whole numbers, so borders are the same for whoever asks; the rectangles that cells cover are
+told a little too large rather than too small.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import pairwise
 from math import inf
-from typing import Final, Protocol
+from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
@@ -22,14 +23,11 @@ Leaf = dict[Spot, Crowd]
 
 LEAF_SPOTS_MAX: Final = 24
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
-"""A divided cell with no more than these is joined: far enough below, so that one that comes and goes changes nothing."""
+"""A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
 
 
-class Lens(Protocol):
-    """How a query sees distances from where it stands."""
-
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        """Those at most `bound` away, with how far."""
+class Sight(Protocol):
+    """How far away the parts of a space are from where a query stands."""
 
     def gap_x(self, low: float, high: float) -> float:
         """How far away the nearest x of an interval is; rather too little than too much."""
@@ -41,6 +39,14 @@ class Lens(Protocol):
         """How far away a rectangle is whose sides have these gaps; rather too little than too much."""
 
 
+class Lens(Sight, Protocol):
+    """The same for spots."""
+
+    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+        """Those at most `bound` away, with how far."""
+
+
+@final
 class _Cell:
     """A divided one. `shift`: bits of a coordinate that tell places within one of its sixteen parts."""
 
@@ -57,9 +63,7 @@ class _Cell:
 class SpotTree:
     """Who is where. `looked` is what the last query looked at: cells, spots and keys together."""
 
-    def __init__(
-        self, low: Spot, *, per_unit: float, bits: int, margins: tuple[float, float], looks_max: int
-    ) -> None:
+    def __init__(self, low: Spot, *, per_unit: float, bits: int, margins: tuple[float, float], looks_max: int) -> None:
         """Covers 2**`bits` units from `low` on each side, `per_unit` of them to 1.
 
         A cell's interval is told with `margins` added below and above.
@@ -92,7 +96,7 @@ class SpotTree:
                 part[spot] = key
                 if len(part) > LEAF_SPOTS_MAX and cell.shift:
                     cell.parts[at] = self._divide(part, x, y, cell.shift)
-            elif type(crowd) is list:
+            elif isinstance(crowd, list):
                 insort(crowd, key)
                 return
             else:
@@ -111,8 +115,9 @@ class SpotTree:
             at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
             path.append((cell, at))
             part = cell.parts[at]
+        assert part is not None
         crowd = part[spot]
-        if type(crowd) is list:
+        if isinstance(crowd, list):
             del crowd[bisect_left(crowd, key)]
             if len(crowd) == 1:
                 part[spot] = crowd[0]
@@ -129,7 +134,7 @@ class SpotTree:
         leaf = self._leaf(spot)
         return leaf.get(spot, []) if leaf else []
 
-    def leaves(self, lens: Lens, radius: float) -> list[Leaf]:
+    def leaves(self, sight: Sight, radius: float) -> list[Leaf]:
         """The leaves that may have something at most `radius` away, each once.
 
         Raises:
@@ -139,12 +144,12 @@ class SpotTree:
         leaves: list[Leaf] = []
         cells = [self._root]
         while cells:
-            for _gap, part in self._parts(cells.pop(), lens, radius):
-                if type(part) is dict:
+            for _gap, part in self._parts(cells.pop(), sight, radius):
+                if type(part) is _Cell:
+                    cells.append(part)
+                else:
                     leaves.append(part)
                     self._look(len(part))
-                else:
-                    cells.append(part)
         return leaves
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
@@ -179,9 +184,7 @@ class SpotTree:
         best.sort()
         return best
 
-    def _better(
-        self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int
-    ) -> tuple[list[Near], float]:
+    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> tuple[list[Near], float]:
         """The best of `best` and a leaf, and how far away the last of them is when there are enough."""
         self._look(len(leaf))
         found = lens.sift(leaf, bound)
@@ -196,7 +199,7 @@ class SpotTree:
     def _each(self, found: Iterable[tuple[float, Crowd]], count: int | None) -> Iterator[Near]:
         """Key by key; of a crowd only the first `count`."""
         for distance, crowd in found:
-            if type(crowd) is str:
+            if isinstance(crowd, str):
                 yield distance, crowd
             else:
                 some = crowd[:count]
@@ -204,7 +207,7 @@ class SpotTree:
                 for key in some:
                     yield distance, key
 
-    def _parts(self, cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, "_Cell | Leaf"]]:
+    def _parts(self, cell: _Cell, sight: Sight, bound: float) -> list[tuple[float, "_Cell | Leaf"]]:
         """The parts of a cell that may have something within a bound, with how far away they are at least."""
         self._look(1)
         shift = cell.shift
@@ -215,18 +218,18 @@ class SpotTree:
         columns = []
         for column in range(4):
             low = self._low_x + (cell.x + column * side) / per_unit
-            gap = lens.gap_x(low - self._below, low + size + self._above)
+            gap = sight.gap_x(low - self._below, low + size + self._above)
             if gap <= bound:
                 columns.append((column, gap))
         near = []
         for row in range(4):
             low = self._low_y + (cell.y + row * side) / per_unit
-            gap_y = lens.gap_y(low - self._below, low + size + self._above)
+            gap_y = sight.gap_y(low - self._below, low + size + self._above)
             if gap_y <= bound:
                 for column, gap_x in columns:
                     part = parts[row << 2 | column]
                     if part is not None:
-                        gap = lens.join(gap_x, gap_y)
+                        gap = sight.join(gap_x, gap_y)
                         if gap <= bound:
                             near.append((gap, part))
         return near
@@ -251,22 +254,21 @@ class SpotTree:
         mask = -1 << shift
         cell = _Cell(x & mask, y & mask, shift - 2)
         cell.count = len(leaf)
+        parts: dict[int, Leaf] = {}
         for spot, crowd in leaf.items():
             x, y = self._units(spot)
-            at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
-            part = cell.parts[at]
-            if part is None:
-                part = cell.parts[at] = {}
-            part[spot] = crowd
-        for at, part in enumerate(cell.parts):
-            if part is not None and len(part) > LEAF_SPOTS_MAX and cell.shift:
+            parts.setdefault(x >> cell.shift & 3 | (y >> cell.shift & 3) << 2, {})[spot] = crowd
+        for at, part in parts.items():
+            if len(part) > LEAF_SPOTS_MAX and cell.shift:
                 x, y = self._units(next(iter(part)))
                 cell.parts[at] = self._divide(part, x, y, cell.shift)
+            else:
+                cell.parts[at] = part
         return cell
 
     def _join(self, path: list[tuple[_Cell, int]]) -> None:
         """Makes a leaf of the first cell on a way from the root that has become empty enough; the root stays."""
-        for (outer, at), (cell, _at) in zip(path, path[1:], strict=False):
+        for (outer, at), (cell, _at) in pairwise(path):
             if cell.count <= JOINED_SPOTS_MAX:
                 outer.parts[at] = dict(_spots(cell)) or None
                 return

@@ -85,7 +85,10 @@ def check_positions(stand: Stand, rng: random.Random) -> None:
         position = index.check(stand.draw(rng))
         assert index.check(position) == position
         assert len(position) == index.dimensions
-        assert all(type(number) is float and math.copysign(1.0, number) == (1.0 if number >= 0 else -1.0) for number in position)
+        assert all(
+            type(number) is float and math.copysign(1.0, number) == (1.0 if number >= 0 else -1.0)
+            for number in position
+        )
         assert index.distance(position, position) == 0.0
     wrong = [one for one in NO_POSITIONS if len(one) == index.dimensions or len(one) in (0, 3)]
     wrong.append((0.0,) * (3 - index.dimensions))
@@ -207,14 +210,14 @@ def check_crowds(stand: Stand, rng: random.Random) -> None:
 
 def check_the_bound_of_looks(stand: Stand, rng: random.Random) -> None:
     """What a query looks at is counted, and bounded; moves are neither."""
-    index = stand.open(stand.shape, Limits(space_looks_max=100))
+    index = stand.open(stand.shape, Limits(space_looks_max=280))
     here = index.check(stand.draw(rng))
     index.put("a", here)
     index.within(here, 0.0)
-    assert 0 < index.looked <= 100
+    assert 0 < index.looked <= 280
     for number in range(300):
         index.put(f"k{number}", here)
-    for ask in (lambda: index.within(here, math.inf), lambda: index.nearest(here, 200)):
+    for ask in (lambda: index.within(here, math.inf), lambda: index.nearest(here, 301)):
         with pytest.raises(LimitExceeded) as caught:
             ask()
         assert caught.value.metadata["limit"] == "space_looks_max"

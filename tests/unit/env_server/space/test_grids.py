@@ -77,12 +77,16 @@ def stand_of(grid: Grid) -> Stand:
     return Stand(open_space, grid, draw, measure, inside)
 
 
-@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid.width}x{grid.height}-{grid.neighbourhood.name}-{grid.torus}")
+@pytest.mark.parametrize(
+    "grid", GRIDS, ids=lambda grid: f"{grid.width}x{grid.height}-{grid.neighbourhood.name}-{grid.torus}"
+)
 def test_every_query_tells_what_a_look_at_all_tells(grid: Grid) -> None:
     check_space_index(stand_of(grid), seed=grid.width * 100 + grid.height, entries=60)
 
 
-@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid.width}x{grid.height}-{grid.neighbourhood.name}-{grid.torus}")
+@pytest.mark.parametrize(
+    "grid", GRIDS, ids=lambda grid: f"{grid.width}x{grid.height}-{grid.neighbourhood.name}-{grid.torus}"
+)
 def test_cells_are_next_to_those_that_are_next_to_them(grid: Grid) -> None:
     index = open_space(grid, Limits())
     cells = [(x, y) for x in range(min(grid.width, 9)) for y in range(grid.height)]
@@ -105,7 +109,8 @@ def test_a_torus_of_hexagons_with_an_odd_number_of_rows_is_refused(height: int) 
 
 
 @pytest.mark.parametrize(
-    "grid", [Grid(0, 1), Grid(1, 0), Grid(-1, 1), Grid(2**32, 1), Grid(1, 1, capacity=-1), Grid(True, 1), Grid(1.0, 1)]  # type: ignore[arg-type]
+    "grid",
+    [Grid(0, 1), Grid(1, 0), Grid(-1, 1), Grid(2**32, 1), Grid(1, 1, capacity=-1), Grid(True, 1), Grid(1.0, 1)],  # type: ignore[arg-type]
 )
 def test_sides_that_are_none_are_refused(grid: Grid) -> None:
     with pytest.raises(InvalidRequest) as caught:
