@@ -1,6 +1,7 @@
 """The earth: geodesics on the ellipsoid WGS84, measured by PROJ."""
 
-from math import cos, radians, sin, sqrt
+from itertools import product
+from math import asin, cos, degrees, radians, sin, sqrt
 
 from pyproj import Geod
 
@@ -8,7 +9,8 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, Spot, SpotTree
+from env_server.space.spot_tree import Crowd, Leaf, Spot, SpotTree, Window
+from env_server.space.surroundings import Surroundings
 
 _ELLIPSOID = Geod(ellps="WGS84")
 _measure = _ELLIPSOID.inv
@@ -19,6 +21,8 @@ _DEGREE_M = radians(_EQUATOR_M * (1 - _SQUARED_ECCENTRICITY))
 _MARGIN_M = 0.001
 """More than all roundings, of bounds and of geodesics (some nanometres), together."""
 _BITS = 40
+_LONGITUDES = Surroundings((-180.0, 180.0), 1e-9, closed=True)
+_LATITUDES = Surroundings((-90.0, 90.0), 1e-9, closed=False)
 
 
 class EarthIndex(FlatIndex):
@@ -67,7 +71,10 @@ class EarthIndex(FlatIndex):
             raise refuse_field("box", "its south lies north of its north")
 
     def _intervals(self, box: Box) -> tuple[Interval, Interval]:
-        return Interval(box.low[0], box.high[0], (-180.0, 180.0)), Interval(box.low[1], box.high[1], None)
+        return (
+            Interval(box.low[0], box.high[0], (-180.0, 180.0), closed=True),
+            Interval(box.low[1], box.high[1], (-90.0, 90.0), closed=False),
+        )
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, Box) and abs(position[1]) == 90:
@@ -118,6 +125,13 @@ class _EarthLens:
                 if distance <= bound:
                     found.append((distance, crowd))
         return found
+
+    def windows(self, radius: float) -> list[Window]:
+        """By the straight line again, as seen along the axis of the earth; a ball around it has all longitudes."""
+        radius += _MARGIN_M
+        turn = 180.0 if radius >= self.axis else degrees(asin(radius / self.axis))
+        longitudes = _LONGITUDES.ranges(self.longitude, turn)
+        return [*product(longitudes, _LATITUDES.ranges(self.latitude, radius / _DEGREE_M))]
 
     def gap_x(self, low: float, high: float) -> float:
         """To the half planes of a range of meridians, straight: no place on them is nearer."""

@@ -1,12 +1,12 @@
 """An index of positions in a rectangle that follows them: crowded parts are divided finer, deserted ones joined again.
 
-A cell is divided into four by four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
+A cell is divided into four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
 belongs to is decided by whole numbers, so borders are the same for whoever asks; the rectangles that cells cover are
 told a little too large rather than too small.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
@@ -20,17 +20,29 @@ Spot = tuple[float, ...]
 Crowd = str | list[str]
 """Who is at a spot: one key, or several, sorted."""
 Leaf = dict[Spot, Crowd]
+Range = tuple[float, float]
+"""From one coordinate to another, both included."""
+Window = tuple[Range, Range]
+"""A range of x and one of y."""
 
-LEAF_SPOTS_MAX: Final = 24
+LEAF_SPOTS_MAX: Final = 40
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
+_FEW_SPOTS: Final = 400
+"""So many are looked at in any order; more are looked at from the nearest part on."""
 
 
-class Sight(Protocol):
-    """How far away the parts of a space are from where a query stands."""
+class Lens(Protocol):
+    """How a query sees distances from where it stands."""
+
+    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+        """Those at most `bound` away, with how far."""
+
+    def windows(self, radius: float) -> list[Window]:
+        """Rectangles of the space that hold all that is at most `radius` away; they may overlap."""
 
     def gap_x(self, low: float, high: float) -> float:
-        """How far away the nearest x of an interval is; rather too little than too much."""
+        """How far away the nearest x of a range is; rather too little than too much."""
 
     def gap_y(self, low: float, high: float) -> float:
         """As `gap_x`."""
@@ -39,25 +51,24 @@ class Sight(Protocol):
         """How far away a rectangle is whose sides have these gaps; rather too little than too much."""
 
 
-class Lens(Sight, Protocol):
-    """The same for spots."""
-
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        """Those at most `bound` away, with how far."""
-
-
 @final
 class _Cell:
-    """A divided one. `shift`: bits of a coordinate that tell places within one of its sixteen parts."""
+    """A divided one, of four parts: low x and low y, high x and low y, low x and high y, high x and high y.
 
-    __slots__ = ("count", "parts", "shift", "x", "y")
+    `shift`: bits of a coordinate that tell places within a part. The high parts begin at (`middle_x`, `middle_y`), in
+    units. The ranges are what the parts cover, with margins.
+    """
 
-    def __init__(self, x: int, y: int, shift: int) -> None:
-        self.x = x
-        self.y = y
+    __slots__ = ("count", "high_x", "high_y", "low_x", "low_y", "middle_x", "middle_y", "parts", "shift")
+
+    def __init__(self, shift: int, x: int, y: int, xs: tuple[Range, Range], ys: tuple[Range, Range]) -> None:
         self.shift = shift
+        self.middle_x = x + (1 << shift)
+        self.middle_y = y + (1 << shift)
+        self.low_x, self.high_x = xs
+        self.low_y, self.high_y = ys
         self.count = 0
-        self.parts: list[_Cell | Leaf | None] = [None] * 16
+        self.parts: list[_Cell | Leaf | None] = [None] * 4
 
 
 class SpotTree:
@@ -66,12 +77,12 @@ class SpotTree:
     def __init__(self, low: Spot, *, per_unit: float, bits: int, margins: tuple[float, float], looks_max: int) -> None:
         """Covers 2**`bits` units from `low` on each side, `per_unit` of them to 1.
 
-        A cell's interval is told with `margins` added below and above.
+        A cell's range is told with `margins` added below and above.
         """
         self._low_x, self._low_y = low[0], low[1]
         self._per_unit = per_unit
         self._below, self._above = margins
-        self._root = _Cell(0, 0, max(0, bits + bits % 2 - 2))
+        self._root = self._cell(0, 0, max(0, bits - 1))
         self.looks_max = looks_max
         self.looked = 0
 
@@ -82,20 +93,20 @@ class SpotTree:
         path = []
         while True:
             path.append(cell)
-            at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
+            shift = cell.shift
+            at = x >> shift & 1 | (y >> shift & 1) << 1
             part = cell.parts[at]
-            if type(part) is _Cell:
-                cell = part
-                continue
-            break
+            if type(part) is not _Cell:
+                break
+            cell = part
         if part is None:
             cell.parts[at] = {spot: key}
         else:
             crowd = part.get(spot)
             if crowd is None:
                 part[spot] = key
-                if len(part) > LEAF_SPOTS_MAX and cell.shift:
-                    cell.parts[at] = self._divide(part, x, y, cell.shift)
+                if len(part) > LEAF_SPOTS_MAX and shift:
+                    cell.parts[at] = self._divide(part, x, y, shift)
             elif isinstance(crowd, list):
                 insort(crowd, key)
                 return
@@ -112,7 +123,7 @@ class SpotTree:
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
             cell = part
-            at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
+            at = x >> cell.shift & 1 | (y >> cell.shift & 1) << 1
             path.append((cell, at))
             part = cell.parts[at]
         assert part is not None
@@ -130,33 +141,26 @@ class SpotTree:
         self._join(path)
 
     def crowd(self, spot: Spot) -> Crowd:
-        """Who is at a spot; () as an empty list."""
+        """Who is at a spot; an empty list when nobody is."""
         leaf = self._leaf(spot)
         return leaf.get(spot, []) if leaf else []
 
-    def leaves(self, sight: Sight, radius: float) -> list[Leaf]:
-        """The leaves that may have something at most `radius` away, each once.
+    def leaves(self, windows: list[Window]) -> list[Leaf]:
+        """The leaves that may have something in the windows, each once.
 
         Raises:
             LimitExceeded: they have more than may be looked at.
         """
         self.looked = 0
-        leaves: list[Leaf] = []
-        cells = [self._root]
-        while cells:
-            for _gap, part in self._parts(cells.pop(), sight, radius):
-                if type(part) is _Cell:
-                    cells.append(part)
-                else:
-                    leaves.append(part)
-                    self._look(len(part))
+        leaves = self._through(windows, inf)
+        assert leaves is not None
         return leaves
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
         """All at most `radius` away, sorted. Raises as `leaves`."""
         near: list[Near] = []
-        for leaf in self.leaves(lens, radius):
-            near += self._each(lens.sift(leaf, radius), None)
+        for leaf in self.leaves(lens.windows(radius)):
+            self._add(near, lens.sift(leaf, radius), None)
         near.sort()
         return near
 
@@ -164,11 +168,15 @@ class SpotTree:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
         best: list[Near] = []
-        bound = inf
-        # Whoever is in the same leaf is near, and bounds the rest before the first of it is looked at.
+        # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
         home = self._leaf(spot)
-        if home:
-            best, bound = self._better(best, bound, home, lens, count)
+        bound = self._better(best, inf, home, lens, count) if home else inf
+        few = self._through(lens.windows(bound), _FEW_SPOTS) if bound < inf else None
+        if few is not None:
+            for leaf in few:
+                if leaf is not home:
+                    bound = self._better(best, bound, leaf, lens, count)
+            return best
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
@@ -176,63 +184,70 @@ class SpotTree:
             if gap > bound:
                 break
             if type(part) is _Cell:
-                for farther, inner in self._parts(part, lens, bound):
+                self._look(1)
+                for farther, inner in _parts(part, lens, bound):
                     turn += 1
                     heappush(heap, (farther, turn, inner))
             elif part is not home:
-                best, bound = self._better(best, bound, part, lens, count)
+                bound = self._better(best, bound, part, lens, count)
         best.sort()
         return best
 
-    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> tuple[list[Near], float]:
-        """The best of `best` and a leaf, and how far away the last of them is when there are enough."""
+    def _through(self, windows: list[Window], spots_max: float) -> list[Leaf] | None:
+        """The leaves seen through some windows, each once; None when they have more spots than that."""
+        leaves: list[Leaf] = []
+        spots = 0
+        for (west, east), (south, north) in windows:
+            x_low, y_low = self._units((west, south))
+            x_high, y_high = self._units((east, north))
+            cells = [self._root]
+            while cells:
+                cell = cells.pop()
+                parts = cell.parts
+                seen = []
+                if y_low < cell.middle_y:
+                    if x_low < cell.middle_x:
+                        seen.append(parts[0])
+                    if x_high >= cell.middle_x:
+                        seen.append(parts[1])
+                if y_high >= cell.middle_y:
+                    if x_low < cell.middle_x:
+                        seen.append(parts[2])
+                    if x_high >= cell.middle_x:
+                        seen.append(parts[3])
+                for part in seen:
+                    if type(part) is _Cell:
+                        cells.append(part)
+                    elif part is not None:
+                        leaves.append(part)
+                        spots += len(part)
+                        if spots > spots_max:
+                            return None
+                        self._look(len(part))
+                self._look(1)
+        return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
+
+    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> float:
+        """Leaves in `best` the best of it and of a leaf, and tells how far the last is once there are `count`."""
         self._look(len(leaf))
         found = lens.sift(leaf, bound)
         if found:
-            best += self._each(found, count)
+            self._add(best, found, count)
             if len(best) >= count:
                 best.sort()
                 del best[count:]
-                bound = best[-1][0]
-        return best, bound
+                return best[-1][0]
+        return bound
 
-    def _each(self, found: Iterable[tuple[float, Crowd]], count: int | None) -> Iterator[Near]:
+    def _add(self, near: list[Near], found: list[tuple[float, Crowd]], count: int | None) -> None:
         """Key by key; of a crowd only the first `count`."""
         for distance, crowd in found:
             if isinstance(crowd, str):
-                yield distance, crowd
+                near.append((distance, crowd))
             else:
                 some = crowd[:count]
                 self._look(len(some))
-                for key in some:
-                    yield distance, key
-
-    def _parts(self, cell: _Cell, sight: Sight, bound: float) -> list[tuple[float, "_Cell | Leaf"]]:
-        """The parts of a cell that may have something within a bound, with how far away they are at least."""
-        self._look(1)
-        shift = cell.shift
-        side = 1 << shift
-        per_unit = self._per_unit
-        size = side / per_unit
-        parts = cell.parts
-        columns = []
-        for column in range(4):
-            low = self._low_x + (cell.x + column * side) / per_unit
-            gap = sight.gap_x(low - self._below, low + size + self._above)
-            if gap <= bound:
-                columns.append((column, gap))
-        near = []
-        for row in range(4):
-            low = self._low_y + (cell.y + row * side) / per_unit
-            gap_y = sight.gap_y(low - self._below, low + size + self._above)
-            if gap_y <= bound:
-                for column, gap_x in columns:
-                    part = parts[row << 2 | column]
-                    if part is not None:
-                        gap = sight.join(gap_x, gap_y)
-                        if gap <= bound:
-                            near.append((gap, part))
-        return near
+                near += [(distance, key) for key in some]
 
     def _look(self, count: int) -> None:
         self.looked += count
@@ -246,22 +261,32 @@ class SpotTree:
         x, y = self._units(spot)
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
-            part = part.parts[x >> part.shift & 3 | (y >> part.shift & 3) << 2]
+            part = part.parts[x >> part.shift & 1 | (y >> part.shift & 1) << 1]
         return part
+
+    def _cell(self, x: int, y: int, shift: int) -> _Cell:
+        """An empty one from a corner on."""
+        ranges = []
+        for low, units in ((self._low_x, x), (self._low_y, y)):
+            start, middle, end = (low + (units + (part << shift)) / self._per_unit for part in range(3))
+            ranges.append(
+                ((start - self._below, middle + self._above), (middle - self._below, end + self._above))
+            )
+        return _Cell(shift, x, y, *ranges)
 
     def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
         """A leaf around (x, y), with `shift` bits, as a cell."""
         mask = -1 << shift
-        cell = _Cell(x & mask, y & mask, shift - 2)
+        shift -= 1
+        cell = self._cell(x & mask, y & mask, shift)
         cell.count = len(leaf)
         parts: dict[int, Leaf] = {}
         for spot, crowd in leaf.items():
             x, y = self._units(spot)
-            parts.setdefault(x >> cell.shift & 3 | (y >> cell.shift & 3) << 2, {})[spot] = crowd
+            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, {})[spot] = crowd
         for at, part in parts.items():
-            if len(part) > LEAF_SPOTS_MAX and cell.shift:
-                x, y = self._units(next(iter(part)))
-                cell.parts[at] = self._divide(part, x, y, cell.shift)
+            if len(part) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(part, *self._units(next(iter(part))), shift)
             else:
                 cell.parts[at] = part
         return cell
@@ -272,6 +297,26 @@ class SpotTree:
             if cell.count <= JOINED_SPOTS_MAX:
                 outer.parts[at] = dict(_spots(cell)) or None
                 return
+
+
+def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | Leaf]]:
+    """The parts of a cell that may have something within a bound, with how far away they are at least."""
+    near = []
+    gap_x, gap_y = lens.gap_x, lens.gap_y
+    low_x, high_x = gap_x(*cell.low_x), gap_x(*cell.high_x)
+    low_y, high_y = gap_y(*cell.low_y), gap_y(*cell.high_y)
+    parts = cell.parts
+    for x, y, part in (
+        (low_x, low_y, parts[0]),
+        (high_x, low_y, parts[1]),
+        (low_x, high_y, parts[2]),
+        (high_x, high_y, parts[3]),
+    ):
+        if part is not None and x <= bound and y <= bound:
+            gap = lens.join(x, y)
+            if gap <= bound:
+                near.append((gap, part))
+    return near
 
 
 def _spots(part: _Cell | Leaf) -> Iterator[tuple[Spot, Crowd]]:
