@@ -8,9 +8,10 @@ import json
 from typing import Any, Final
 
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
+from env_server.model.space_forms import space_form
 from env_server.model.values import Json
 
-FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants")
+FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants", "space")
 """Names of the parts that an update can change, in `changed_fields`."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -28,6 +29,8 @@ def document_of(declaration: Declaration) -> Json:
     aggregates = {aggregate.name: _aggregate_form(aggregate) for aggregate in declaration.aggregates}
     gates = {gate.name: _gate_form(gate) for gate in declaration.gates}
     parts.append(f',"aggregates":{_encode(aggregates)},"gates":{_encode(gates)}'.encode())
+    if declaration.space is not None:
+        parts.append(f',"space":{_encode(space_form(declaration.space))}'.encode())
     if declaration.lease:
         parts.append(b',"lease_id":%d' % declaration.lease)
     return Json(b"".join((*parts, b"}")))

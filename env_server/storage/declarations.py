@@ -18,6 +18,7 @@ from env_server.model.environments import (
     Grant,
     Scope,
 )
+from env_server.model.space_forms import space_form, space_of
 from env_server.model.values import Json
 
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -42,6 +43,8 @@ def encode_declaration(declaration: Declaration) -> bytes:
         form["grants"] = [[grant.group, int(grant.access)] for grant in declaration.grants]
     if declaration.lease:
         form["lease"] = declaration.lease
+    if declaration.space is not None:
+        form["space"] = space_form(declaration.space)
     return _encode(form).encode()
 
 
@@ -61,6 +64,7 @@ def decode_declaration(data: bytes) -> Declaration:
         gates=tuple(_gate_of(part) for part in form.get("gates", ())),
         grants=tuple(Grant(group, Access(access)) for group, access in form.get("grants", ())),
         lease=form.get("lease", 0),
+        space=space_of(form["space"]) if "space" in form else None,
     )
 
 

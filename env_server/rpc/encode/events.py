@@ -167,4 +167,5 @@ def _encode_row(changes: Changes, row: int, world: str) -> events_pb2.Event:
         cause=changes.causes[row],
         principal=changes.principals[row],
         wall_time_ns=changes.wall_ns,
+        position=changes.told_position(row),
     )
