@@ -269,9 +269,7 @@ class SpotTree:
         ranges = []
         for low, units in ((self._low_x, x), (self._low_y, y)):
             start, middle, end = (low + (units + (part << shift)) / self._per_unit for part in range(3))
-            ranges.append(
-                ((start - self._below, middle + self._above), (middle - self._below, end + self._above))
-            )
+            ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
         return _Cell(shift, x, y, *ranges)
 
     def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
