@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from env_server.model.declaration_documents import FIELDS, document_of
 from env_server.model.environments import Access, Aggregate, Declaration, Function, Gate, Grant, Scope
+from env_server.model.spaces import Box, Disc, Grid, Neighbourhood, Proximity, Region, Space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
@@ -23,6 +24,11 @@ FULL = Declaration(
     grants=(Grant("/secret/group", Access.WRITE), Grant("*", Access.READ)),
     lease=12,
     clock=ClockDeclaration(ClockMode.REALTIME, 7, 2.5, paused=True, lookahead_ns=0),
+    space=Space(
+        Grid(4, 3, Neighbourhood.HEX, capacity=2),
+        (Region("west", Box((0.0, 0.0), (1.0, 2.0))), Region("east", Disc((3.0, 1.0), 0.5))),
+        (Proximity("seen", 2.0, "a*"),),
+    ),
 )
 
 
@@ -39,6 +45,14 @@ def test_every_part_stands_in_it() -> None:
             "s": {"function": "sum", "scope": "children"},
         },
         "gates": {"g": {"count_target": 3, "deadline_ms": 500, "all_live_members": True}},
+        "space": {
+            "grid": {"width": 4, "height": 3, "neighbourhood": "hex", "capacity": 2},
+            "regions": {
+                "east": {"disc": {"centre": [3.0, 1.0], "radius": 0.5}},
+                "west": {"box": {"low": [0.0, 0.0], "high": [1.0, 2.0]}},
+            },
+            "proximities": {"seen": {"distance": 2.0, "key_glob": "a*"}},
+        },
         "lease_id": 12,
         "clock": {"mode": "realtime", "start_ns": 7, "rate": 2.5, "paused": True, "lookahead_ns": 0},
     }
