@@ -121,7 +121,9 @@ class Clocks:
 
     def move(self, line: Timeline, now_ns: int) -> None:
         """The clock shows this time, as part of the running op; one that runs and has come there runs on."""
-        self.change(line, replace(line.state, now_ns=now_ns), rebase=not line.runs or now_ns > self.read(line))
+        state = line.state
+        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping)
+        self.change(line, moved, rebase=not line.runs or now_ns > self.read(line))
 
     def change(self, line: Timeline, state: ClockState, *, rebase: bool = True) -> None:
         """The clock stands as `state` says from now on, as part of the running op, or of none."""
