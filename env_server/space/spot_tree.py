@@ -5,11 +5,12 @@ belongs to is decided by whole numbers, so borders are the same for whoever asks
 told a little too large rather than too small.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
+from operator import itemgetter
 from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
@@ -25,11 +26,12 @@ Range = tuple[float, float]
 Window = tuple[Range, Range]
 """A range of x and one of y."""
 
-LEAF_SPOTS_MAX: Final = 40
+LEAF_SPOTS_MAX: Final = 32
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
-_FEW_SPOTS: Final = 400
+_FEW_LOOKS: Final = 400
 """So many are looked at in any order; more are looked at from the nearest part on."""
+_distance = itemgetter(0)
 
 
 class Lens(Protocol):
@@ -152,31 +154,37 @@ class SpotTree:
             LimitExceeded: they have more than may be looked at.
         """
         self.looked = 0
-        leaves = self._through(windows, inf)
-        assert leaves is not None
+        leaves = self._through(windows, self.looks_max)
+        if leaves is None:
+            raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
         return leaves
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
         """All at most `radius` away, sorted. Raises as `leaves`."""
         near: list[Near] = []
         for leaf in self.leaves(lens.windows(radius)):
-            self._add(near, lens.sift(leaf, radius), None)
+            for distance, crowd in lens.sift(leaf, radius):
+                if isinstance(crowd, str):
+                    near.append((distance, crowd))
+                else:
+                    self._add(near, distance, crowd, None)
         near.sort()
         return near
 
     def nearest(self, lens: Lens, spot: Spot, count: int) -> list[Near]:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
-        best: list[Near] = []
         # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
-        home = self._leaf(spot)
-        bound = self._better(best, inf, home, lens, count) if home else inf
-        few = self._through(lens.windows(bound), _FEW_SPOTS) if bound < inf else None
+        home = self._leaf(spot) or {}
+        self._look(len(home))
+        found = lens.sift(home, inf)
+        bound = _bound(found, count)
+        few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
         if few is not None:
             for leaf in few:
                 if leaf is not home:
-                    bound = self._better(best, bound, leaf, lens, count)
-            return best
+                    found += lens.sift(leaf, bound)
+            return self._first(found, count)
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
@@ -189,65 +197,64 @@ class SpotTree:
                     turn += 1
                     heappush(heap, (farther, turn, inner))
             elif part is not home:
-                bound = self._better(best, bound, part, lens, count)
-        best.sort()
-        return best
+                self._look(len(part))
+                found += lens.sift(part, bound)
+                bound = _bound(found, count)
+                if bound < inf:
+                    del found[bisect_right(found, bound, key=_distance) :]
+        return self._first(found, count)
 
-    def _through(self, windows: list[Window], spots_max: float) -> list[Leaf] | None:
-        """The leaves seen through some windows, each once; None when they have more spots than that."""
+    def _through(self, windows: list[Window], looks_max: int) -> list[Leaf] | None:
+        """The leaves seen through some windows, each once; None as soon as there are more looks than that."""
         leaves: list[Leaf] = []
-        spots = 0
+        looked = 0
         for (west, east), (south, north) in windows:
             x_low, y_low = self._units((west, south))
             x_high, y_high = self._units((east, north))
             cells = [self._root]
             while cells:
                 cell = cells.pop()
-                parts = cell.parts
-                seen = []
-                if y_low < cell.middle_y:
-                    if x_low < cell.middle_x:
-                        seen.append(parts[0])
-                    if x_high >= cell.middle_x:
-                        seen.append(parts[1])
-                if y_high >= cell.middle_y:
-                    if x_low < cell.middle_x:
-                        seen.append(parts[2])
-                    if x_high >= cell.middle_x:
-                        seen.append(parts[3])
+                first = 0 if y_low < cell.middle_y else 2
+                last = 4 if y_high >= cell.middle_y else 2
+                if x_high < cell.middle_x:
+                    seen = cell.parts[first:last:2]
+                elif x_low >= cell.middle_x:
+                    seen = cell.parts[first + 1 : last : 2]
+                else:
+                    seen = cell.parts[first:last]
+                looked += 1
                 for part in seen:
                     if type(part) is _Cell:
                         cells.append(part)
                     elif part is not None:
                         leaves.append(part)
-                        spots += len(part)
-                        if spots > spots_max:
-                            return None
-                        self._look(len(part))
-                self._look(1)
+                        looked += len(part)
+                if looked > looks_max:
+                    self.looked += looked
+                    return None
+        self.looked += looked
         return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
 
-    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> float:
-        """Leaves in `best` the best of it and of a leaf, and tells how far the last is once there are `count`."""
-        self._look(len(leaf))
-        found = lens.sift(leaf, bound)
-        if found:
-            self._add(best, found, count)
-            if len(best) >= count:
-                best.sort()
-                del best[count:]
-                return best[-1][0]
-        return bound
-
-    def _add(self, near: list[Near], found: list[tuple[float, Crowd]], count: int | None) -> None:
-        """Key by key; of a crowd only the first `count`."""
+    def _first(self, found: list[tuple[float, Crowd]], count: int) -> list[Near]:
+        """Key by key the first `count` of what was found."""
+        found.sort(key=_distance)
+        near: list[Near] = []
         for distance, crowd in found:
-            if isinstance(crowd, str):
-                near.append((distance, crowd))
-            else:
-                some = crowd[:count]
-                self._look(len(some))
-                near += [(distance, key) for key in some]
+            # Of equal distance the first keys count: all of them are looked at.
+            if len(near) >= count and distance > near[-1][0]:
+                break
+            self._add(near, distance, crowd, count)
+        near.sort()
+        return near[:count]
+
+    def _add(self, near: list[Near], distance: float, crowd: Crowd, count: int | None) -> None:
+        """Key by key; of a crowd only the first `count`."""
+        if isinstance(crowd, str):
+            near.append((distance, crowd))
+        else:
+            some = crowd[:count]
+            self._look(len(some))
+            near += [(distance, key) for key in some]
 
     def _look(self, count: int) -> None:
         self.looked += count
@@ -269,9 +276,7 @@ class SpotTree:
         ranges = []
         for low, units in ((self._low_x, x), (self._low_y, y)):
             start, middle, end = (low + (units + (part << shift)) / self._per_unit for part in range(3))
-            ranges.append(
-                ((start - self._below, middle + self._above), (middle - self._below, end + self._above))
-            )
+            ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
         return _Cell(shift, x, y, *ranges)
 
     def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
@@ -317,6 +322,17 @@ def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | L
             if gap <= bound:
                 near.append((gap, part))
     return near
+
+
+def _bound(found: list[tuple[float, Crowd]], count: int) -> float:
+    """How far away the last of the first `count` is; sorts what was found by distance. Infinite when there are fewer."""
+    found.sort(key=_distance)
+    keys = 0
+    for distance, crowd in found:
+        keys += 1 if isinstance(crowd, str) else len(crowd)
+        if keys >= count:
+            return distance
+    return inf
 
 
 def _spots(part: _Cell | Leaf) -> Iterator[tuple[Spot, Crowd]]:
