@@ -1,13 +1,15 @@
 """Grids: cells that are next to each other across edges, across corners too, or hexagons."""
 
 from itertools import product
+from math import inf
 
 from env_server.model.limits import Limits
 from env_server.model.ports import Near
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
 from env_server.space.checking import check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree, Window
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
 _SIDE_MAX = 2**32 - 1
@@ -85,9 +87,16 @@ class _GridLens:
     def join(self, gap_x: float, gap_y: float) -> float:
         return gap_x if gap_x > gap_y else gap_y
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         measure = self.measure
-        return [(distance, crowd) for spot, crowd in leaf.items() if (distance := measure(spot)) <= bound]
+        return [
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := measure((x, y))) <= bound
+        ]
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        return self.sift(leaf, inf)
 
     def windows(self, radius: float) -> list[Window]:
         return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]

@@ -1,13 +1,14 @@
 """The plane: Euclidean distances, on a torus to the nearest image."""
 
 from itertools import product
-from math import hypot, isfinite
+from math import hypot, inf, isfinite
 
 from env_server.model.limits import Limits
 from env_server.model.spaces import Box, Plane, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree, Window
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
 _BITS = 40
@@ -81,11 +82,16 @@ class _PlaneLens:
         self.around_x, self.around_y = around_x, around_y
         self.join = hypot
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         here_x, here_y = self.x, self.y
         return [
-            (distance, crowd) for (x, y), crowd in leaf.items() if (distance := hypot(x - here_x, y - here_y)) <= bound
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        return self.sift(leaf, inf)
 
     def windows(self, radius: float) -> list[Window]:
         return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
@@ -100,10 +106,10 @@ class _PlaneLens:
 
 
 class _TorusLens(_PlaneLens):
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for (x, y), crowd in leaf.items():
+        for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True):
             x, y = abs(x - here_x), abs(y - here_y)
             distance = hypot(min(x, width - x), min(y, height - y))
             if distance <= bound:

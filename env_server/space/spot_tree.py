@@ -5,22 +5,16 @@ belongs to is decided by whole numbers, so borders are the same for whoever asks
 told a little too large rather than too small.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from bisect import bisect_right
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
-from operator import itemgetter
 from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, distance_of
 
-Spot = tuple[float, ...]
-"""A position, perhaps with more about it behind its two coordinates."""
-Crowd = str | list[str]
-"""Who is at a spot: one key, or several, sorted."""
-Leaf = dict[Spot, Crowd]
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
 Window = tuple[Range, Range]
@@ -31,14 +25,16 @@ JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
 _FEW_LOOKS: Final = 400
 """So many are looked at in any order; more are looked at from the nearest part on."""
-_distance = itemgetter(0)
 
 
 class Lens(Protocol):
     """How a query sees distances from where it stands."""
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        """Those at most `bound` away, with how far."""
+    def sift(self, leaf: Leaf, bound: float) -> Found:
+        """Those at most `bound` away."""
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        """`count` spots of a leaf, or all, that are among the nearer ones."""
 
     def windows(self, radius: float) -> list[Window]:
         """Rectangles of the space that hold all that is at most `radius` away; they may overlap."""
@@ -102,21 +98,12 @@ class SpotTree:
                 break
             cell = part
         if part is None:
-            cell.parts[at] = {spot: key}
-        else:
-            crowd = part.get(spot)
-            if crowd is None:
-                part[spot] = key
-                if len(part) > LEAF_SPOTS_MAX and shift:
-                    cell.parts[at] = self._divide(part, x, y, shift)
-            elif isinstance(crowd, list):
-                insort(crowd, key)
-                return
-            else:
-                part[spot] = [crowd, key] if crowd < key else [key, crowd]
-                return
-        for cell in path:
-            cell.count += 1
+            part = cell.parts[at] = Leaf(len(spot))
+        if part.put(key, spot):
+            for cell in path:
+                cell.count += 1
+            if len(part) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(part.spots(), x, y, shift)
 
     def drop(self, key: str, spot: Spot) -> None:
         """One less at a spot; it must be there."""
@@ -125,27 +112,22 @@ class SpotTree:
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
             cell = part
-            at = x >> cell.shift & 1 | (y >> cell.shift & 1) << 1
+            shift = cell.shift
+            at = x >> shift & 1 | (y >> shift & 1) << 1
             path.append((cell, at))
             part = cell.parts[at]
         assert part is not None
-        crowd = part[spot]
-        if isinstance(crowd, list):
-            del crowd[bisect_left(crowd, key)]
-            if len(crowd) == 1:
-                part[spot] = crowd[0]
-            return
-        del part[spot]
-        if not part:
-            cell.parts[at] = None
-        for cell, _at in path:
-            cell.count -= 1
-        self._join(path)
+        if part.drop(key, spot):
+            if not part:
+                cell.parts[at] = None
+            for cell, _at in path:
+                cell.count -= 1
+            self._join(path)
 
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""
         leaf = self._leaf(spot)
-        return leaf.get(spot, []) if leaf else []
+        return leaf.crowd(spot) if leaf else []
 
     def leaves(self, windows: list[Window]) -> list[Leaf]:
         """The leaves that may have something in the windows, each once.
@@ -175,15 +157,16 @@ class SpotTree:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
         # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
-        home = self._leaf(spot) or {}
-        self._look(len(home))
-        found = lens.sift(home, inf)
-        bound = _bound(found, count)
+        home = self._leaf(spot)
+        bound = inf
+        if home:
+            self._look(len(home))
+            bound = _bound(lens.sample(home, count), count)
+        found: Found = []
         few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
         if few is not None:
             for leaf in few:
-                if leaf is not home:
-                    found += lens.sift(leaf, bound)
+                found += lens.sift(leaf, bound)
             return self._first(found, count)
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
@@ -196,12 +179,12 @@ class SpotTree:
                 for farther, inner in _parts(part, lens, bound):
                     turn += 1
                     heappush(heap, (farther, turn, inner))
-            elif part is not home:
+            else:
                 self._look(len(part))
                 found += lens.sift(part, bound)
-                bound = _bound(found, count)
+                bound = min(bound, _bound(found, count))
                 if bound < inf:
-                    del found[bisect_right(found, bound, key=_distance) :]
+                    del found[bisect_right(found, bound, key=distance_of) :]
         return self._first(found, count)
 
     def _through(self, windows: list[Window], looks_max: int) -> list[Leaf] | None:
@@ -235,9 +218,9 @@ class SpotTree:
         self.looked += looked
         return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
 
-    def _first(self, found: list[tuple[float, Crowd]], count: int) -> list[Near]:
+    def _first(self, found: Found, count: int) -> list[Near]:
         """Key by key the first `count` of what was found."""
-        found.sort(key=_distance)
+        found.sort(key=distance_of)
         near: list[Near] = []
         for distance, crowd in found:
             # Of equal distance the first keys count: all of them are looked at.
@@ -279,28 +262,28 @@ class SpotTree:
             ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
         return _Cell(shift, x, y, *ranges)
 
-    def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
-        """A leaf around (x, y), with `shift` bits, as a cell."""
+    def _divide(self, spots: list[tuple[Spot, Crowd]], x: int, y: int, shift: int) -> _Cell:
+        """Spots around (x, y), with `shift` bits, as a cell."""
         mask = -1 << shift
         shift -= 1
         cell = self._cell(x & mask, y & mask, shift)
-        cell.count = len(leaf)
-        parts: dict[int, Leaf] = {}
-        for spot, crowd in leaf.items():
+        cell.count = len(spots)
+        parts: dict[int, list[tuple[Spot, Crowd]]] = {}
+        for spot, crowd in spots:
             x, y = self._units(spot)
-            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, {})[spot] = crowd
-        for at, part in parts.items():
-            if len(part) > LEAF_SPOTS_MAX and shift:
-                cell.parts[at] = self._divide(part, *self._units(next(iter(part))), shift)
+            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, []).append((spot, crowd))
+        for at, some in parts.items():
+            if len(some) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(some, *self._units(some[0][0]), shift)
             else:
-                cell.parts[at] = part
+                cell.parts[at] = _as_leaf(some)
         return cell
 
     def _join(self, path: list[tuple[_Cell, int]]) -> None:
         """Makes a leaf of the first cell on a way from the root that has become empty enough; the root stays."""
         for (outer, at), (cell, _at) in pairwise(path):
             if cell.count <= JOINED_SPOTS_MAX:
-                outer.parts[at] = dict(_spots(cell)) or None
+                outer.parts[at] = _as_leaf(_spots(cell)) if cell.count else None
                 return
 
 
@@ -324,9 +307,9 @@ def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | L
     return near
 
 
-def _bound(found: list[tuple[float, Crowd]], count: int) -> float:
-    """How far away the last of the first `count` is; sorts what was found by distance. Infinite when there are fewer."""
-    found.sort(key=_distance)
+def _bound(found: Found, count: int) -> float:
+    """How far away the last of the first `count` is, infinite if there are fewer; sorts what was found by distance."""
+    found.sort(key=distance_of)
     keys = 0
     for distance, crowd in found:
         keys += 1 if isinstance(crowd, str) else len(crowd)
@@ -335,10 +318,16 @@ def _bound(found: list[tuple[float, Crowd]], count: int) -> float:
     return inf
 
 
-def _spots(part: _Cell | Leaf) -> Iterator[tuple[Spot, Crowd]]:
-    if type(part) is _Cell:
-        for inner in part.parts:
-            if inner is not None:
-                yield from _spots(inner)
-    else:
-        yield from part.items()
+def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
+    leaf = Leaf(len(spots[0][0]))
+    for spot, crowd in spots:
+        leaf.add(spot, crowd)
+    return leaf
+
+
+def _spots(cell: _Cell) -> list[tuple[Spot, Crowd]]:
+    spots = []
+    for part in cell.parts:
+        if part is not None:
+            spots += _spots(part) if type(part) is _Cell else part.spots()
+    return spots
