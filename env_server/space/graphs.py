@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from math import inf
+from typing import Final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
@@ -9,6 +10,9 @@ from env_server.model.ports import Near
 from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
+
+_DISCS_KEPT_MAX: Final = 2048
+_ALL: Final = 1 << 62
 
 
 class GraphIndex:
@@ -23,6 +27,7 @@ class GraphIndex:
         self._roads = Roads(graph, limits.space_looks_max)
         self._nodes: dict[str, int] = {}
         self._crowds: dict[int, list[str]] = {}
+        self._discs: dict[Disc, frozenset[int]] = {}
 
     @property
     def looked(self) -> int:
@@ -123,8 +128,22 @@ class GraphIndex:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            return self.distance(area.centre, position) <= area.radius
+            return int(position[0]) in (self._discs.get(area) or self._spread_disc(area))
         return False
+
+    def _spread_disc(self, disc: Disc) -> frozenset[int]:
+        """The nodes of a disc; known from then on, since every move asks for those of the regions."""
+        looks_max, self.looks_max = self.looks_max, _ALL
+        nodes = []
+        for length, node in self._roads.spread(int(self.check(disc.centre)[0]), hops=False):
+            if self._roads.distance(length, hops=False) > disc.radius:
+                break
+            nodes.append(node)
+        self.looks_max = looks_max
+        if len(self._discs) >= _DISCS_KEPT_MAX:
+            self._discs.clear()
+        found = self._discs[disc] = frozenset(nodes)
+        return found
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""
