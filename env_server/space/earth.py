@@ -1,6 +1,7 @@
 """The earth: geodesics on the ellipsoid WGS84, measured by PROJ."""
 
-from math import cos, radians, sin, sqrt
+from itertools import product
+from math import asin, cos, degrees, radians, sin, sqrt
 
 from pyproj import Geod
 
@@ -8,7 +9,9 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, Spot, SpotTree
+from env_server.space.leaves import Found, Leaf, Spot
+from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.surroundings import Surroundings
 
 _ELLIPSOID = Geod(ellps="WGS84")
 _measure = _ELLIPSOID.inv
@@ -19,6 +22,8 @@ _DEGREE_M = radians(_EQUATOR_M * (1 - _SQUARED_ECCENTRICITY))
 _MARGIN_M = 0.001
 """More than all roundings, of bounds and of geodesics (some nanometres), together."""
 _BITS = 40
+_LONGITUDES = Surroundings((-180.0, 180.0), 1e-9, closed=True)
+_LATITUDES = Surroundings((-90.0, 90.0), 1e-9, closed=False)
 
 
 class EarthIndex(FlatIndex):
@@ -67,7 +72,10 @@ class EarthIndex(FlatIndex):
             raise refuse_field("box", "its south lies north of its north")
 
     def _intervals(self, box: Box) -> tuple[Interval, Interval]:
-        return Interval(box.low[0], box.high[0], (-180.0, 180.0)), Interval(box.low[1], box.high[1], None)
+        return (
+            Interval(box.low[0], box.high[0], (-180.0, 180.0), closed=True),
+            Interval(box.low[1], box.high[1], (-90.0, 90.0), closed=False),
+        )
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, Box) and abs(position[1]) == 90:
@@ -105,19 +113,32 @@ class _EarthLens:
         self.x, self.y, self.z = _cartesian(position)
         self.axis = sqrt(self.x * self.x + self.y * self.y)
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        here_x, here_y, here_z = self.x, self.y, self.z
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         most = (bound + _MARGIN_M) ** 2
-        found = []
-        for (longitude, latitude, x, y, z), crowd in leaf.items():
-            x -= here_x
-            y -= here_y
-            z -= here_z
-            if x * x + y * y + z * z <= most:
-                distance = self.distance(self.position, (longitude, latitude))
-                if distance <= bound:
-                    found.append((distance, crowd))
-        return found
+        rows = [row for row, square in enumerate(self._squares(leaf)) if square <= most]
+        return [near for near in self._measured(leaf, rows) if near[0] <= bound]
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        squares = self._squares(leaf)
+        return self._measured(leaf, sorted(range(len(squares)), key=squares.__getitem__)[:count])
+
+    def _squares(self, leaf: Leaf) -> list[float]:
+        """Of the straight lines to all spots, in square metres."""
+        here_x, here_y, here_z = self.x, self.y, self.z
+        _, _, *columns = leaf.columns
+        return [(x - here_x) ** 2 + (y - here_y) ** 2 + (z - here_z) ** 2 for x, y, z in zip(*columns, strict=True)]
+
+    def _measured(self, leaf: Leaf, rows: list[int]) -> Found:
+        here, distance, crowds = self.position, self.distance, leaf.crowds
+        longitudes, latitudes = leaf.columns[:2]
+        return [(distance(here, (longitudes[row], latitudes[row])), crowds[row]) for row in rows]
+
+    def windows(self, radius: float) -> list[Window]:
+        """By the straight line again, as seen along the axis of the earth; a ball around it has all longitudes."""
+        radius += _MARGIN_M
+        turn = 180.0 if radius >= self.axis else degrees(asin(radius / self.axis))
+        longitudes = _LONGITUDES.ranges(self.longitude, turn)
+        return [*product(longitudes, _LATITUDES.ranges(self.latitude, radius / _DEGREE_M))]
 
     def gap_x(self, low: float, high: float) -> float:
         """To the half planes of a range of meridians, straight: no place on them is nearer."""

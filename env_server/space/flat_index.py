@@ -1,55 +1,30 @@
 """What grids, planes and the earth have in common: two coordinates, and a tree of who is where."""
 
 from abc import ABC, abstractmethod
-from math import inf
+from itertools import product
 
 from env_server.model.ports import Near
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, refuse_field
-from env_server.space.spot_tree import Lens, Spot, SpotTree
+from env_server.space.leaves import Spot
+from env_server.space.spot_tree import Lens, Range, SpotTree
 
 
 class Interval:
-    """A range on an axis, its ends included; on a closed axis it may lead across the seam, where the ends are one."""
+    """What a box covers of an axis, its ends included: one or two ranges.
 
-    __slots__ = ("high", "low", "seam", "wraps")
+    Of a closed axis, where the ends of `axis` are one, it may lead across them.
+    """
 
-    def __init__(self, low: float, high: float, seam: tuple[float, float] | None) -> None:
-        self.low = low
-        self.high = high
-        self.wraps = low > high
-        self.seam = None
-        if seam is not None and self._has(seam[1]):
-            self.seam = seam[0]
+    __slots__ = ("ranges",)
 
-    def _has(self, value: float) -> bool:
-        if self.wraps:
-            return value >= self.low or value <= self.high
-        return self.low <= value <= self.high
+    def __init__(self, low: float, high: float, axis: Range, *, closed: bool) -> None:
+        self.ranges = [(low, high)] if low <= high else [(low, axis[1]), (axis[0], high)]
+        if closed and axis[1] in self:
+            self.ranges.append((axis[0], axis[0]))
 
     def __contains__(self, value: float) -> bool:
-        return self._has(value) or value == self.seam
-
-    def gap(self, low: float, high: float) -> float:
-        """0 when the range has something of another one, else infinite."""
-        if self.seam is not None and low <= self.seam <= high:
-            return 0.0
-        if self.wraps:
-            return 0.0 if high >= self.low or low <= self.high else inf
-        return 0.0 if high >= self.low and low <= self.high else inf
-
-
-class _BoxSight:
-    """Sees what is in a box as 0 away, and nothing else."""
-
-    def __init__(self, x: Interval, y: Interval) -> None:
-        self.x = x
-        self.y = y
-        self.gap_x = x.gap
-        self.gap_y = y.gap
-
-    def join(self, gap_x: float, gap_y: float) -> float:
-        return gap_x + gap_y
+        return any(low <= value <= high for low, high in self.ranges)
 
 
 class FlatIndex(ABC):
@@ -138,8 +113,8 @@ class FlatIndex(ABC):
         self.check_area(box)
         x, y = self._intervals(box)
         keys: list[str] = []
-        for leaf in self._tree.leaves(_BoxSight(x, y), 0.0):
-            for spot, crowd in leaf.items():
+        for leaf in self._tree.leaves([*product(x.ranges, y.ranges)]):
+            for spot, crowd in leaf.spots():
                 if spot[0] in x and spot[1] in y:
                     if isinstance(crowd, str):
                         keys.append(crowd)

@@ -1,5 +1,6 @@
 """Grids: cells that are next to each other across edges, across corners too, or hexagons."""
 
+from itertools import product
 from math import inf
 
 from env_server.model.limits import Limits
@@ -7,8 +8,9 @@ from env_server.model.ports import Near
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
 from env_server.space.checking import check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.planes import wrapped_gap
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.surroundings import Surroundings
 
 _SIDE_MAX = 2**32 - 1
 
@@ -37,6 +39,10 @@ class GridIndex(FlatIndex):
         tree = SpotTree((0.0, 0.0), per_unit=1.0, bits=bits, margins=(0.0, -1.0), looks_max=limits.space_looks_max)
         super().__init__(tree, grid.capacity)
         self._lens_of = _LENSES[grid.neighbourhood]
+        # Of hexagons half a cell is free of charge.
+        free = 0.5 if grid.neighbourhood == Neighbourhood.HEX else 0.0
+        self._around_x = Surroundings((0.0, grid.width - 1.0), free, closed=grid.torus, step=1.0)
+        self._around_y = Surroundings((0.0, grid.height - 1.0), 0.0, closed=grid.torus, step=1.0)
 
     def check(self, position: Position) -> Position:
         numbers = finite(position, 2)
@@ -51,7 +57,7 @@ class GridIndex(FlatIndex):
         return self.within(position, 1.0)
 
     def _lens(self, position: Position) -> "_GridLens":
-        return self._lens_of(position, self._grid)
+        return self._lens_of(position, self._around_x, self._around_y)
 
     def _check_box(self, box: Box) -> None:
         self.check(box.low)
@@ -60,17 +66,19 @@ class GridIndex(FlatIndex):
             raise refuse_field("box", "a lower bound is greater than the upper one")
 
     def _intervals(self, box: Box) -> tuple[Interval, Interval]:
-        return Interval(box.low[0], box.high[0], None), Interval(box.low[1], box.high[1], None)
+        return (
+            Interval(box.low[0], box.high[0], (0.0, self._grid.width - 1), closed=False),
+            Interval(box.low[1], box.high[1], (0.0, self._grid.height - 1), closed=False),
+        )
 
 
 class _GridLens:
     """Distances in steps of a Moore neighbourhood; the others join the two differences otherwise."""
 
-    def __init__(self, position: Position, grid: Grid) -> None:
+    def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
         self.x, self.y = position
-        # What is never shorter the other way round the world is no torus.
-        self.width = grid.width if grid.torus else inf
-        self.height = grid.height if grid.torus else inf
+        self.around_x, self.around_y = around_x, around_y
+        self.width, self.height = around_x.length, around_y.length
 
     def measure(self, spot: Position) -> float:
         x, y = abs(spot[0] - self.x), abs(spot[1] - self.y)
@@ -79,15 +87,25 @@ class _GridLens:
     def join(self, gap_x: float, gap_y: float) -> float:
         return gap_x if gap_x > gap_y else gap_y
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         measure = self.measure
-        return [(distance, crowd) for spot, crowd in leaf.items() if (distance := measure(spot)) <= bound]
+        return [
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := measure((x, y))) <= bound
+        ]
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        return self.sift(leaf, inf)
+
+    def windows(self, radius: float) -> list[Window]:
+        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
 
     def gap_x(self, low: float, high: float) -> float:
-        return wrapped_gap(self.x, low, high, self.width)
+        return self.around_x.gap(self.x, low, high)
 
     def gap_y(self, low: float, high: float) -> float:
-        return wrapped_gap(self.y, low, high, self.height)
+        return self.around_y.gap(self.y, low, high)
 
 
 class _VonNeumannLens(_GridLens):

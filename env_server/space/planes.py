@@ -1,12 +1,15 @@
 """The plane: Euclidean distances, on a torus to the nearest image."""
 
+from itertools import product
 from math import hypot, inf, isfinite
 
 from env_server.model.limits import Limits
 from env_server.model.spaces import Box, Plane, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.surroundings import Surroundings
 
 _BITS = 40
 """Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
@@ -29,7 +32,10 @@ class PlaneIndex(FlatIndex):
             raise refuse_field("space.plane", "a side is too long or too short for a double")
         self._plane = plane
         # Units are found by rounding, less than one unit and an ulp of the bounds away from what they would be.
-        slack = 2.0 / per_unit + max(map(abs, low + high)) * 2.0**-50
+        rounding = max(map(abs, low + high)) * 2.0**-50
+        slack = 2.0 / per_unit + rounding
+        self._around_x = Surroundings((plane.x_min, plane.x_max), rounding, closed=plane.torus)
+        self._around_y = Surroundings((plane.y_min, plane.y_max), rounding, closed=plane.torus)
         super().__init__(
             SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
         )
@@ -51,8 +57,8 @@ class PlaneIndex(FlatIndex):
 
     def _lens(self, position: Position) -> "_PlaneLens | _TorusLens":
         if self._plane.torus:
-            return _TorusLens(position, self._width, self._height)
-        return _PlaneLens(position)
+            return _TorusLens(position, self._around_x, self._around_y)
+        return _PlaneLens(position, self._around_x, self._around_y)
 
     def _check_box(self, box: Box) -> None:
         plane = self._plane
@@ -64,21 +70,31 @@ class PlaneIndex(FlatIndex):
 
     def _intervals(self, box: Box) -> tuple[Interval, Interval]:
         plane = self._plane
-        x_seam = (plane.x_min, plane.x_max) if plane.torus else None
-        y_seam = (plane.y_min, plane.y_max) if plane.torus else None
-        return Interval(box.low[0], box.high[0], x_seam), Interval(box.low[1], box.high[1], y_seam)
+        return (
+            Interval(box.low[0], box.high[0], (plane.x_min, plane.x_max), closed=plane.torus),
+            Interval(box.low[1], box.high[1], (plane.y_min, plane.y_max), closed=plane.torus),
+        )
 
 
 class _PlaneLens:
-    def __init__(self, position: Position) -> None:
+    def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
         self.x, self.y = position
+        self.around_x, self.around_y = around_x, around_y
         self.join = hypot
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         here_x, here_y = self.x, self.y
         return [
-            (distance, crowd) for (x, y), crowd in leaf.items() if (distance := hypot(x - here_x, y - here_y)) <= bound
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        return self.sift(leaf, inf)
+
+    def windows(self, radius: float) -> list[Window]:
+        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
 
     def gap_x(self, low: float, high: float) -> float:
         x = self.x
@@ -89,33 +105,19 @@ class _PlaneLens:
         return low - y if y < low else y - high if y > high else 0.0
 
 
-class _TorusLens:
-    def __init__(self, position: Position, width: float, height: float) -> None:
-        self.x, self.y = position
-        self.width, self.height = width, height
-        self.join = hypot
-
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        here_x, here_y, width, height = self.x, self.y, self.width, self.height
+class _TorusLens(_PlaneLens):
+    def sift(self, leaf: Leaf, bound: float) -> Found:
+        here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for spot, crowd in leaf.items():
-            x, y = abs(spot[0] - here_x), abs(spot[1] - here_y)
+        for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True):
+            x, y = abs(x - here_x), abs(y - here_y)
             distance = hypot(min(x, width - x), min(y, height - y))
             if distance <= bound:
                 found.append((distance, crowd))
         return found
 
     def gap_x(self, low: float, high: float) -> float:
-        return wrapped_gap(self.x, low, high, self.width)
+        return self.around_x.gap(self.x, low, high)
 
     def gap_y(self, low: float, high: float) -> float:
-        return wrapped_gap(self.y, low, high, self.height)
-
-
-def wrapped_gap(value: float, low: float, high: float, length: float) -> float:
-    """From a value to the nearest of an interval on an axis that is closed after `length`."""
-    if low <= value <= high:
-        return 0.0
-    gap = low - value if value < low else value - high
-    other = value + length - high if value < low else low + length - value
-    return max(0.0, min(gap, other, inf))
+        return self.around_y.gap(self.y, low, high)

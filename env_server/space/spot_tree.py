@@ -1,12 +1,11 @@
 """An index of positions in a rectangle that follows them: crowded parts are divided finer, deserted ones joined again.
 
-A cell is divided into four by four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
+A cell is divided into four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
 belongs to is decided by whole numbers, so borders are the same for whoever asks; the rectangles that cells cover are
 told a little too large rather than too small.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
@@ -14,23 +13,34 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, distance_of
 
-Spot = tuple[float, ...]
-"""A position, perhaps with more about it behind its two coordinates."""
-Crowd = str | list[str]
-"""Who is at a spot: one key, or several, sorted."""
-Leaf = dict[Spot, Crowd]
+Range = tuple[float, float]
+"""From one coordinate to another, both included."""
+Window = tuple[Range, Range]
+"""A range of x and one of y."""
 
-LEAF_SPOTS_MAX: Final = 24
+LEAF_SPOTS_MAX: Final = 32
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
+_FEW_LOOKS: Final = 400
+"""So many are looked at in any order; more are looked at from the nearest part on."""
 
 
-class Sight(Protocol):
-    """How far away the parts of a space are from where a query stands."""
+class Lens(Protocol):
+    """How a query sees distances from where it stands."""
+
+    def sift(self, leaf: Leaf, bound: float) -> Found:
+        """Those at most `bound` away."""
+
+    def sample(self, leaf: Leaf, count: int) -> Found:
+        """`count` spots of a leaf, or all, that are among the nearer ones."""
+
+    def windows(self, radius: float) -> list[Window]:
+        """Rectangles of the space that hold all that is at most `radius` away; they may overlap."""
 
     def gap_x(self, low: float, high: float) -> float:
-        """How far away the nearest x of an interval is; rather too little than too much."""
+        """How far away the nearest x of a range is; rather too little than too much."""
 
     def gap_y(self, low: float, high: float) -> float:
         """As `gap_x`."""
@@ -39,25 +49,24 @@ class Sight(Protocol):
         """How far away a rectangle is whose sides have these gaps; rather too little than too much."""
 
 
-class Lens(Sight, Protocol):
-    """The same for spots."""
-
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        """Those at most `bound` away, with how far."""
-
-
 @final
 class _Cell:
-    """A divided one. `shift`: bits of a coordinate that tell places within one of its sixteen parts."""
+    """A divided one, of four parts: low x and low y, high x and low y, low x and high y, high x and high y.
 
-    __slots__ = ("count", "parts", "shift", "x", "y")
+    `shift`: bits of a coordinate that tell places within a part. The high parts begin at (`middle_x`, `middle_y`), in
+    units. The ranges are what the parts cover, with margins.
+    """
 
-    def __init__(self, x: int, y: int, shift: int) -> None:
-        self.x = x
-        self.y = y
+    __slots__ = ("count", "high_x", "high_y", "low_x", "low_y", "middle_x", "middle_y", "parts", "shift")
+
+    def __init__(self, shift: int, x: int, y: int, xs: tuple[Range, Range], ys: tuple[Range, Range]) -> None:
         self.shift = shift
+        self.middle_x = x + (1 << shift)
+        self.middle_y = y + (1 << shift)
+        self.low_x, self.high_x = xs
+        self.low_y, self.high_y = ys
         self.count = 0
-        self.parts: list[_Cell | Leaf | None] = [None] * 16
+        self.parts: list[_Cell | Leaf | None] = [None] * 4
 
 
 class SpotTree:
@@ -66,12 +75,12 @@ class SpotTree:
     def __init__(self, low: Spot, *, per_unit: float, bits: int, margins: tuple[float, float], looks_max: int) -> None:
         """Covers 2**`bits` units from `low` on each side, `per_unit` of them to 1.
 
-        A cell's interval is told with `margins` added below and above.
+        A cell's range is told with `margins` added below and above.
         """
         self._low_x, self._low_y = low[0], low[1]
         self._per_unit = per_unit
         self._below, self._above = margins
-        self._root = _Cell(0, 0, max(0, bits + bits % 2 - 2))
+        self._root = self._cell(0, 0, max(0, bits - 1))
         self.looks_max = looks_max
         self.looked = 0
 
@@ -82,28 +91,19 @@ class SpotTree:
         path = []
         while True:
             path.append(cell)
-            at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
+            shift = cell.shift
+            at = x >> shift & 1 | (y >> shift & 1) << 1
             part = cell.parts[at]
-            if type(part) is _Cell:
-                cell = part
-                continue
-            break
+            if type(part) is not _Cell:
+                break
+            cell = part
         if part is None:
-            cell.parts[at] = {spot: key}
-        else:
-            crowd = part.get(spot)
-            if crowd is None:
-                part[spot] = key
-                if len(part) > LEAF_SPOTS_MAX and cell.shift:
-                    cell.parts[at] = self._divide(part, x, y, cell.shift)
-            elif isinstance(crowd, list):
-                insort(crowd, key)
-                return
-            else:
-                part[spot] = [crowd, key] if crowd < key else [key, crowd]
-                return
-        for cell in path:
-            cell.count += 1
+            part = cell.parts[at] = Leaf(len(spot))
+        if part.put(key, spot):
+            for cell in path:
+                cell.count += 1
+            if len(part) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(part.spots(), x, y, shift)
 
     def drop(self, key: str, spot: Spot) -> None:
         """One less at a spot; it must be there."""
@@ -112,63 +112,62 @@ class SpotTree:
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
             cell = part
-            at = x >> cell.shift & 3 | (y >> cell.shift & 3) << 2
+            shift = cell.shift
+            at = x >> shift & 1 | (y >> shift & 1) << 1
             path.append((cell, at))
             part = cell.parts[at]
         assert part is not None
-        crowd = part[spot]
-        if isinstance(crowd, list):
-            del crowd[bisect_left(crowd, key)]
-            if len(crowd) == 1:
-                part[spot] = crowd[0]
-            return
-        del part[spot]
-        if not part:
-            cell.parts[at] = None
-        for cell, _at in path:
-            cell.count -= 1
-        self._join(path)
+        if part.drop(key, spot):
+            if not part:
+                cell.parts[at] = None
+            for cell, _at in path:
+                cell.count -= 1
+            self._join(path)
 
     def crowd(self, spot: Spot) -> Crowd:
-        """Who is at a spot; () as an empty list."""
+        """Who is at a spot; an empty list when nobody is."""
         leaf = self._leaf(spot)
-        return leaf.get(spot, []) if leaf else []
+        return leaf.crowd(spot) if leaf else []
 
-    def leaves(self, sight: Sight, radius: float) -> list[Leaf]:
-        """The leaves that may have something at most `radius` away, each once.
+    def leaves(self, windows: list[Window]) -> list[Leaf]:
+        """The leaves that may have something in the windows, each once.
 
         Raises:
             LimitExceeded: they have more than may be looked at.
         """
         self.looked = 0
-        leaves: list[Leaf] = []
-        cells = [self._root]
-        while cells:
-            for _gap, part in self._parts(cells.pop(), sight, radius):
-                if type(part) is _Cell:
-                    cells.append(part)
-                else:
-                    leaves.append(part)
-                    self._look(len(part))
+        leaves = self._through(windows, self.looks_max)
+        if leaves is None:
+            raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
         return leaves
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
         """All at most `radius` away, sorted. Raises as `leaves`."""
         near: list[Near] = []
-        for leaf in self.leaves(lens, radius):
-            near += self._each(lens.sift(leaf, radius), None)
+        for leaf in self.leaves(lens.windows(radius)):
+            for distance, crowd in lens.sift(leaf, radius):
+                if isinstance(crowd, str):
+                    near.append((distance, crowd))
+                else:
+                    self._add(near, distance, crowd, None)
         near.sort()
         return near
 
     def nearest(self, lens: Lens, spot: Spot, count: int) -> list[Near]:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
-        best: list[Near] = []
-        bound = inf
-        # Whoever is in the same leaf is near, and bounds the rest before the first of it is looked at.
+        # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
         home = self._leaf(spot)
+        bound = inf
         if home:
-            best, bound = self._better(best, bound, home, lens, count)
+            self._look(len(home))
+            bound = _bound(lens.sample(home, count), count)
+        found: Found = []
+        few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
+        if few is not None:
+            for leaf in few:
+                found += lens.sift(leaf, bound)
+            return self._first(found, count)
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
@@ -176,63 +175,69 @@ class SpotTree:
             if gap > bound:
                 break
             if type(part) is _Cell:
-                for farther, inner in self._parts(part, lens, bound):
+                self._look(1)
+                for farther, inner in _parts(part, lens, bound):
                     turn += 1
                     heappush(heap, (farther, turn, inner))
-            elif part is not home:
-                best, bound = self._better(best, bound, part, lens, count)
-        best.sort()
-        return best
-
-    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> tuple[list[Near], float]:
-        """The best of `best` and a leaf, and how far away the last of them is when there are enough."""
-        self._look(len(leaf))
-        found = lens.sift(leaf, bound)
-        if found:
-            best += self._each(found, count)
-            if len(best) >= count:
-                best.sort()
-                del best[count:]
-                bound = best[-1][0]
-        return best, bound
-
-    def _each(self, found: Iterable[tuple[float, Crowd]], count: int | None) -> Iterator[Near]:
-        """Key by key; of a crowd only the first `count`."""
-        for distance, crowd in found:
-            if isinstance(crowd, str):
-                yield distance, crowd
             else:
-                some = crowd[:count]
-                self._look(len(some))
-                for key in some:
-                    yield distance, key
+                self._look(len(part))
+                found += lens.sift(part, bound)
+                bound = min(bound, _bound(found, count))
+                if bound < inf:
+                    del found[bisect_right(found, bound, key=distance_of) :]
+        return self._first(found, count)
 
-    def _parts(self, cell: _Cell, sight: Sight, bound: float) -> list[tuple[float, "_Cell | Leaf"]]:
-        """The parts of a cell that may have something within a bound, with how far away they are at least."""
-        self._look(1)
-        shift = cell.shift
-        side = 1 << shift
-        per_unit = self._per_unit
-        size = side / per_unit
-        parts = cell.parts
-        columns = []
-        for column in range(4):
-            low = self._low_x + (cell.x + column * side) / per_unit
-            gap = sight.gap_x(low - self._below, low + size + self._above)
-            if gap <= bound:
-                columns.append((column, gap))
-        near = []
-        for row in range(4):
-            low = self._low_y + (cell.y + row * side) / per_unit
-            gap_y = sight.gap_y(low - self._below, low + size + self._above)
-            if gap_y <= bound:
-                for column, gap_x in columns:
-                    part = parts[row << 2 | column]
-                    if part is not None:
-                        gap = sight.join(gap_x, gap_y)
-                        if gap <= bound:
-                            near.append((gap, part))
-        return near
+    def _through(self, windows: list[Window], looks_max: int) -> list[Leaf] | None:
+        """The leaves seen through some windows, each once; None as soon as there are more looks than that."""
+        leaves: list[Leaf] = []
+        looked = 0
+        for (west, east), (south, north) in windows:
+            x_low, y_low = self._units((west, south))
+            x_high, y_high = self._units((east, north))
+            cells = [self._root]
+            while cells:
+                cell = cells.pop()
+                first = 0 if y_low < cell.middle_y else 2
+                last = 4 if y_high >= cell.middle_y else 2
+                if x_high < cell.middle_x:
+                    seen = cell.parts[first:last:2]
+                elif x_low >= cell.middle_x:
+                    seen = cell.parts[first + 1 : last : 2]
+                else:
+                    seen = cell.parts[first:last]
+                looked += 1
+                for part in seen:
+                    if type(part) is _Cell:
+                        cells.append(part)
+                    elif part is not None:
+                        leaves.append(part)
+                        looked += len(part)
+                if looked > looks_max:
+                    self.looked += looked
+                    return None
+        self.looked += looked
+        return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
+
+    def _first(self, found: Found, count: int) -> list[Near]:
+        """Key by key the first `count` of what was found."""
+        found.sort(key=distance_of)
+        near: list[Near] = []
+        for distance, crowd in found:
+            # Of equal distance the first keys count: all of them are looked at.
+            if len(near) >= count and distance > near[-1][0]:
+                break
+            self._add(near, distance, crowd, count)
+        near.sort()
+        return near[:count]
+
+    def _add(self, near: list[Near], distance: float, crowd: Crowd, count: int | None) -> None:
+        """Key by key; of a crowd only the first `count`."""
+        if isinstance(crowd, str):
+            near.append((distance, crowd))
+        else:
+            some = crowd[:count]
+            self._look(len(some))
+            near += [(distance, key) for key in some]
 
     def _look(self, count: int) -> None:
         self.looked += count
@@ -246,38 +251,83 @@ class SpotTree:
         x, y = self._units(spot)
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
-            part = part.parts[x >> part.shift & 3 | (y >> part.shift & 3) << 2]
+            part = part.parts[x >> part.shift & 1 | (y >> part.shift & 1) << 1]
         return part
 
-    def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
-        """A leaf around (x, y), with `shift` bits, as a cell."""
+    def _cell(self, x: int, y: int, shift: int) -> _Cell:
+        """An empty one from a corner on."""
+        ranges = []
+        for low, units in ((self._low_x, x), (self._low_y, y)):
+            start, middle, end = (low + (units + (part << shift)) / self._per_unit for part in range(3))
+            ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
+        return _Cell(shift, x, y, *ranges)
+
+    def _divide(self, spots: list[tuple[Spot, Crowd]], x: int, y: int, shift: int) -> _Cell:
+        """Spots around (x, y), with `shift` bits, as a cell."""
         mask = -1 << shift
-        cell = _Cell(x & mask, y & mask, shift - 2)
-        cell.count = len(leaf)
-        parts: dict[int, Leaf] = {}
-        for spot, crowd in leaf.items():
+        shift -= 1
+        cell = self._cell(x & mask, y & mask, shift)
+        cell.count = len(spots)
+        parts: dict[int, list[tuple[Spot, Crowd]]] = {}
+        for spot, crowd in spots:
             x, y = self._units(spot)
-            parts.setdefault(x >> cell.shift & 3 | (y >> cell.shift & 3) << 2, {})[spot] = crowd
-        for at, part in parts.items():
-            if len(part) > LEAF_SPOTS_MAX and cell.shift:
-                x, y = self._units(next(iter(part)))
-                cell.parts[at] = self._divide(part, x, y, cell.shift)
+            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, []).append((spot, crowd))
+        for at, some in parts.items():
+            if len(some) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(some, *self._units(some[0][0]), shift)
             else:
-                cell.parts[at] = part
+                cell.parts[at] = _as_leaf(some)
         return cell
 
     def _join(self, path: list[tuple[_Cell, int]]) -> None:
         """Makes a leaf of the first cell on a way from the root that has become empty enough; the root stays."""
         for (outer, at), (cell, _at) in pairwise(path):
             if cell.count <= JOINED_SPOTS_MAX:
-                outer.parts[at] = dict(_spots(cell)) or None
+                outer.parts[at] = _as_leaf(_spots(cell)) if cell.count else None
                 return
 
 
-def _spots(part: _Cell | Leaf) -> Iterator[tuple[Spot, Crowd]]:
-    if type(part) is _Cell:
-        for inner in part.parts:
-            if inner is not None:
-                yield from _spots(inner)
-    else:
-        yield from part.items()
+def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | Leaf]]:
+    """The parts of a cell that may have something within a bound, with how far away they are at least."""
+    near = []
+    gap_x, gap_y = lens.gap_x, lens.gap_y
+    low_x, high_x = gap_x(*cell.low_x), gap_x(*cell.high_x)
+    low_y, high_y = gap_y(*cell.low_y), gap_y(*cell.high_y)
+    parts = cell.parts
+    for x, y, part in (
+        (low_x, low_y, parts[0]),
+        (high_x, low_y, parts[1]),
+        (low_x, high_y, parts[2]),
+        (high_x, high_y, parts[3]),
+    ):
+        if part is not None and x <= bound and y <= bound:
+            gap = lens.join(x, y)
+            if gap <= bound:
+                near.append((gap, part))
+    return near
+
+
+def _bound(found: Found, count: int) -> float:
+    """How far away the last of the first `count` is, infinite if there are fewer; sorts what was found by distance."""
+    found.sort(key=distance_of)
+    keys = 0
+    for distance, crowd in found:
+        keys += 1 if isinstance(crowd, str) else len(crowd)
+        if keys >= count:
+            return distance
+    return inf
+
+
+def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
+    leaf = Leaf(len(spots[0][0]))
+    for spot, crowd in spots:
+        leaf.add(spot, crowd)
+    return leaf
+
+
+def _spots(cell: _Cell) -> list[tuple[Spot, Crowd]]:
+    spots = []
+    for part in cell.parts:
+        if part is not None:
+            spots += _spots(part) if type(part) is _Cell else part.spots()
+    return spots

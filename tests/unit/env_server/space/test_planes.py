@@ -4,13 +4,10 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
 from env_server.model.spaces import Box, NodeSet, Plane, Position
-from env_server.space.planes import wrapped_gap
 from env_server.space.spaces import open_space
 from tests.contracts.space_index import Stand, check_space_index
 
@@ -125,10 +122,3 @@ def test_what_lies_outside_is_refused() -> None:
     torus = open_space(Plane(0, 0, 1, 1, True), Limits())
     with pytest.raises(InvalidRequest):
         torus.check((1.0, 0.0))
-
-
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-def test_gaps_on_a_closed_axis_are_those_of_the_nearest_value(value: int, low: int, length: int) -> None:
-    high = min(9, low + length)
-    expected = min(min(abs(value - other), 10 - abs(value - other)) for other in range(low, high + 1))
-    assert wrapped_gap(value, low, high, 10) == expected
