@@ -1,6 +1,7 @@
 """Graphs: entries at nodes, distances along edges."""
 
 from bisect import bisect_left, insort
+from itertools import takewhile
 from math import inf
 from typing import Final
 
@@ -11,8 +12,8 @@ from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
 
-_DISCS_KEPT_MAX: Final = 2048
-_ALL: Final = 1 << 62
+_DISCS_MAX: Final = 64
+"""Discs whose nodes are kept."""
 
 
 class GraphIndex:
@@ -128,22 +129,20 @@ class GraphIndex:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            return int(position[0]) in (self._discs.get(area) or self._spread_disc(area))
+            return position[0] in self._disc(area)
         return False
 
-    def _spread_disc(self, disc: Disc) -> frozenset[int]:
-        """The nodes of a disc; known from then on, since every move asks for those of the regions."""
-        looks_max, self.looks_max = self.looks_max, _ALL
-        nodes = []
-        for length, node in self._roads.spread(int(self.check(disc.centre)[0]), hops=False):
-            if self._roads.distance(length, hops=False) > disc.radius:
-                break
-            nodes.append(node)
-        self.looks_max = looks_max
-        if len(self._discs) >= _DISCS_KEPT_MAX:
-            self._discs.clear()
-        found = self._discs[disc] = frozenset(nodes)
-        return found
+    def _disc(self, disc: Disc) -> frozenset[int]:
+        """The nodes of a disc; the graph stays, so they are kept for those that are asked about again and again."""
+        nodes = self._discs.get(disc)
+        if nodes is None:
+            spread = self._roads.spread(int(disc.centre[0]), hops=False)
+            near = takewhile(lambda reached: self._roads.distance(reached[0], hops=False) <= disc.radius, spread)
+            nodes = frozenset(node for _, node in near)
+            if len(self._discs) >= _DISCS_MAX:
+                self._discs.clear()
+            self._discs[disc] = nodes
+        return nodes
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

@@ -1,11 +1,11 @@
 """The leaves of a spot tree: a few spots each, in columns.
 
-Columns of bare doubles, since a query looks at all spots of a leaf: tuples and floats all over the memory took ten times
-as long, waiting for it.
+Columns of bare doubles, since a query looks at all spots of a leaf: tuples and floats all over the memory made it wait.
 """
 
 from array import array
 from bisect import bisect_left, insort
+from math import inf
 from operator import itemgetter
 
 Spot = tuple[float, ...]
@@ -18,8 +18,19 @@ Found = list[tuple[float, Crowd]]
 distance_of = itemgetter(0)
 
 
+def bound_of(found: Found, count: int) -> float:
+    """How far away the last of the first `count` keys is, infinite if there are fewer; sorts `found` by distance."""
+    found.sort(key=distance_of)
+    keys = 0
+    for distance, crowd in found:
+        keys += 1 if isinstance(crowd, str) else len(crowd)
+        if keys >= count:
+            return distance
+    return inf
+
+
 class Leaf:
-    """Different spots in any order, and who is there: `columns` has one array a number of a spot, `crowds` is beside them."""
+    """Different spots in any order: `columns` has an array for each number of a spot, beside `crowds`, who is there."""
 
     __slots__ = ("_rows", "columns", "crowds")
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
-from env_server.space.leaves import Crowd, Found, Leaf, Spot, distance_of
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, bound_of, distance_of
 
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
@@ -33,8 +33,11 @@ class Lens(Protocol):
     def sift(self, leaf: Leaf, bound: float) -> Found:
         """Those at most `bound` away."""
 
-    def sample(self, leaf: Leaf, count: int) -> Found:
-        """`count` spots of a leaf, or all, that are among the nearer ones."""
+    def estimate(self, leaf: Leaf) -> Found:
+        """All, and how far away they are; rather too much than too little."""
+
+    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+        """At least the `count` nearest keys of several leaves, all of them at most `bound` away."""
 
     def windows(self, radius: float) -> list[Window]:
         """Rectangles of the space that hold all that is at most `radius` away; they may overlap."""
@@ -161,13 +164,11 @@ class SpotTree:
         bound = inf
         if home:
             self._look(len(home))
-            bound = _bound(lens.sample(home, count), count)
-        found: Found = []
+            bound = bound_of(lens.estimate(home), count)
         few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
         if few is not None:
-            for leaf in few:
-                found += lens.sift(leaf, bound)
-            return self._first(found, count)
+            return self._first(lens.gather(few, bound, count), count)
+        found: Found = []
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
@@ -182,7 +183,7 @@ class SpotTree:
             else:
                 self._look(len(part))
                 found += lens.sift(part, bound)
-                bound = min(bound, _bound(found, count))
+                bound = min(bound, bound_of(found, count))
                 if bound < inf:
                     del found[bisect_right(found, bound, key=distance_of) :]
         return self._first(found, count)
@@ -305,17 +306,6 @@ def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | L
             if gap <= bound:
                 near.append((gap, part))
     return near
-
-
-def _bound(found: Found, count: int) -> float:
-    """How far away the last of the first `count` is, infinite if there are fewer; sorts what was found by distance."""
-    found.sort(key=distance_of)
-    keys = 0
-    for distance, crowd in found:
-        keys += 1 if isinstance(crowd, str) else len(crowd)
-        if keys >= count:
-            return distance
-    return inf
 
 
 def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
