@@ -274,6 +274,8 @@ class PastValue:
     cause: str
     producer: str
     wall_time_ns: int
+    position: tuple[float, ...] = ()
+    """ENTRY_MOVED: where it was after it; () = nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,17 @@ async def test_a_space_that_comes_late_takes_who_is_there_already(real_world: Wo
     assert missing.value.name == "shop"
 
 
+async def test_the_past_of_an_entry_tells_where_it_was(real_world: World) -> None:
+    town = real_world.environment("/town")
+    await town.register(space=GRID)
+    await town.create("ann", 1, position=(1, 2))
+    await town.move("ann", (3, 4))
+    await town.move("ann", None)
+    past = (await town.read_past("ann")).values
+    moves = [value.position for value in past if value.type is EventType.ENTRY_MOVED]
+    assert moves == [(1, 2), (3, 4), ()]
+
+
 async def test_a_group_finds_nobody_where_it_may_not_look(real_server: ServerProcess, real_world: World) -> None:
     for name in ("red", "blue"):
         await real_world.environment(f"/{name}").register(space=GRID)
