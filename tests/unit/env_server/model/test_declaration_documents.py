@@ -23,12 +23,12 @@ FULL = Declaration(
     gates=(Gate("g", 3, 500, generation=7, members_path="/secret/members"),),
     grants=(Grant("/secret/group", Access.WRITE), Grant("*", Access.READ)),
     lease=12,
-    clock=ClockDeclaration(ClockMode.REALTIME, 7, 2.5, paused=True, lookahead_ns=0),
     space=Space(
         Grid(4, 3, Neighbourhood.HEX, capacity=2),
         (Region("west", Box((0.0, 0.0), (1.0, 2.0))), Region("east", Disc((3.0, 1.0), 0.5))),
         (Proximity("seen", 2.0, "a*"),),
     ),
+    clock=ClockDeclaration(ClockMode.REALTIME, 7, 2.5, paused=True, lookahead_ns=0),
 )
 
 
