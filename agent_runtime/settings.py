@@ -124,7 +124,7 @@ class GroupSpec(Frozen):
     agent: str
     agents: Path
     rows: tuple[int, int] | None = None
-    wake: Annotated[tuple[WakeRule, ...], Field(min_length=1)]
+    wake: tuple[WakeRule, ...] = ()
     parameters: Mapping[str, Any] = {}
     model: ModelName | None = None
     seed: Seed | None = None
@@ -140,7 +140,9 @@ class GroupSpec(Frozen):
     node_labels: Mapping[str, str] = {}
 
     @model_validator(mode="after")
-    def _check_clock(self) -> Self:
+    def _check_wakes(self) -> Self:
+        if not self.wake and self.first_wake_ns is None:
+            raise ValueError("nothing ever wakes its agents: name a rule in wake, or a first_wake_ns")
         if self.first_wake_ns is not None and not self.clock:
             raise ValueError("whoever is woken at a time lives by a clock: name it")
         return self

@@ -18,11 +18,15 @@ from pydantic import BaseModel, Field
 
 from agent_runtime.model.errors import AgentRuntimeError
 
+TIMERS = "wakes."
+"""Names of timers that runtimes set begin with it; they wake nobody but whom they are for."""
 WAKES_MAX = 64
 """Of one agent."""
 NAME_CHARS_MAX = 64
 PAYLOAD_CHARS_MAX = 1_024
 """As JSON."""
+NEVER_NS = 2**63 - 1
+"""In columns of times, in place of one."""
 TIME_MIN_NS, TIME_MAX_NS = -(2**62), 2**62
 """Times that are wanted: 146 years around 0, or around 1970 where a clock counts from there."""
 

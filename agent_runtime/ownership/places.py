@@ -6,7 +6,7 @@
 /runtime/runs/<run>/cursors           how far each part has come
 /runtime/runs/<run>/agents            what agents remember
 /runtime/runs/<run>/spent             what its models have cost
-/runtime/runs/<run>/wakes/<part>      when its agents want to be woken, one entry an agent; of groups that live by a clock
+/runtime/runs/<run>/wakes/<part>      when its agents want to be woken: one entry an agent, of groups that have a clock
 
 and of runs on nodes only:
 

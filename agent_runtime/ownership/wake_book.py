@@ -13,11 +13,9 @@ from hashlib import blake2b
 from ecumene.client import Value, World
 
 from agent_runtime.model.actions import Remembered
-from agent_runtime.model.wakes import Wakes, write_wakes
+from agent_runtime.model.wakes import TIMERS, Wakes, write_wakes
 from agent_runtime.ownership.places import RunPlaces, register_all
 
-TIMERS = "wakes."
-"""Names of timers that runtimes set begin with it; they wake nobody but whom they are for."""
 NAME_BYTES_MAX = 128
 PAGE_ENTRIES = 4_096
 

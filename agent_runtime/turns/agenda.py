@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_runtime.agents.cohort import Rows
+from agent_runtime.model.wakes import NEVER_NS
 
-NEVER: Final = 2**63 - 1
+NEVER: Final = NEVER_NS
 SINGLE_MAX = 64
 """Rows that were set one by one, beyond which those that have another time by now are let go."""
 Times = npt.NDArray[np.int64]

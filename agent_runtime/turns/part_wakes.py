@@ -92,7 +92,10 @@ class PartWakes:
         return woken
 
     def fire_again(self, revision: int) -> list[Woken]:
-        """Whom the event has woken before, by an earlier owner; asked before `fire` is. They took their turn or began it."""
+        """Whom the event has woken before, by an earlier owner, so that they took their turn or began it.
+
+        Asked before `fire` is.
+        """
         done: Mapping[str, int] = self._history.find_woken(revision) if self._history is not None else {}
         woken: list[Woken] = []
         for agent, at_ns in sorted(done.items(), key=lambda one: (one[1], one[0])):

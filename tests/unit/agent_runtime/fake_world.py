@@ -60,7 +60,9 @@ class FakeWorld:
     def transaction(self) -> FakeTransaction:
         return FakeTransaction(self)
 
-    def watch_frames(self, event_filter: EventFilter, *, from_revision: int = 0) -> FakeWatch:
+    def watch_frames(
+        self, event_filter: EventFilter, *, from_revision: int = 0, also: Sequence[EventFilter] = ()
+    ) -> FakeWatch:
         watch = FakeWatch(event_filter, from_revision)
         if EventType.ENTRY_SET in event_filter.types and not event_filter.path_glob:
             watch.queue.put_nowait(self.tell_past(from_revision))
