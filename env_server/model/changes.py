@@ -44,6 +44,8 @@ class EventType(IntEnum):
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
     CLOCK_CHANGED = 26
+    TIMER_SET = 27
+    TIMER_CANCELLED = 28
 
 
 ENTRY_SET: Final = 4
@@ -57,7 +59,7 @@ MEMBER_EXPIRED: Final = 15
 
 
 class Place(NamedTuple):
-    """Where rows happened, and when: an environment's number, its path, the labels it carried, the nearest clock's time."""
+    """Where rows happened, and when: an environment's number, path and labels, and the nearest clock's time."""
 
     number: int
     path: str

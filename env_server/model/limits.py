@@ -93,6 +93,16 @@ class Limits:
     lease_sweep_interval_ms: int = 10
     """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
+    timers_max: int = 100_000
+    timer_payload_bytes_max: int = 16_384
+    """It is told, and logged, with each firing."""
+    timer_slice_max: int = 512
+    """Timers that fire in one step, so that others have their turn; the next step comes when those are on the disk."""
+    timer_slice_bytes_max: int = MIB
+    """Of their payloads."""
+    timer_late_ms_max: int = 250
+    """Ticks of a realtime clock that come later than this count as missed by timers that skip such."""
+
     subscriptions_max: int = 10_000
     subscription_partitions_max: int = 256
     consumers_per_subscription_max: int = 256

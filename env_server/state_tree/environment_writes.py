@@ -12,13 +12,15 @@ from env_server.model.errors import (
     GateClosed,
     InvalidRequest,
     NotFound,
+    NotSupported,
     Reason,
 )
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
-from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
+from env_server.model.timelines import ClockDeclaration, ClockMode
+from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
 from env_server.state_tree.concurrency import check_concurrency
 from env_server.state_tree.merge import merge_patch
@@ -49,6 +51,8 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
     node.declare(asked.declaration)
     tree.roll_ups.declared(node)
     tree.unsaved.environment(node)
+    if asked.declaration.clock is not None:
+        _begin_clock(tree, node)
     tree.environment_row(node, EventType.ENVIRONMENT_REGISTERED)
     tree.note_grants(node, (), asked.declaration.grants)
     if lease:
@@ -75,6 +79,8 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
         tree.redeclare(node, changed)
+        if asked.clock is not None:
+            _begin_clock(tree, node)
         tree.environment_row(node, EventType.ENVIRONMENT_UPDATED, changed_fields=_name_asked(asked))
         tree.note_due(node)
         if asked.set_gates or asked.remove_gates:
@@ -92,6 +98,11 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if changed is None and asked.begin is None and asked.open is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "environment", "must change something")
     return Written(tree.revision + 1, node.version, sequence=generation)
+
+
+def _begin_clock(tree: Tree, node: Node) -> None:
+    assert tree.timing is not None, "worlds keep their clocks"
+    tree.timing.declared(node)
 
 
 def _count_looks(tree: Tree, node: Node, changed: Declaration) -> int:
@@ -144,6 +155,8 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
         if not all(map(math.isfinite, aggregate.bounds)) or list(aggregate.bounds) != sorted(set(aggregate.bounds)):
             raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must be finite and ascend")
     _check_grants(declaration, limits)
+    if declaration.clock is not None:
+        _check_clock(declaration.clock)
     if len(declaration.gates) > 1:
         raise InvalidRequest(Reason.INVALID_FIELD, "gates", "an environment holds at most one gate")
     for gate in declaration.gates:
@@ -159,6 +172,19 @@ def _check_grants(declaration: Declaration, limits: Limits) -> None:
     for group in groups:
         if group != EVERY_GROUP:
             check_group(group, limits, "grants.group")
+
+
+def _check_clock(clock: ClockDeclaration) -> None:
+    if clock.mode is ClockMode.EVENT_DRIVEN:
+        raise NotSupported("clock.mode")
+    if not (math.isfinite(clock.rate) and clock.rate > 0):
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.rate", "must be finite and above 0")
+    if clock.mode is not ClockMode.REALTIME and clock.rate != 1.0:
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.rate", "belongs to a realtime clock")
+    for field, ns, least in (("start_ns", clock.start_ns, INT_MIN), ("lookahead_ns", clock.lookahead_ns or 0, 0)):
+        if not least <= ns <= INT_MAX:
+            problem = "must not be negative" if least == 0 and ns < 0 else "must fit in 64 bits"
+            raise InvalidRequest(Reason.INVALID_FIELD, f"clock.{field}", problem)
 
 
 def _check_bounds(count_target: int, deadline_ms: int) -> None:
@@ -236,6 +262,8 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
     grants.update((grant.group, grant) for grant in asked.set_grants)
     if not _name_asked(asked):
         return None
+    if asked.clock is not None and before.clock is not None:
+        raise AlreadyExists(Reason.CLOCK_EXISTS, path=node.path)
     return replace(
         before,
         labels=labels,
@@ -243,6 +271,7 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
         aggregates=tuple(aggregates.values()),
         gates=tuple(gates.values()),
         grants=tuple(grants.values()),
+        clock=before.clock if asked.clock is None else asked.clock,
     )
 
 
@@ -254,5 +283,6 @@ def _name_asked(asked: EnvironmentUpdate) -> tuple[str, ...]:
         asked.set_aggregates or asked.remove_aggregates,
         asked.set_gates or asked.remove_gates,
         asked.set_grants or asked.remove_grants,
+        asked.clock is not None,
     )
     return tuple(compress(FIELDS, parts))

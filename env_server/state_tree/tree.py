@@ -22,6 +22,7 @@ from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
 from env_server.state_tree.remains import Remains
 from env_server.state_tree.schemas import Schemas
+from env_server.state_tree.timing import Timing
 from env_server.state_tree.unsaved import Unsaved
 from env_server.state_tree.waiting_gates import WaitingGates
 
@@ -53,6 +54,8 @@ class Tree:
         self.roll_ups = RollUps(self.stirred)
         #: Environments whose gate began a generation, opened or was declared anew; the pipeline sets the timers.
         self.timed: list[Node] = []
+        #: The clocks of environments; None = nobody keeps any.
+        self.timing: Timing | None = None
         #: What the open group repeats of stored documents; see `weigh`.
         self.repeated_bytes = 0
         #: Entries and environments that ops of the open group had to look at; see `look`.
@@ -122,7 +125,9 @@ class Tree:
         places = self.changes.places
         node.group = self.changes.number
         node.place = len(places)
-        places.append(Place(node.number, node.path, node.declaration.labels))
+        timing = self.timing
+        time_ns = timing.enter(node) if timing is not None and timing.any else None
+        places.append(Place(node.number, node.path, node.declaration.labels, time_ns))
         return node.place
 
     def environment_row(

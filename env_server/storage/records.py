@@ -55,6 +55,10 @@ def encode_record(changes: Changes) -> bytes:
         environment_numbers=[place.number for place in places],
         paths=[place.path for place in places],
     )
+    timed = [(index, place.sim_time_ns) for index, place in enumerate(places) if place.sim_time_ns is not None]
+    if timed:
+        record.timed_places.extend([index for index, _ in timed])
+        record.place_times_ns.extend([time_ns for _, time_ns in timed])
     if any(place.labels for place in places):
         record.place_labels.extend(_pack([_encode_labels(place.labels).encode() for place in places], b"{}"))
     if changes.keys:
@@ -235,10 +239,12 @@ def _decode(record: Any, size_bytes: int) -> Changes:
 
 def _decode_places(record: Any) -> list[Place]:
     count = len(record.paths)
-    if not record.place_labels:
-        return [Place(number, path, {}) for number, path in zip(record.environment_numbers, record.paths, strict=True)]
-    labels = [json.loads(form) for form in _unpack(record.place_labels, b"{}", count)]
-    return [Place(*parts) for parts in zip(record.environment_numbers, record.paths, labels, strict=True)]
+    labels = [json.loads(form) for form in _unpack(record.place_labels, b"{}", count)] if record.place_labels else None
+    columns = record.environment_numbers, record.paths, labels or [{} for _ in range(count)]
+    places = [Place(*parts) for parts in zip(*columns, strict=True)]
+    for place, time_ns in zip(record.timed_places, record.place_times_ns, strict=True):
+        places[place] = places[place]._replace(sim_time_ns=time_ns)
+    return places
 
 
 def _unpack(column: Sequence[_Element], default: _Element, count: int) -> list[_Element]:

@@ -21,6 +21,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import BeginGeneration, EnvironmentUpdate, OpenGate
 from env_server.model.views import EVERY_GROUP, check_group
+from env_server.rpc.decode.timelines import decode_clock
 from env_server.rpc.decode.values import decode_json
 
 
@@ -44,6 +45,7 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
         gates=_decode_gates(message.gates, limits, "register.gates"),
         lease=message.lease_id,
         grants=_decode_grants(message.grants, limits, "register.grants"),
+        clock=decode_clock(message.clock, "register.clock") if message.HasField("clock") else None,
     )
 
 
@@ -72,6 +74,7 @@ def decode_environment_update(message: operations_pb2.EnvironmentUpdate, limits:
         open=opening,
         set_grants=_decode_grants(message.set_grants, limits, "set_grants"),
         remove_grants=tuple(message.remove_grants),
+        clock=decode_clock(message.clock, "environment.clock") if message.HasField("clock") else None,
     )
 
 

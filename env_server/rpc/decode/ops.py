@@ -34,12 +34,16 @@ from env_server.model.operations import (
 )
 from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.rpc.decode.environments import decode_declaration, decode_environment_update, decode_labels
+from env_server.rpc.decode.timelines import decode_timeline
 from env_server.rpc.decode.values import decode_json, decode_value, refuse_doubles
 
 Decoded = tuple[Code, object]
 
 _NO_ARGUMENTS: Final = Json(b"{}")
-_ENVIRONMENT_FIELDS: Final = ("kind", "labels", "config_json", "entry_schema_json", "aggregates", "gates", "grants")
+_ENVIRONMENT_FIELDS: Final = (
+    *("kind", "labels", "config_json", "entry_schema_json"),
+    *("aggregates", "gates", "grants", "clock"),
+)
 _ENTRY_FIELDS: Final = ("entry_kind", "value", "stream_items_max", "position")
 
 
@@ -267,4 +271,5 @@ _WRITES: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "update": decode_update,
     "delete": decode_delete,
     "acknowledge": decode_acknowledge,
+    "timeline": decode_timeline,
 }

@@ -40,6 +40,8 @@ def encode_columns(changes: Changes, rows: Sequence[int] | None = None) -> bytes
         principals=_collapse(get(changes.principals), ""),
         wall_times_ns=[changes.wall_ns] if changes.wall_ns else None,
     )
+    if any(place.sim_time_ns is not None for place in changes.places):
+        _encode_times(message, changes, get(changes.path))
     values = get(changes.values)
     if changes.extras:
         special = _find_special(changes, rows)
@@ -47,6 +49,12 @@ def encode_columns(changes: Changes, rows: Sequence[int] | None = None) -> bytes
         _encode_changed_fields(message, changes, special)
     _encode_values(message, values)
     return message.SerializeToString()
+
+
+def _encode_times(message: events_pb2.EventFrame, changes: Changes, path: list[int]) -> None:
+    times = [changes.places[place].sim_time_ns for place in path]
+    message.sim_times_ns.extend(_collapse([time_ns or 0 for time_ns in times], 0) or ())
+    message.timed.extend(_collapse([time_ns is not None for time_ns in times], False) or ())
 
 
 def _take(rows: Sequence[int] | None) -> Callable[[list[Any]], list[Any]]:

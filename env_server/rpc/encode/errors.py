@@ -47,6 +47,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.LEASE_NOT_FOUND,
         Reason.SUBSCRIPTION_NOT_FOUND,
         Reason.SNAPSHOT_NOT_FOUND,
+        Reason.CLOCK_NOT_FOUND,
+        Reason.TIMER_NOT_FOUND,
     ),
     grpc.StatusCode.ALREADY_EXISTS: (
         Reason.WORLD_EXISTS,
@@ -54,6 +56,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.ENTRY_EXISTS,
         Reason.SUBSCRIPTION_EXISTS,
         Reason.SNAPSHOT_EXISTS,
+        Reason.CLOCK_EXISTS,
+        Reason.TIMER_EXISTS,
     ),
     grpc.StatusCode.ABORTED: (Reason.PRECONDITION_FAILED, Reason.KEYS_HELD, Reason.FENCED),
     grpc.StatusCode.FAILED_PRECONDITION: (
@@ -67,6 +71,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.OPERATION_REFUSED,
         Reason.HISTORY_MISMATCH,
         Reason.PROTECTED,
+        Reason.CLOCK_MODE_MISMATCH,
     ),
     grpc.StatusCode.OUT_OF_RANGE: (
         Reason.REVISION_COMPACTED,
@@ -76,6 +81,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.COUNTER_OVERFLOW,
         Reason.SUBSCRIPTION_LAPSED,
         Reason.OUTCOME_NOT_KEPT,
+        Reason.TIME_PASSED,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,
@@ -88,6 +94,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SUBSCRIPTION_QUOTA,
         Reason.SNAPSHOT_QUOTA,
         Reason.STREAM_QUOTA,
+        Reason.TIMER_QUOTA,
     ),
     grpc.StatusCode.UNAVAILABLE: (Reason.DRAINING, Reason.RECOVERING, Reason.WRONG_OWNER),
     grpc.StatusCode.DEADLINE_EXCEEDED: (Reason.DEADLINE,),

@@ -22,6 +22,7 @@ from env_server.model.frames import (
     StreamPage,
 )
 from env_server.model.values import Json, Nothing, Value
+from env_server.rpc.encode.timelines import encode_clock
 
 
 def encode_value(value: Value | Nothing) -> values_pb2.Value | None:
@@ -97,6 +98,7 @@ def encode_environment(state: EnvironmentState) -> values_pb2.Environment:
         child_count=state.children,
         grants=[values_pb2.Grant(group=grant.group, access=int(grant.access)) for grant in declaration.grants],  # type: ignore[arg-type]
         lease_id=declaration.lease,
+        clock=None if declaration.clock is None else encode_clock(declaration.clock),
     )
 
 
