@@ -14,7 +14,7 @@ from env_server.model.watching import Filter
 class Alternatives:
     """Compiled filters, of which one has to match. Immutable; selects, and is found, as a Matcher is."""
 
-    __slots__ = ("_matchers", "actor", "key", "root", "types")
+    __slots__ = ("_matchers", "actor", "key", "region", "root", "types")
 
     def __init__(self, matchers: Sequence[Matcher]) -> None:
         self._matchers = tuple(matchers)
@@ -22,6 +22,8 @@ class Alternatives:
         """The deepest environment that everything matching equals or lies below."""
         self.key = _shared([matcher.key for matcher in matchers])
         self.actor = _shared([matcher.actor for matcher in matchers])
+        regions = {matcher.region for matcher in matchers}
+        self.region = regions.pop() if len(regions) == 1 else b""
         types = [matcher.types for matcher in matchers]
         self.types: frozenset[int] = frozenset().union(*types) if all(types) else frozenset()
 

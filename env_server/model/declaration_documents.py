@@ -8,10 +8,11 @@ import json
 from typing import Any, Final
 
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
+from env_server.model.space_forms import space_form
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
-FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants", "clock")
+FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants", "clock", "space")
 """Names of the parts that an update can change, in `changed_fields`."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -31,6 +32,8 @@ def document_of(declaration: Declaration) -> Json:
     parts.append(f',"aggregates":{_encode(aggregates)},"gates":{_encode(gates)}'.encode())
     if declaration.clock is not None:
         parts.append(f',"clock":{_encode(_clock_form(declaration.clock))}'.encode())
+    if declaration.space is not None:
+        parts.append(f',"space":{_encode(space_form(declaration.space))}'.encode())
     if declaration.lease:
         parts.append(b',"lease_id":%d' % declaration.lease)
     return Json(b"".join((*parts, b"}")))

@@ -14,7 +14,7 @@ from env_server.model.entries import Entry
 from env_server.model.environments import AggregateValue, Declaration, Gate, GateCause, Grant
 from env_server.model.errors import Exhausted, Reason
 from env_server.model.limits import Limits
-from env_server.model.ports import CompileSchema
+from env_server.model.ports import CompileSchema, OpenSpace
 from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.state_tree.aggregates.rollups import RollUps
 from env_server.state_tree.grants import Grants
@@ -22,6 +22,7 @@ from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
 from env_server.state_tree.remains import Remains
 from env_server.state_tree.schemas import Schemas
+from env_server.state_tree.spaces import Spaces
 from env_server.state_tree.timing import Timing
 from env_server.state_tree.unsaved import Unsaved
 from env_server.state_tree.waiting_gates import WaitingGates
@@ -30,9 +31,12 @@ from env_server.state_tree.waiting_gates import WaitingGates
 class Tree:
     """State of one world. Every method runs on the world's thread and returns at once."""
 
-    def __init__(self, limits: Limits, compile_schema: CompileSchema | None = None) -> None:
+    def __init__(
+        self, limits: Limits, compile_schema: CompileSchema | None = None, open_space: OpenSpace | None = None
+    ) -> None:
         self.limits = limits
         self.schemas = Schemas(compile_schema, limits)
+        self.spaces = Spaces(open_space, limits)
         self.nodes = Nodes(limits)
         self.unsaved = Unsaved(self.nodes)
         self.grants = Grants()

@@ -18,6 +18,7 @@ from env_server.model.environments import (
     Grant,
     Scope,
 )
+from env_server.model.space_forms import space_form, space_of
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
@@ -45,6 +46,8 @@ def encode_declaration(declaration: Declaration) -> bytes:
         form["clock"] = _clock_form(declaration.clock)
     if declaration.lease:
         form["lease"] = declaration.lease
+    if declaration.space is not None:
+        form["space"] = space_form(declaration.space)
     return _encode(form).encode()
 
 
@@ -65,6 +68,7 @@ def decode_declaration(data: bytes) -> Declaration:
         grants=tuple(Grant(group, Access(access)) for group, access in form.get("grants", ())),
         lease=form.get("lease", 0),
         clock=_clock_of(form["clock"]) if "clock" in form else None,
+        space=space_of(form["space"]) if "space" in form else None,
     )
 
 

@@ -34,6 +34,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.REQUEST_ID_REUSED,
         Reason.LIMIT_EXCEEDED,
         Reason.INVALID_ARGUMENTS,
+        Reason.INVALID_POSITION,
     ),
     grpc.StatusCode.NOT_FOUND: (
         Reason.WORLD_NOT_FOUND,
@@ -49,6 +50,9 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SNAPSHOT_NOT_FOUND,
         Reason.CLOCK_NOT_FOUND,
         Reason.TIMER_NOT_FOUND,
+        Reason.SPACE_NOT_FOUND,
+        Reason.REGION_NOT_FOUND,
+        Reason.PARTICIPANT_NOT_FOUND,
     ),
     grpc.StatusCode.ALREADY_EXISTS: (
         Reason.WORLD_EXISTS,
@@ -58,6 +62,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SNAPSHOT_EXISTS,
         Reason.CLOCK_EXISTS,
         Reason.TIMER_EXISTS,
+        Reason.SPACE_EXISTS,
+        Reason.PARTICIPANT_EXISTS,
     ),
     grpc.StatusCode.ABORTED: (Reason.PRECONDITION_FAILED, Reason.KEYS_HELD, Reason.FENCED),
     grpc.StatusCode.FAILED_PRECONDITION: (
@@ -72,6 +78,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.HISTORY_MISMATCH,
         Reason.PROTECTED,
         Reason.CLOCK_MODE_MISMATCH,
+        Reason.CELL_FULL,
+        Reason.NOT_PLACED,
     ),
     grpc.StatusCode.OUT_OF_RANGE: (
         Reason.REVISION_COMPACTED,
@@ -82,6 +90,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SUBSCRIPTION_LAPSED,
         Reason.OUTCOME_NOT_KEPT,
         Reason.TIME_PASSED,
+        Reason.UNREACHABLE,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,
@@ -95,6 +104,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SNAPSHOT_QUOTA,
         Reason.STREAM_QUOTA,
         Reason.TIMER_QUOTA,
+        Reason.PARTICIPANT_QUOTA,
     ),
     grpc.StatusCode.UNAVAILABLE: (Reason.DRAINING, Reason.RECOVERING, Reason.WRONG_OWNER),
     grpc.StatusCode.DEADLINE_EXCEEDED: (Reason.DEADLINE,),

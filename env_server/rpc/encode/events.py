@@ -169,4 +169,5 @@ def _encode_row(changes: Changes, row: int, world: str) -> events_pb2.Event:
         principal=changes.principals[row],
         sim_time_ns=place.sim_time_ns,
         wall_time_ns=changes.wall_ns,
+        position=changes.told_position(row),
     )
