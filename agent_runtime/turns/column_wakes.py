@@ -27,7 +27,7 @@ from agent_runtime.model.wakes import NEVER_NS, TIME_MAX_NS, Wake, write_wakes
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import all_numbers, show_value
-from agent_runtime.turns.ends import MUTED, OK, UNANSWERED, TurnEnd, describe_failure, end_by_incident, name_exit
+from agent_runtime.turns.ends import MUTED, OK, STOPPED, UNANSWERED, TurnEnd, describe_failure, end_by_incident, name_exit
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_wakes import PartWakes
 from agent_runtime.turns.thinking import Thinkers
@@ -77,6 +77,10 @@ class ColumnWakes:
         try:
             decided = await self._decide(keys, times)
             frames = await self._send(pack, keys, times, decided)
+        except asyncio.CancelledError:
+            # The first block may have taken effect; then they are taken again all the same.
+            await self._close(pack, STOPPED)
+            raise
         except RecordingError:
             raise
         except Exception as error:  # noqa: BLE001 - the turn edge: what ends these turns ends no others

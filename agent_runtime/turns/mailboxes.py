@@ -149,7 +149,7 @@ class Mailboxes:
         begun: dict[int, tuple[Notice, list[int]]] = {}
         for row in expectant.tolist():
             notice = self._take_next(row)
-            begun.setdefault(notice.revision, (notice, []))[1].append(row)
+            begun.setdefault(id(notice), (notice, []))[1].append(row)
         return [(notice, np.array(chosen, dtype=np.int32)) for notice, chosen in begun.values()]
 
     def count_turns(self, through: int) -> Counts:

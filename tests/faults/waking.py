@@ -105,6 +105,6 @@ class Town:
             seen: dict[str, float] = {}
             while sum(writes.values()) < wanted:
                 event = await anext(watch)
-                assert event.value == seen.get(event.key, 7.0) + 1, (event, seen.get(event.key))
+                assert event.value == seen.get(event.key, 7.0) + 1, (event, event.value, seen.get(event.key))
                 seen[event.key] = event.value
                 writes[event.key] += 1
