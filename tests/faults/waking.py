@@ -13,7 +13,7 @@ from tests.faults.waking_agents import DAY_NS, HOUR_NS, LOG, WAKES, minute_of
 from tests.unit.agent_runtime.stage import write_agents
 
 AGENTS = "tests.faults.waking_agents"
-TTL_S = 2.0
+TTL_S = 4.0
 DONE_S = 60.0
 THINKING = {"kind": "uniform", "high_ms": 50}
 
