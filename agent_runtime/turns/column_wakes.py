@@ -14,24 +14,34 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from ecumene.client import EcumeneError, FrameResult
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, judge_failure
 from agent_runtime.actions.validation import find_path_problem
 from agent_runtime.agents.agent import Routine, RuleAgents
-from agent_runtime.agents.cohort import Rows
 from agent_runtime.model.actions import Outcome
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.wakes import NEVER_NS, TIME_MAX_NS, Wake, write_wakes
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.deciding import all_numbers, show_value
-from agent_runtime.turns.ends import MUTED, OK, STOPPED, UNANSWERED, TurnEnd, describe_failure, end_by_incident, name_exit
+from agent_runtime.turns.ends import (
+    MUTED,
+    OK,
+    STOPPED,
+    UNANSWERED,
+    TurnEnd,
+    describe_failure,
+    end_by_incident,
+    name_exit,
+)
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_wakes import PartWakes
 from agent_runtime.turns.thinking import Thinkers
 
+Revisions = npt.NDArray[np.int64]
 ACT = "act"
 """What is recorded of what a rule agent does when its time has come."""
 
@@ -202,7 +212,7 @@ class ColumnWakes:
         self._wakes.end_many(pack.rows, np.array(decided.next_ns, dtype=np.int64))
         self._release(pack)
 
-    async def _record(self, pack: Thinkers, decided: _Decided, acting: list[int], revisions: Rows) -> None:
+    async def _record(self, pack: Thinkers, decided: _Decided, acting: list[int], revisions: Revisions) -> None:
         """Each turn, those that ended alike together."""
         alike: dict[tuple[TurnEnd, bool], list[int]] = {}
         active = set(acting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -228,7 +229,7 @@ class Turn:
             problem = f"it is {now_ns} ns, and a wake lies behind that: {at_ns} ns does not"
         if problem:
             raise ActionRefusedError(WAKE, problem)
-        self.wishes = {**(self.wishes or {}), name: Wake(at_ns, name, copy_value(payload))}
+        self.wishes = {**(self.wishes or {}), name: Wake(at_ns, name, json.loads(json.dumps(payload)))}
 
     def wake_after(self, after_ns: int, name: str = "", payload: Json = None) -> None:
         """The same, so long after the time of what woke the agent. Raises ActionRefusedError: that has no time, too."""

@@ -126,7 +126,7 @@ class TurnRecords:
         values: Any = None,
         revisions: Any = None,
     ) -> None:
-        """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it, and
+        """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it and
         its path.
 
         `agents` is an Arrow array or list of ids, `turns` their numbers, `started_s` when each began, `values`

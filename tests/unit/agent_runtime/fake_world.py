@@ -339,7 +339,7 @@ class FakeEnvironment:
         if not self._world.fence_holds:
             raise FencedError(ErrorDetails(reason="FENCED"))
         self._world.revision += 1
-        self._world.store(self.path, key, value, cause=cause)
+        self._world.store(self.path, key, value, "", 0, cause)
 
 
 class FakeClock:
