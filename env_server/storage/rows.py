@@ -191,7 +191,7 @@ def _encode_entries(entries: list[tuple[tuple[int, str], Entry | None]]) -> list
         if entry is None:
             rows.append((key, None))
             continue
-        value, version, created, modified, kind, lease = entry
+        value, version, created, modified, kind, lease = entry[:6]
         if lease:
             body = pack(kind | _LEASED, _kind_of_state(value), version, created, modified)
             body += _LEASE.pack(lease) + _pack_state(value)

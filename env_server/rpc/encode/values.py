@@ -61,7 +61,7 @@ def encode_read(read: Read) -> operations_pb2.QueryResult:
 
 def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
     """An entry with its name."""
-    value, version, created, modified, kind, lease = entry
+    value, version, created, modified, kind, lease = entry[:6]
     message = values_pb2.Entry(
         path=path,
         key=key,
