@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stage import Known, find_place, main, name_agents
+
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.model.draws import Draw
-from stage import Known, find_place, main, name_agents
 
 if TYPE_CHECKING:
     from ecumene import Event

@@ -17,9 +17,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stage import Known, add_arguments, find_place, name_agents, play_and_tell
+
 from agent_runtime.agents.agent import GroupInfo, RuleAgents
 from agent_runtime.model.draws import Draw
-from stage import Known, add_arguments, find_place, name_agents, play_and_tell
 
 if TYPE_CHECKING:
     from ecumene import Event

@@ -11,8 +11,9 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime.agents.agent import RuleAgents
 from stage import Known, find_place, main, name_agents
+
+from agent_runtime.agents.agent import RuleAgents
 
 if TYPE_CHECKING:
     from ecumene import Event

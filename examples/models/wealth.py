@@ -16,9 +16,10 @@ from itertools import chain
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from stage import Known, find_place, main, name_agents
+
 from agent_runtime.agents.agent import Agent
 from agent_runtime.model.draws import Draw
-from stage import Known, find_place, main, name_agents
 
 if TYPE_CHECKING:
     from ecumene import Event

@@ -12,7 +12,7 @@ from tests.services import ROOT
 
 sys.path.append(str(ROOT / "examples" / "models"))
 
-from stage import Stage  # noqa: E402 - where it is, is known only now
+from stage import Stage
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

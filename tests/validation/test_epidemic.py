@@ -62,5 +62,5 @@ async def test_the_graphs_are_the_published_ones(name: str, nodes: int, edges: i
 @pytest.mark.timeout(1200)
 async def test_thirty_seeds_on_one_runtime_and_on_four(first_seed: int) -> None:
     graphs = [GraphEpidemic("karate", 0.2), GraphEpidemic("miserables", 0.1), GraphEpidemic("florentine", 0.4)]
-    seeds = {model: 10 * SEEDS for model in graphs} | {MixedEpidemic(r0): SEEDS for r0 in R0}
+    seeds = dict.fromkeys(graphs, 10 * SEEDS) | {MixedEpidemic(r0): SEEDS for r0 in R0}
     await play_both_ways(seeds, first_seed)
