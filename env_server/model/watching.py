@@ -22,6 +22,8 @@ class Filter:
     actor: str = ""
     excluded_producer: str = ""
     """Leave out changes of this producer, and what the session of this name has sent: a client's own."""
+    region: str = ""
+    """Only crossings of the border of the region of this name."""
 
 
 @dataclass(frozen=True, slots=True)
