@@ -2,8 +2,8 @@
 
 python examples/models/dilemma.py --seeds 30
 
-All matches are played side by side, a turn of each a step. Strategies without chance have scores that are known exactly:
-those of the same tournament in the package `axelrod`.
+All matches are played side by side, a turn of each a step. Strategies without chance have scores that are known
+exactly: those of the same tournament in the package `axelrod`.
 """
 
 from __future__ import annotations

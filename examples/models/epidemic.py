@@ -101,8 +101,8 @@ class MixedEpidemic(Epidemic):
     def list_known(self) -> dict[str, Known]:
         """The equation's share, with those infected at first; its deviation by von Bahr and Martin-Löf 1980.
 
-        Reed-Frost chains drawn by themselves, 100,000 each: means within 0.05 deviations of it for 4,000 people (0.08 for
-        1,000), deviations within 2 %.
+        Reed-Frost chains drawn by themselves, 100,000 each: means within 0.05 deviations of it for 4,000 people (0.08
+        for 1,000), deviations within 2 %.
         """
         count = len(self.agents)
         share = solve_final_size(self.r0, self.first / count)
@@ -156,7 +156,7 @@ def load_graph(name: str) -> Any:
 
 
 def percolate(graph: Any, chance: float, runs: int, seed: int = 1) -> list[int]:
-    """Sizes of the part that a random node is in, when each edge stays with a chance. It knows no steps and no agents."""
+    """Sizes of the part that a random node is in, when each edge stays with a chance: no steps, no agents."""
     import networkx as nx
 
     drawn = random.Random(seed)

@@ -68,10 +68,8 @@ class Life:
 
     async def play(self, steps: Steps) -> dict[str, float]:
         """All generations; how many live in the end."""
-        cells: list[int] = []
-        async for cells in self.evolve(steps):
-            pass
-        return {"alive": sum(cells)}
+        alive = [sum(cells) async for cells in self.evolve(steps)]
+        return {"alive": alive[-1]}
 
     def list_known(self) -> dict[str, Known]:
         """Each generation is known; tests/validation compares them one by one."""

@@ -1,7 +1,7 @@
-"""Runs models of many agents: a server, runtimes that host the agents, and one run a seed; then a table of what came out.
+"""Runs models of many agents: a server, runtimes that host the agents, one run a seed; then a table of what came out.
 
 A model is an object with the attributes of `Model`; the other files of this folder are some. Each run of it has an
-environment of its own, `/<model>/<seed>`, in one world, so that all seeds share the processes and are played side by side.
+environment of its own, `/<model>/<seed>`, in one world: all seeds share the processes, and are played side by side.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def share_chances(units: int, agents: int) -> list[float]:
 def expect_gini(count: int) -> float:
     """Mean of the coefficient for as many agents (3 or more) as units, all sharings being equally likely.
 
-    Two agents that have s units together share them in s + 1 ways, all equally likely; their difference is then |2k − s|.
+    Two agents that have s units together share them in s + 1 ways, all equally likely, and differ by |2k − s|.
     """
     ways = comb(2 * count - 1, count)
     apart = 0.0

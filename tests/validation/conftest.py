@@ -1,4 +1,4 @@
-"""The models of `examples/models`, found by the names under which workers find them, and a stage for each file of tests."""
+"""The models of `examples/models`, by the names under which workers find them, and a stage for each file of tests."""
 
 from __future__ import annotations
 

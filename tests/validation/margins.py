@@ -11,8 +11,8 @@ must be able to fail, which each file shows by a model with a wrong rule.
   2·exp(−n·t² / (2·d² + 2·b·t/3)).
 * Figures without a deviation are the same in each run.
 
-What is known from drawing (percolations, another implementation) is itself off by 1/√m of its deviation, for m draws: the
-draws are so many that it is small beside the margin.
+What is known from drawing (percolations, another implementation) is itself off by 1/√m of its deviation, for m draws:
+these are so many that it is small beside the margin.
 """
 
 from __future__ import annotations

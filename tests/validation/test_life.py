@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,10 @@ async def record(stage: Stage, model: Life, seed: int) -> list[Any]:
 async def test_two_hundred_generations_are_exact(stage: Stage, seed: int) -> None:
     generations = await record(stage, TORUS, seed)
     assert len(generations) == 201
-    for number, (before, after) in enumerate(zip(generations, generations[1:], strict=False), start=1):
+    for number, (before, after) in enumerate(pairwise(generations), start=1):
         assert np.array_equal(evolve_array(before), after), f"generation {number}"
     # Able to fail: of a torus with an edge, or where six bring forth too, it would not be true.
-    pairs = list(zip(generations, generations[1:], strict=False))
+    pairs = list(pairwise(generations))
     assert not all(np.array_equal(evolve_array(before, mode="constant"), after) for before, after in pairs)
     assert not all(np.array_equal(evolve_array(before, born=(3, 6)), after) for before, after in pairs)
 

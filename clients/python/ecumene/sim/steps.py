@@ -68,8 +68,8 @@ class AgentsFailedError(EcumeneError):
 class Steps:
     """One run of a stepwise model, in an environment of its own. An async context manager.
 
-    Agents are woken by the entry `step` of the environment (a wake rule with its path and `"key": "step"`). Its value is
-    a document of what `take` is given, of `round` (the step's number, from 1), `seed`, and of where reports go.
+    Agents are woken by the entry `step` of the environment (a wake rule with its path and `"key": "step"`). Its value
+    is a document of what `take` is given, of `round` (the step's number, from 1), `seed`, and of where reports go.
     """
 
     def __init__(

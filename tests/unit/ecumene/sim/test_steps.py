@@ -32,7 +32,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def living(
     world: World, decide: Callable[[str, Any], Any], agents: Sequence[str] = AGENTS
 ) -> AsyncIterator[list[Any]]:
-    """Agents that report what `decide` says of their id and of what was told; None = nothing. Gives all that was told."""
+    """Agents that report what `decide` says of their id and what was told; None = nothing. Gives all that was told."""
     heard: list[Any] = []
     await world.environment(PATH).register(if_absent=True)
 
@@ -59,11 +59,13 @@ async def living(
 
 
 async def test_each_step_asks_everybody_once_and_gives_their_reports_in_order(world: World) -> None:
-    async with living(world, lambda agent, told: f"{agent}{told['n']}") as heard:
-        async with Steps(world, PATH, AGENTS, seed=7) as steps:
-            assert await steps.take({"n": 1}) == {"b": "b1", "a": "a1", "c": "c1"}
-            assert list(await steps.take({"n": 2})) == list(AGENTS)
-            assert steps.number == 2
+    async with (
+        living(world, lambda agent, told: f"{agent}{told['n']}") as heard,
+        Steps(world, PATH, AGENTS, seed=7) as steps,
+    ):
+        assert await steps.take({"n": 1}) == {"b": "b1", "a": "a1", "c": "c1"}
+        assert list(await steps.take({"n": 2})) == list(AGENTS)
+        assert steps.number == 2
     assert [(told["round"], told["seed"], told["n"]) for told in heard] == [(1, 7, 1), (2, 7, 2)]
 
 
