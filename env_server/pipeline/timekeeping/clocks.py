@@ -108,7 +108,7 @@ class Clocks:
         return line.read(self._clock.monotonic_ns(), self.bound(line) if line.runs else None)
 
     def tell(self, line: Timeline) -> int:
-        """What the clock shows now, for somebody who is told: kept with the open group, so that it goes behind it never.
+        """What the clock shows now, for somebody who is told: kept with the open group, it never goes behind that.
 
         Without room on the disk to keep it, it is what was told last.
         """
