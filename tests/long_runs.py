@@ -25,6 +25,7 @@ PARTS = {
         "tests/promises/test_engine_model.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
+        "tests/promises/test_timeline_model.py",
         "tests/faults/test_replay_equals_state.py",
         "tests/faults/test_listeners.py",
         "tests/unit/env_server",
@@ -38,6 +39,7 @@ PARTS = {
         "tests/faults/test_server_kills.py",
         "tests/faults/test_verify_after_kills.py",
         "tests/faults/test_leases.py",
+        "tests/faults/test_timers.py",
         "tests/faults/test_relaxed_durability.py",
     ),
     "takeovers": (

@@ -49,7 +49,7 @@ class Running:
         self._clock = clock
         self._limits = limits
         self.clocks = Clocks(tree, clock, commits, admission, self.stir)
-        #: What realtime clocks showed when they were first looked at in this step; what is due later waits for the next.
+        #: What realtime clocks showed when they were first looked at in this step; what is due later waits.
         self._looked: dict[int, int] = {}
         #: Clocks that may have something to do, in the order of their turns.
         self._stirred: dict[int, Timeline] = {}
