@@ -34,7 +34,7 @@ def run(seed: int, examples: int, steps: int = 30, phases: tuple[Phase, ...] = t
 
 
 def test_clocks_and_timers_do_what_the_model_says(seed: int) -> None:
-    run(seed, 150)
+    run(seed, 100)
 
 
 @pytest.mark.long
