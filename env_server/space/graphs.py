@@ -120,8 +120,7 @@ class GraphIndex:
         return self.within(position, 1.0, hops=True)
 
     def in_box(self, box: Box) -> list[str]:
-        self.check_area(box)
-        return []
+        raise refuse_field("area", "a graph has no boxes")
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, NodeSet):
