@@ -61,6 +61,14 @@ class Plane:
 class Geo:
     """The earth (WGS84): (longitude, latitude) in degrees, distances in metres along the geodesic."""
 
+    def wrap(self, position: Sequence[float]) -> tuple[float, float]:
+        """The place that a walk across 180 degrees, or over a pole, comes to: longitudes from -180, below 180."""
+        longitude, latitude = position
+        latitude = _wrap(latitude, -180.0, 180.0)
+        if abs(latitude) > 90.0:
+            longitude, latitude = longitude + 180.0, (180.0 if latitude > 0 else -180.0) - latitude
+        return (_wrap(longitude, -180.0, 180.0), latitude)
+
 
 @dataclass(frozen=True)
 class Graph:
