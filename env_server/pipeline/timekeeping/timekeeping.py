@@ -78,10 +78,7 @@ class Timekeeping:
 
         A restart does not set a clock behind what was told.
         """
-        if not self._clocks.lines:
-            return None
-        line = self._clocks.nearest(self._tree.nodes.by_path.get(path))
-        return None if line is None else self._clocks.tell(line)
+        return self._clocks.tell_at(self._tree.nodes.by_path.get(path))
 
     def see(self, path: str, group: str = "") -> ClockSeen:
         """The nearest clock of an environment, for an answer that waits for the open group.
