@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,8 +35,8 @@ class Grid:
     """Entries that a cell may hold; 0 = any number."""
 
     def wrap(self, position: Sequence[float]) -> tuple[int, int]:
-        """The cell that a walk over the edge of a torus comes to; elsewhere the cell as it is."""
-        column, row = (int(number) for number in position)
+        """The cell that a walk over the edge of a torus comes to; elsewhere the cell that the position lies in."""
+        column, row = map(math.floor, position)
         return (column % self.width, row % self.height) if self.torus else (column, row)
 
 

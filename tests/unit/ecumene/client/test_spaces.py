@@ -11,6 +11,7 @@ from ecumene.client.spaces import as_position
 
 def test_a_walk_over_the_edge_of_a_torus_comes_in_at_the_other_side() -> None:
     assert Grid(10, 5, torus=True).wrap((-1, 5)) == (9, 0)
+    assert Grid(10, 5, torus=True).wrap((-0.5, 4.5)) == (9, 4)
     assert Grid(10, 5).wrap((-1, 5)) == (-1, 5)
     plane = Plane(-1.0, 0.0, 1.0, 2.0, torus=True)
     assert plane.wrap((1.5, -0.5)) == (-0.5, 1.5)
