@@ -145,13 +145,13 @@ def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list
             family = _FAMILIES.get(type_, type_)  # type: ignore[call-overload]
             border = changes.values[row].text if family in _CROSSINGS else b""  # type: ignore[union-attr]
             name = number, key, family, border
-            if name in seen:
-                left_out += 1
-                continue
-            seen.add(name)
-            wanted.append(row)
             if type_ in _DELETIONS:
                 seen.add((number, key, _MOVE, b""))
+            if name in seen:
+                left_out += 1
+            else:
+                seen.add(name)
+                wanted.append(row)
         if wanted:
             wanted.reverse()
             kept.append((changes, wanted))
