@@ -165,6 +165,16 @@ def find_place(agent_id: str) -> int:
     return int(agent_id.rpartition("-")[2])
 
 
+def read_kept(model: str) -> dict[str, Known]:
+    """The figures of another implementation that were kept in mesa.json, if there are any of the model."""
+    kept = json.loads((HERE / "mesa.json").read_text(encoding="utf-8"))
+    figures = kept["figures"].get(model, {})
+    return {
+        name: Known(mean, deviation, f"{kept['source']}, {runs} runs")
+        for name, (mean, deviation, runs) in figures.items()
+    }
+
+
 def summarise(model: Model, played: Sequence[Played]) -> list[str]:
     """Lines of a table: each figure's mean with its 95 % interval, and what is known of it."""
     lines = [f"{'figure':<28} {'mean':>10} {'± 95 %':>9} {'known':>10}  source"]
