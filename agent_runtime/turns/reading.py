@@ -65,9 +65,9 @@ class Reading:
         box: Box | None = None,
         limit: int = 100,
     ) -> Nearby:
-        """Entries near an entry or a position, the nearest first: exactly one way to say how near; see Environment.near.
+        """Entries near an entry or a position, the nearest first: at most `limit` (up to 1,000).
 
-        At most `limit` (up to 1,000). Raises EcumeneError.
+        Exactly one way to say how near, as in Environment.near. Raises EcumeneError.
         """
         place = self._context.world.environment(path)
         bound = min(limit, ENTRIES_MAX)

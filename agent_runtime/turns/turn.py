@@ -189,7 +189,7 @@ class Turn:
         self.act(operation, path, operation, arguments, change="invoke")
 
     def move(self, path: str, position: Position | None, key: str = "") -> None:
-        """Decide to move the agent's own entry of an environment with a space, or that of `key`; None: out of the space.
+        """Decide to move the agent's own entry of an environment with a space, or that of `key`; None: out of it.
 
         Raises ActionRefusedError as `act` does; the world refuses what is no place of the space, and full cells.
         """

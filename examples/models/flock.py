@@ -2,8 +2,8 @@
 
 python examples/models/flock.py --seeds 30
 
-A plane without edges. Who sees whom is asked of the world once a step, for all together; each bird gets to know what all
-positions and headings are, and looks only at those whom it sees. All look before the first of them flies on.
+A plane without edges. Who sees whom is asked of the world once a step, for all together; each bird is told all
+positions and headings, and looks only at those whom it sees. All look before the first of them flies on.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 python examples/models/traffic.py --seeds 30
 python examples/models/traffic.py --seeds 30 --crossing
 
-Roads are rings of places that hold one car each. The drivers do all for themselves: they look at the place before them,
-and, at the crossing, on the other road (whoever comes from the first road goes first); then those who may move their own
-entry. All look before the first one moves: on one ring that is rule 184, with a flow of exactly min(cars, gaps) a step,
-whatever the beginning, after at most half a round.
+Roads are rings of places that hold one car each. The drivers do all for themselves: they look at the place before
+them, and, at the crossing, on the other road (whoever comes from the first road goes first); then those who may move.
+All look before the first one moves: on one ring that is rule 184, with a flow of exactly min(cars, gaps) a step after
+at most half a round, whatever the beginning.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 python examples/models/wealth_grid.py --seeds 30
 python examples/models/wealth_grid.py --seeds 30 --halves
 
-One after the other: in a step each agent moves to a cell beside its own, and at once gives to somebody there, in an order
-that is drawn anew each time. Or in halves: all move, then all give. That is another model, with another inequality. In
+One after the other: in a step each agent moves to a cell beside its own, and at once gives to somebody there, in an
+order that is drawn anew each time. Or in halves: all move, then all give, another model with another inequality. In
 halves the agents do all for themselves: each moves its own entry, and asks the world who is in its cell.
 """
 
@@ -75,8 +75,8 @@ class WealthGrid:
         """Place everybody, then all steps."""
         field = steps.world.environment(f"{steps.path}/field")
         await field.register(space=Grid(WIDTH, HEIGHT))
-        draws = [Draw(steps.seed, agent, 0, 0) for agent in self.agents]
-        places = {agent: (draw.randrange(WIDTH), draw.randrange(HEIGHT)) for agent, draw in zip(self.agents, draws)}
+        draws = {agent: Draw(steps.seed, agent, 0, 0) for agent in self.agents}
+        places = {agent: (draw.randrange(WIDTH), draw.randrange(HEIGHT)) for agent, draw in draws.items()}
         await field.set_many(self.agents, [0] * len(self.agents), list(places.values()))
         wealth = dict.fromkeys(self.agents, 1)
         for _ in range(self.steps):

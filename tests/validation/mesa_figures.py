@@ -56,10 +56,11 @@ def play_segregation(seed: int) -> dict[str, float]:
         content.append(model.happy / 320)
         if step < 12:
             model.agents.shuffle_do("step")
-    shares = []
-    for agent in model.agents:
-        if around := list(agent.cell.get_neighborhood(radius=1).agents):
-            shares.append(sum(other.type == agent.type for other in around) / len(around))
+    shares = [
+        statistics.fmean(other.type == agent.type for other in around)
+        for agent in model.agents
+        if (around := list(agent.cell.get_neighborhood(radius=1).agents))
+    ]
     figures = {"content at first": content[0], "content after one": content[1], "content": content[-1]}
     return {**figures, "alike": statistics.fmean(shares)}
 

@@ -60,4 +60,4 @@ async def test_cars_at_a_crossing_drive_as_in_another_simulation(stage: Stage, s
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 async def test_thirty_seeds_on_one_runtime_and_on_four(first_seed: int) -> None:
-    await play_both_ways({Traffic(): SEEDS, Traffic(crossing=True, steps=40): SEEDS}, first_seed)
+    await play_both_ways({Traffic(): SEEDS, Traffic(crossing=True, steps=40): SEEDS}, first_seed, shared_max=10)

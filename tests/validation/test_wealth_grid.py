@@ -30,4 +30,4 @@ async def test_wealth_on_a_grid_is_as_unequal_as_in_mesa(stage: Stage, first_see
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 async def test_thirty_seeds_on_one_runtime_and_on_four(first_seed: int) -> None:
-    await play_both_ways({AT_ONCE: SEEDS, IN_HALVES: SEEDS}, first_seed)
+    await play_both_ways({AT_ONCE: SEEDS, IN_HALVES: SEEDS}, first_seed, shared_max=6)
