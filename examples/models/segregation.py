@@ -86,8 +86,8 @@ class Segregation:
         return {**figures, "alike": sum(shares) / len(shares)}
 
     def list_known(self) -> dict[str, Known]:
-        """For the usual steps and share."""
-        return read_kept("segregation")
+        """For the usual steps and share; in the end nearly all are content, nearly always."""
+        return {name: known for name, known in read_kept("segregation").items() if name != "content"}
 
 
 def share_alike(agent: str, others: list[str]) -> float:

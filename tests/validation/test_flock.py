@@ -1,8 +1,7 @@
-"""Birds fly where Mesa's boids fly, and order themselves as much."""
+"""Birds fly where Mesa's boids fly, step by step; and later, when small differences have grown, are ordered as much."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from mesa.examples.basic.boid_flockers.model import BoidFlockers
 from stage import Stage
 
 from tests.validation.both_ways import SEEDS, play_both_ways
-from tests.validation.margins import list_wrong
 from tests.validation.mesa_figures import fly_all
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.filterwarnings("ignore")]  # Mesa's own
@@ -45,14 +43,6 @@ async def test_ten_steps_are_those_of_mesas_boids(stage: Stage, seed: int) -> No
     assert await follow(stage, USUAL, seed) < 1e-6
     # Able to fail: a wish that weighs otherwise leads elsewhere.
     assert await follow(stage, CLOSER, seed) > 0.1
-
-
-async def test_their_order_is_that_of_mesa(stage: Stage, first_seed: int) -> None:
-    known = {"order after 10": Flock().list_known()["order after 10"]}
-    played = await stage.play(USUAL, range(first_seed + 1, first_seed + 5))
-    assert list_wrong(played, known) == []
-    assert all(0 <= run.figures["order after 10"] <= 1 + 1e-12 for run in played)
-    assert math.isfinite(known["order after 10"].deviation)
 
 
 @pytest.mark.long
