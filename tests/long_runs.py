@@ -72,7 +72,19 @@ PARTS = {
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),
-    "validation": ("tests/validation",),
+    "validation": (
+        "tests/validation/test_dilemma.py",
+        "tests/validation/test_epidemic.py",
+        "tests/validation/test_life.py",
+        "tests/validation/test_wealth.py",
+    ),
+    "spatial": (
+        "tests/validation/test_evacuation.py",
+        "tests/validation/test_flock.py",
+        "tests/validation/test_segregation.py",
+        "tests/validation/test_traffic.py",
+        "tests/validation/test_wealth_grid.py",
+    ),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

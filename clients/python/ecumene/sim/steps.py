@@ -79,6 +79,7 @@ class Steps:
         and the model's. A step that takes longer than `timeout_s` is late."""
         if not agents or len(set(agents)) != len(agents):
             raise ValueError("agents: one id or more, each once")
+        self.world = world
         self.path = path
         self.agents = tuple(agents)
         self.seed = seed
