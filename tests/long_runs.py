@@ -26,6 +26,7 @@ PARTS = {
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
         "tests/promises/test_timeline_model.py",
+        "tests/promises/test_crossings.py",
         "tests/faults/test_replay_equals_state.py",
         "tests/faults/test_listeners.py",
         "tests/unit/env_server",
@@ -44,6 +45,7 @@ PARTS = {
     ),
     "takeovers": (
         "tests/faults/test_takeovers.py",
+        "tests/faults/test_wakes.py",
         "tests/faults/test_resume.py",
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_ordered_runs.py",
@@ -70,7 +72,19 @@ PARTS = {
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),
-    "validation": ("tests/validation",),
+    "validation": (
+        "tests/validation/test_dilemma.py",
+        "tests/validation/test_epidemic.py",
+        "tests/validation/test_life.py",
+        "tests/validation/test_wealth.py",
+    ),
+    "spatial": (
+        "tests/validation/test_evacuation.py",
+        "tests/validation/test_flock.py",
+        "tests/validation/test_segregation.py",
+        "tests/validation/test_traffic.py",
+        "tests/validation/test_wealth_grid.py",
+    ),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",
