@@ -54,6 +54,12 @@ class Agent:
     def check_group(cls, group: GroupInfo) -> None:
         """Raises ValueError, in one line, if no agent can live with these parameters."""
 
+    def plan(self, turn: Turn) -> None:
+        """Ask for the wakes of a routine: first of all in each turn of an agent that lives by a clock.
+
+        Also where a person sits in its place, or it is muted and was to be woken, so that it goes on afterwards.
+        """
+
     async def on_event(self, event: Event, turn: Turn) -> None:
         """One turn: read, ask, decide, `turn.act`. Nothing is sent before it returns, then all at once.
 
