@@ -91,11 +91,13 @@ class Routine:
     Attributes:
         next_ns: when each is to be woken next, later than it was woken now; NEVER_NS = not again.
         values, path: its entry there, under its id, is set to its number; None in place of a number: it does nothing.
+        positions: where that entry is placed at the same time, in the space of the environment: one or two coordinates.
     """
 
     next_ns: Sequence[int]
     values: Sequence[float | None] | None = None
     path: str = ""
+    positions: Sequence[Sequence[float]] | None = None
 
 
 class RuleAgents:
