@@ -17,12 +17,12 @@ DUSK, DAWN = ns(hours=19), ns(hours=6)
 
 
 class Lamps(RuleAgents):
-    """Lit from dusk to dawn."""
+    """Lit from dusk to dawn, in a row."""
 
     def wake_many(self, agent_ids: Sequence[str], times_ns: Sequence[int]) -> Routine:
         lit = [float(at_ns % DAY >= DUSK or at_ns % DAY < DAWN) for at_ns in times_ns]
         next_ns = [at_ns - at_ns % DAY + (DAWN + DAY if on else DUSK) for at_ns, on in zip(times_ns, lit, strict=True)]
-        return Routine(next_ns, lit, "/town/lamps")
+        return Routine(next_ns, lit, "/town/lamps", [(int(name[-1]), 0) for name in agent_ids])
 
 
 class Baker(Agent):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from ecumene.client import Clock, World, connect, ns
+from ecumene.client import Clock, Grid, World, connect, ns
 
 from tests.faults.takeovers import Runtime
 from tests.journey.conftest import RunningServer
@@ -64,8 +64,8 @@ async def test_a_town_lives_by_its_clock(server: RunningServer, tmp_path: Path) 
     async with connect(server.address) as world:
         town = world.environment("/town")
         await town.register(clock=Clock.manual())
-        for path in ("/town/lamps", "/town/doings"):
-            await world.environment(path).register()
+        await world.environment("/town/lamps").register(space=Grid(9, 2))
+        await world.environment("/town/doings").register()
         await town.append("story", "once upon a time")
         assert "error" not in await runtime.start()
         try:
@@ -103,6 +103,8 @@ async def live(world: World) -> None:
         await until(lambda: find_next(clock), at_ns)
         assert (await clock.step()).now_ns == at_ns
         await until(lambda: read_town(world), seen)
+    lamps = await world.environment("/town/lamps").near((1, 0), radius=1)
+    assert [lamp.key for lamp in lamps] == ["lamp-1", "lamp-2"]
     story = await town.read_stream("story")
     assert [item.value for item in story.items[1:]] == [
         ["bob", "bake", None],
