@@ -207,7 +207,7 @@ class Turn:
         Raises ActionRefusedError as `act` does; the world refuses what is no place of the space, and full cells.
         """
         try:
-            place = None if position is None else list(as_position(position))
+            place: list[Json] | None = None if position is None else list(as_position(position))
         except InvalidPositionError as error:
             raise ActionRefusedError(MOVE, str(error)) from error
         self.act(MOVE, path, key or self.agent_id, place, change="move")
