@@ -4,8 +4,8 @@ python examples/models/sugarscape.py --seeds 30
 
 Each needs both, some more of the one, some of the other. In a step all look along rows and columns, as far as they see,
 for the free place that is best for them; go there, gather, and eat; then each offers a barter to one of its neighbours.
-Whoever has nothing left of one dies. Those who want the same place, or barter with the same neighbour, come in the order
-of moments that they draw. Sugar and spice are alike in all, so that the price of the one in the other is 1, on a
+Whoever has nothing left of one dies. Who wants the same place, or barters with the same neighbour, comes in the order
+of moments that all draw. Sugar and spice are alike in all, so that the price of the one in the other is 1, on a
 geometric average over many runs.
 """
 
