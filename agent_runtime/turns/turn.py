@@ -127,7 +127,8 @@ class Turn:
     def sim_time_ns(self) -> int | None:
         """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes.
 
-        Of a wake it is the time that was asked for, even if the clock has gone on since.
+        Of a wake it is the time that was asked for, even if the clock has gone on since; where a skip has passed that,
+        the time that it went to.
         """
         return self.notice.sim_time_ns
 
@@ -207,7 +208,7 @@ class Turn:
         Raises ActionRefusedError as `act` does; the world refuses what is no place of the space, and full cells.
         """
         try:
-            place: list[Json] | None = None if position is None else list(as_position(position))
+            place: Value = None if position is None else list(as_position(position))
         except InvalidPositionError as error:
             raise ActionRefusedError(MOVE, str(error)) from error
         self.act(MOVE, path, key or self.agent_id, place, change="move")
