@@ -80,6 +80,9 @@ class SpaceIndex(Protocol):
     def __len__(self) -> int:
         """Entries that are somewhere."""
 
+    def let_go(self, items_max: int) -> int:
+        """Frees about so much of what it holds, and returns how much; 0 = nothing is left. It is asked nothing more."""
+
     def apart(self) -> "SpaceIndex":
         """An index of the same shape with nobody in it, made at once: it shares what never changes."""
 

@@ -97,6 +97,12 @@ class FlatIndex(ABC):
         if spot is not None:
             self._tree.drop(key, spot)
 
+    def let_go(self, items_max: int) -> int:
+        count = min(items_max, len(self._spots))
+        for _ in range(count):
+            self._spots.popitem()
+        return count or self._tree.let_go(items_max)
+
     def is_full(self, position: Position) -> bool:
         if not self._capacity:
             return False

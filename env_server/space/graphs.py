@@ -106,6 +106,15 @@ class GraphIndex:
         if node is not None:
             self._leave(key, node)
 
+    def let_go(self, items_max: int) -> int:
+        for held in (self._nodes, self._crowds):
+            if held:
+                count = min(items_max, len(held))
+                for _ in range(count):
+                    held.popitem()
+                return count
+        return 0
+
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         end = int(other[0])
         for length, node in self._roads.spread(int(one[0]), hops=hops):

@@ -128,6 +128,19 @@ class SpotTree:
                 cell.count -= 1
             self._join(path)
 
+    def let_go(self, spots_max: int) -> int:
+        """Frees about so many spots, and returns how many; 0 = none are left. Nothing else may be done with it then."""
+        freed = 0
+        parts = self._root.parts
+        while parts and freed < spots_max:
+            part = parts.pop()
+            if type(part) is _Cell:
+                parts += part.parts
+                freed += 1
+            elif part is not None:
+                freed += len(part)
+        return freed
+
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""
         leaf = self._leaf(spot)

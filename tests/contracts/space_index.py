@@ -75,6 +75,7 @@ def check_space_index(stand: Stand, seed: int, entries: int = 150) -> None:
     check_an_empty_one(stand, rng)
     check_queries(stand, rng, entries)
     check_many_areas(stand, rng)
+    check_letting_go(stand, rng)
     check_crowds(stand, rng)
     check_the_bound_of_looks(stand, rng)
 
@@ -156,6 +157,18 @@ def check_queries(stand: Stand, rng: random.Random, entries: int) -> None:
         index.drop(key)
     assert len(index) == 0
     assert index.within(index.check(stand.draw(rng)), math.inf) == []
+
+
+def check_letting_go(stand: Stand, rng: random.Random) -> None:
+    """It takes as many steps as it holds things, and comes to an end."""
+    index = stand.open(stand.shape, Limits())
+    for number in range(300):
+        index.put(f"k{number}", index.check(stand.draw(rng)))
+    steps = 0
+    while freed := index.let_go(20):
+        assert freed <= 60
+        steps += 1
+    assert 15 <= steps <= 100
 
 
 def check_one_query(stand: Stand, index, there: dict[str, Position], rng: random.Random) -> None:
