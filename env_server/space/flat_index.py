@@ -87,10 +87,11 @@ class FlatIndex(ABC):
         before = self._spots.get(key)
         if before == spot:
             return
-        if before is not None:
-            self._tree.drop(key, before)
         self._spots[key] = spot
-        self._tree.put(key, spot)
+        if before is None:
+            self._tree.put(key, spot)
+        else:
+            self._tree.move(key, before, spot)
 
     def drop(self, key: str) -> None:
         spot = self._spots.pop(key, None)

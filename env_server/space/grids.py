@@ -46,10 +46,18 @@ class GridIndex(FlatIndex):
         return GridIndex(self._grid, self._limits)
 
     def check(self, position: Position) -> Position:
+        if len(position) == 2:  # as most are; whatever is wrong is told below
+            x, y = position
+            if type(x) is float and type(y) is float and self._is_cell(x, y):
+                return x + 0.0, y + 0.0
         numbers = finite(position, 2)
         check_whole(numbers[0], self._grid.width, "column")
         check_whole(numbers[1], self._grid.height, "row")
         return numbers
+
+    def _is_cell(self, x: float, y: float) -> bool:
+        grid = self._grid
+        return 0.0 <= x < grid.width and 0.0 <= y < grid.height and x.is_integer() and y.is_integer()
 
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         return self._lens(one).measure(other)

@@ -81,6 +81,18 @@ class Leaf:
                 column[row] = number
         return True
 
+    def move(self, before: Spot, spot: Spot) -> bool:
+        """Moves who is alone at a spot to one where nobody is; whether that is so."""
+        rows = self._rows
+        row = rows[before]
+        if spot in rows or isinstance(self.crowds[row], list):
+            return False
+        del rows[before]
+        rows[spot] = row
+        for column, number in zip(self.columns, spot, strict=True):
+            column[row] = number
+        return True
+
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""
         row = self._rows.get(spot)

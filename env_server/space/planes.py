@@ -43,13 +43,23 @@ class PlaneIndex(FlatIndex):
         return PlaneIndex(self._plane, self._limits)
 
     def check(self, position: Position) -> Position:
-        x, y = numbers = finite(position, 2)
         plane = self._plane
+        if len(position) == 2:  # as most are; whatever is wrong is told below
+            x, y = position
+            if type(x) is float and type(y) is float and self._is_inside(x, y):
+                return x + 0.0, y + 0.0
+        x, y = numbers = finite(position, 2)
         if not (plane.x_min <= x <= plane.x_max and plane.y_min <= y <= plane.y_max):
             raise refuse_position(f"({x:.17g}, {y:.17g}) lies outside the plane")
         if plane.torus and (x == plane.x_max or y == plane.y_max):
             raise refuse_position("the upper bounds of a torus are its lower ones again, and no positions")
         return numbers
+
+    def _is_inside(self, x: float, y: float) -> bool:
+        plane = self._plane
+        if plane.torus:
+            return plane.x_min <= x < plane.x_max and plane.y_min <= y < plane.y_max
+        return plane.x_min <= x <= plane.x_max and plane.y_min <= y <= plane.y_max
 
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         x, y = abs(one[0] - other[0]), abs(one[1] - other[1])

@@ -109,6 +109,22 @@ class SpotTree:
             if len(part) > LEAF_SPOTS_MAX and shift:
                 cell.parts[at] = self._divide(part.spots(), x, y, shift)
 
+    def move(self, key: str, before: Spot, spot: Spot) -> None:
+        """As `drop` and `put`, for somebody who mostly does not go far."""
+        x, y = self._units(before)
+        to_x, to_y = self._units(spot)
+        part: _Cell | Leaf | None = self._root
+        while type(part) is _Cell:
+            shift = part.shift
+            if (x ^ to_x | y ^ to_y) >> shift & 1:
+                break
+            part = part.parts[x >> shift & 1 | (y >> shift & 1) << 1]
+        else:
+            if part.move(before, spot):  # type: ignore[union-attr]
+                return
+        self.drop(key, before)
+        self.put(key, spot)
+
     def drop(self, key: str, spot: Spot) -> None:
         """One less at a spot; it must be there."""
         x, y = self._units(spot)
