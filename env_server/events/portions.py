@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from env_server.events.alternatives import AnyMatcher
 from env_server.events.filters import Matcher
 from env_server.model.changes import Changes, EventType
 
@@ -42,7 +43,9 @@ class Plan(NamedTuple):
     """Events replaced by later ones."""
 
 
-def plan_portions(groups: Iterable[Changes | None], matcher: Matcher, cursor: int, *, conflating: bool) -> Plan:
+def plan_portions(
+    groups: Iterable[Changes | None], matcher: Matcher | AnyMatcher, cursor: int, *, conflating: bool
+) -> Plan:
     """Selects what a watch that got everything up to `cursor` is owed of consecutive groups, all still held.
 
     Ends with the first group that matches; for a conflating watch with the last one, or after 32,768 matching rows.

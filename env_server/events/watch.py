@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from env_server.events.alternatives import AnyMatcher
 from env_server.events.filters import Matcher
 from env_server.events.history import History
 from env_server.events.initial_state import InitialState
@@ -60,7 +61,7 @@ class Watch:
         self,
         number: int,
         spec: WatchSpec,
-        matcher: Matcher,
+        matcher: Matcher | AnyMatcher,
         history: History,
         routes: "Routes[Watch]",
         on_end: Callable[["Watch"], None],

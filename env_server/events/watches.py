@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from env_server.events.filters import Matcher
+from env_server.events.alternatives import compile_filter
 from env_server.events.history import History, ReadLog
 from env_server.events.initial_state import InitialState
 from env_server.events.routing import Routes
@@ -90,11 +90,12 @@ class WatchHub:
             DeniedView: the group may not see what it asks for.
         """
         view = self._find_view(spec.group)
-        matcher = Matcher(spec.filter, self._limits, view)
+        matcher = compile_filter(spec.filter, self._limits, view)
         self._opened += 1
         watch = Watch(self._opened, spec, matcher, self._history, self._routes, self._forget, self._pending_groups_max)
         self._watches[watch.number] = watch
-        if view is not None and (rests_on := view.rests_on(matcher.root)):
+        rests_on = () if view is None else tuple(where for root in matcher.roots for where in view.rests_on(root))
+        if rests_on:
             self._resting[watch.number] = spec.group, rests_on
         if self._closed_by is not None:
             watch.end(self._closed_by)

@@ -93,6 +93,11 @@ class Limits:
     lease_sweep_interval_ms: int = 10
     """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
+    participants_max: int = 10_000
+    """Of one event-driven clock; with more it stands."""
+    participant_wait_ms: int = 20
+    """A clock that waits for what is on its way in the world looks again after this long at the latest."""
+
     subscriptions_max: int = 10_000
     subscription_partitions_max: int = 256
     consumers_per_subscription_max: int = 256
@@ -114,6 +119,7 @@ class Limits:
     server_streams_max: int = 40_000
     """Those of all worlds, and the ones that have not said yet what they want."""
     watches_per_session_max: int = 10_000
+    filter_alternatives_max: int = 16
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB
     ring_bytes_max: int = 16 * MIB

@@ -52,6 +52,8 @@ def check_history(asked: str, world: str, history: str) -> None:
 def _decode_spec(
     message: session_pb2.WatchStart | environment_service_pb2.MonitorRequest, client_id: str, group: str, limits: Limits
 ) -> WatchSpec:
+    if message.initial_state and message.filter.any_of:
+        raise InvalidRequest(Reason.INVALID_FIELD, "initial_state", "excludes filter.any_of")
     if message.initial_state and message.from_revision:
         raise InvalidRequest(Reason.INVALID_FIELD, "from_revision", "excludes initial_state")
     if message.slow_policy not in session_pb2.SlowPolicy.values():
@@ -71,6 +73,8 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
     Raises:
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
+    if message.any_of:
+        return _decode_alternatives(message, client_id, limits)
     if message.region:
         raise NotSupported("filter.region")
     prefix = message.path_prefix
@@ -96,6 +100,14 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
         actor=message.actor,
         excluded_producer=client_id if message.exclude_own else "",
     )
+
+
+def _decode_alternatives(message: events_pb2.EventFilter, client_id: str, limits: Limits) -> Filter:
+    check_count(len(message.any_of), "filter_alternatives_max", limits)
+    others = [field.name for field, _ in message.ListFields() if field.name != "any_of"]
+    if others or any(one.any_of for one in message.any_of):
+        raise InvalidRequest(Reason.INVALID_FIELD, "filter.any_of", "stands alone, and is not nested")
+    return Filter(any_of=tuple(decode_filter(one, client_id, limits) for one in message.any_of))
 
 
 def _decode_types(message: events_pb2.EventFilter) -> frozenset[int]:
