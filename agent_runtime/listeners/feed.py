@@ -81,7 +81,7 @@ class GroupFeed:
     async def _pass_on(self, revision: int, rows: list[tuple[int, Event]], whom: str, received_s: float) -> None:
         self.notices += 1
         events = [event for _, event in sorted(rows, key=lambda row: row[0])]
-        sim_time_ns = events[0].sim_time_ns or None
+        sim_time_ns = events[0].sim_time_ns
         ask, problem = find_ask(events)
         try:
             await self._deliver(Notice(revision, tuple(events), received_s, sim_time_ns, ask, problem), whom)

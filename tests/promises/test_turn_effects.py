@@ -88,7 +88,7 @@ async def test_writes_carry_the_revision_the_cause_and_the_time_that_the_agent_s
     (turn,) = stage.read("turns")
     for row in (turn, *stage.read("actions")):
         assert (row["observation_revision"], row["observed_at_ns"]) == (woken_by, rung.wall_time_ns)
-        assert row["sim_time_ns"] == (rung.sim_time_ns or None)
+        assert row["sim_time_ns"] == rung.sim_time_ns
     assert turn["wall_time_ns"] > rung.wall_time_ns
 
 

@@ -1,4 +1,4 @@
-"""Values that stand on a command line: JSON, event types."""
+"""Values that stand on a command line: JSON, event types, clocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ecumene.cli.failures import UsageError
+from ecumene.client.clocks import Clock
 from ecumene.client.model import EventType, Json, Value
 
 
@@ -65,3 +66,14 @@ def parse_type(name: str) -> EventType:
     except KeyError as error:
         known = ", ".join(kind.name.lower() for kind in EventType if kind is not EventType.UNKNOWN)
         raise UsageError(f"no type of events is called {name!r}", hint=f"there are {known}") from error
+
+
+def parse_clock(mode: str) -> Clock | None:
+    """A clock by its mode; "" = none.
+
+    Raises UsageError.
+    """
+    clocks = {"manual": Clock.manual(), "realtime": Clock.realtime(), "event-driven": Clock.event_driven()}
+    if mode and mode not in clocks:
+        raise UsageError(f"no clock is {mode!r}", hint=f"there are {', '.join(clocks)}")
+    return clocks.get(mode)

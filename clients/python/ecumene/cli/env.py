@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ecumene.cli.arguments import parse_named, parse_object, parse_type, parse_value
+from ecumene.cli.arguments import parse_clock, parse_named, parse_object, parse_type, parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
-from ecumene.cli.env_output import describe_environment, show_entry, show_event, show_written
+from ecumene.cli.env_output import describe_environment, show_entries, show_entry, show_event, show_written
 from ecumene.cli.failures import CliError, UsageError
+from ecumene.cli.positions import parse_position
 from ecumene.cli.story import story
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
+from ecumene.client.clocks import Clock, ClockState
 from ecumene.client.environment import Environment
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, Json, Written
 from ecumene.client.reasons import OperationRefusedError
@@ -38,22 +40,25 @@ def get(
 ) -> None:
     """Show an entry, or an environment."""
 
-    async def read(opened: World) -> Entry | tuple[EnvironmentInfo, Aggregates]:
+    async def read(opened: World) -> Entry | tuple[EnvironmentInfo, Aggregates, ClockState | None]:
         environment = opened.environment(path)
         if key:
             return await environment.get(key, inherit=inherit)
-        return await environment.describe(), await environment.aggregates()
+        described = await environment.describe()
+        clock = None if described.clock is None else await environment.clock().state()
+        return described, await environment.aggregates(), clock
 
     found = run_in_world(server, world, read)
     if isinstance(found, Entry):
         show_entry(found, as_json)
         return
-    described, aggregates = found
+    described, aggregates, clock = found
     if as_json:
         values = {name: to_document(value) for name, value in aggregates.values.items()}
-        print_json(to_document(described) | {"aggregate_values": values})
+        state = None if clock is None else to_document(clock)
+        print_json(to_document(described) | {"aggregate_values": values, "clock_state": state})
     else:
-        print_table(("what", "value"), describe_environment(described, aggregates))
+        print_table(("what", "value"), describe_environment(described, aggregates, clock))
 
 
 @app.command("set")
@@ -64,25 +69,31 @@ def set_entry(
     expect_version: Annotated[
         int | None, typer.Option(help="Only if it has this version; 0 = it is absent.", metavar="N")
     ] = None,
+    at: Annotated[str, typer.Option(help="Move it there, too.", metavar="X,Y")] = "",
     kind: Annotated[str, typer.Option(help="Without KEY: kind of the environment to create.")] = "",
     config: Annotated[str, typer.Option(help="Without KEY: its config, a JSON object.")] = "",
+    clock: Annotated[str, typer.Option(help="Without KEY: manual, realtime or event-driven.", metavar="MODE")] = "",
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
 ) -> None:
     """Set an entry to a value; without KEY, create the environment unless it is there."""
     settings = parse_object(config, "--config")
-    if key and (kind or config):
-        raise UsageError("--kind and --config belong to an environment, not to an entry")
+    own_clock = parse_clock(clock)
+    if key and (kind or config or clock):
+        raise UsageError("--kind, --config and --clock belong to an environment, not to an entry")
     if key and value is None:
         raise UsageError(f"what shall {key} be?", hint=f"ecumene env set {path} {key} VALUE")
+    if at and not key:
+        raise UsageError("an entry has a position, not an environment: which KEY?")
+    position = parse_position(at) if at else None
     conditions: Conditions = {} if expect_version is None else {"expect_version": expect_version}
 
     async def write(opened: World) -> Written:
         environment = opened.environment(path)
         if not key:
-            return await create_unless_there(environment, kind, settings)
-        return await environment.set(key, parse_value(value or ""), **conditions)
+            return await create_unless_there(environment, kind, settings, own_clock)
+        return await environment.set(key, parse_value(value or ""), position=position, **conditions)
 
     show_written(run_in_world(server, world, write), as_json)
 
@@ -117,10 +128,7 @@ def ls(
             ((child.path, child.kind, child.entry_count, child.child_count) for child in children),
         )
     if entries:
-        print_table(
-            ("key", "kind", "version", "value"),
-            ((entry.key, entry.kind.name.lower(), entry.version, show_cell(entry.value)) for entry in entries),
-        )
+        show_entries(entries)
     if not children and not entries:
         print(f"nothing in {path}")
 
@@ -192,18 +200,23 @@ def invoke(
         print(json.dumps(done.result, indent=2, ensure_ascii=False))
 
 
-async def create_unless_there(environment: Environment, kind: str, config: dict[str, Json]) -> Written:
+async def create_unless_there(
+    environment: Environment, kind: str, config: dict[str, Json], clock: Clock | None = None
+) -> Written:
     """Create an environment; one that is there stays as it is.
 
     Raises CliError if that is not what was asked for.
     """
-    done = await environment.register(kind=kind, config=config, if_absent=True)
-    if not done.changed and (kind or config):
+    done = await environment.register(kind=kind, config=config, clock=clock, if_absent=True)
+    if not done.changed and (kind or config or clock):
         there = await environment.describe()
         if kind and there.kind != kind:
             raise CliError(f"{there.path} is there already, of kind {there.kind}, not {kind}")
         if config and there.config != config:
             raise CliError(f"{there.path} is there already, with another config: {show_cell(there.config)}")
+        if clock and (there.clock is None or there.clock.mode != clock.mode):
+            found = there.clock.mode.replace("_", "-") if there.clock else "none"
+            raise CliError(f"{there.path} is there already, with another clock: {found}")
     return done
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from ecumene.cli.tables import print_json, show_cell, to_document
+from ecumene.cli.durations import show_duration, show_moment
+from ecumene.cli.positions import describe_area, describe_proximity, describe_space, show_position
+from ecumene.cli.tables import print_json, print_table, show_cell, to_document
+from ecumene.client.clocks import ClockState
 from ecumene.client.event_batch import Event
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, Written
 
@@ -17,8 +21,22 @@ def show_entry(found: Entry, as_json: bool) -> None:
         print(found.value if isinstance(found.value, str) else json.dumps(found.value, default=show_cell))
 
 
-def describe_environment(found: EnvironmentInfo, aggregates: Aggregates) -> list[tuple[str, str]]:
-    """An environment as lines of two."""
+def show_entries(entries: Sequence[Entry]) -> None:
+    """Print entries as a table, with their positions if any has one."""
+    rows: list[tuple[object, ...]] = [
+        (entry.key, entry.kind.name.lower(), entry.version, show_cell(entry.value)) for entry in entries
+    ]
+    if not any(entry.position for entry in entries):
+        print_table(("key", "kind", "version", "value"), rows)
+        return
+    placed = [(*row[:3], show_position(entry.position), row[3]) for row, entry in zip(rows, entries, strict=True)]
+    print_table(("key", "kind", "version", "position", "value"), placed)
+
+
+def describe_environment(
+    found: EnvironmentInfo, aggregates: Aggregates, clock: ClockState | None = None
+) -> list[tuple[str, str]]:
+    """An environment as lines of two. `clock`: how its own one stands."""
     lines: list[tuple[str, str]] = [
         ("path", found.path),
         ("kind", found.kind or "basic"),
@@ -27,6 +45,12 @@ def describe_environment(found: EnvironmentInfo, aggregates: Aggregates) -> list
         ("children", f"{found.child_count:,}"),
     ]
     lines += [(f"label {name}", text) for name, text in found.labels.items()]
+    if clock is not None:
+        lines.append(("clock", f"{clock.mode}{', paused' * clock.paused}, at {show_moment(clock.now_ns)}"))
+    if found.space is not None:
+        lines.append(("space", describe_space(found.space)))
+    lines += [(f"region {region.name}", describe_area(region.area)) for region in found.regions]
+    lines += [(f"proximity {near.name}", describe_proximity(near)) for near in found.proximities]
     if found.config:
         lines.append(("config", show_cell(found.config)))
     lines += [
@@ -61,7 +85,10 @@ def show_event(event: Event, as_json: bool) -> None:
     shown = "" if event.value is None else show_cell(event.value)
     if event.changed_fields:
         shown = f"({', '.join(event.changed_fields)}) {shown}"
-    print(f"{event.revision:>10,}  {kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
+    if event.position:
+        shown = f"{shown} at {show_position(event.position)}".lstrip()
+    when = "" if event.sim_time_ns is None else f"{show_duration(event.sim_time_ns):>12}  "
+    print(f"{event.revision:>10,}  {when}{kind:<22}  {event.path}  {event.key}  {shown}".rstrip(), flush=True)
 
 
 def event_document(event: Event) -> dict[str, object]:
@@ -78,5 +105,7 @@ def event_document(event: Event) -> dict[str, object]:
         "producer_seq": event.producer_seq,
         "actor": event.actor,
         "cause": event.cause,
+        "position": list(event.position),
+        "sim_time_ns": event.sim_time_ns,
         "wall_time_ns": event.wall_time_ns,
     }

@@ -7,7 +7,10 @@ from typing import TypedDict
 
 from env_api.v1 import operations_pb2, values_pb2
 
+from ecumene.client import space_actions, timeline_actions
+from ecumene.client.clocks import Clock
 from ecumene.client.model import Aggregate, EntryKind, Gate, Grant, Json, Value
+from ecumene.client.spaces import Position, Proximity, Region, Space, as_position
 from ecumene.client.values import INT_MAX, INT_MIN, encode_object, fill_value, refuse_value
 
 
@@ -120,10 +123,19 @@ def check_amount(amount: int) -> int:
 
 
 def register_entry(
-    kind: EntryKind, value: Value, *, if_absent: bool, items_max: int = 0, has_value: bool = True, lease_id: int = 0
+    kind: EntryKind,
+    value: Value,
+    *,
+    if_absent: bool,
+    items_max: int = 0,
+    has_value: bool = True,
+    lease_id: int = 0,
+    position: Position | None = None,
 ) -> operations_pb2.Register:
     """Create an entry; `has_value` False leaves the first value to the server (0, or an empty stream)."""
     register = operations_pb2.Register(if_absent=if_absent, stream_items_max=items_max, lease_id=lease_id)
+    if position is not None:
+        register.position.extend(as_position(position))
     register.entry_kind = int(kind)  # type: ignore[assignment]
     if has_value:
         fill_value(register.value, value)
@@ -141,6 +153,10 @@ def register_environment(
     grants: Sequence[Grant],
     lease_id: int,
     if_absent: bool,
+    clock: Clock | None,
+    space: Space | None,
+    regions: Sequence[Region],
+    proximities: Sequence[Proximity],
 ) -> operations_pb2.Register:
     """Create an environment."""
     return operations_pb2.Register(
@@ -155,6 +171,8 @@ def register_environment(
         gates=[fill_gate(gate) for gate in gates],
         grants=[fill_grant(grant) for grant in grants],
         lease_id=lease_id,
+        clock=None if clock is None else timeline_actions.fill_clock(clock),
+        space=space_actions.fill_space(space, regions, proximities),
     )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from env_api.v1 import operations_pb2, session_pb2
 
 from ecumene.client import actions
-from ecumene.client.actions import WriteOptions
+from ecumene.client.actions import Conditions, WriteOptions
+from ecumene.client.declarations import Declarations
 from ecumene.client.listings import Listing
 from ecumene.client.model import (
-    Aggregate,
-    Aggregates,
     Entry,
     EntryKind,
     EntryPage,
@@ -21,18 +19,19 @@ from ecumene.client.model import (
     EnvironmentPage,
     EventFilter,
     EventType,
-    Gate,
-    GateState,
-    Grant,
     Invoked,
     Json,
     PastPage,
     StreamPage,
+    Transacted,
     Value,
     Written,
 )
 from ecumene.client.op_calls import OpCalls
-from ecumene.client.reasons import EntryNotFoundError, GateNotFoundError
+from ecumene.client.reasons import EntryNotFoundError
+from ecumene.client.spaces import Position
+from ecumene.client.spatial import SpaceOps
+from ecumene.client.timeline import TimelineOps
 from ecumene.client.transaction import Writes
 from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_object
 from ecumene.client.watches import Watch
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from ecumene.client.world import World
 
 
-class Environment:
+class Environment(Declarations, TimelineOps, SpaceOps):
     """An environment at a path; making the handle asks the server nothing.
 
     Every awaited op is one op of the session: those issued in the same loop step travel in one frame, ops on one
@@ -67,92 +66,12 @@ class Environment:
         """The handle of the environment `name` below this one."""
         return Environment(self._world, f"{self.path.rstrip('/')}/{name}", self.timeout_s)
 
-    async def register(
-        self,
-        *,
-        kind: str = "",
-        labels: Mapping[str, str] | None = None,
-        config: Mapping[str, Json] | None = None,
-        entry_schema: Mapping[str, Json] | None = None,
-        aggregates: Sequence[Aggregate] = (),
-        gates: Sequence[Gate] = (),
-        grants: Sequence[Grant] = (),
-        lease_id: int = 0,
-        if_absent: bool = False,
-        **options: Unpack[WriteOptions],
+    async def set(
+        self, key: str, value: Value, *, position: Position | None = None, **options: Unpack[WriteOptions]
     ) -> Written:
-        """Create the environment; its parent must exist. `kind` "" = basic, else a behaviour of the server.
-
-        `entry_schema`: JSON schema that values of its entries must meet. `grants`: other groups that may see it.
-        `lease_id`: a lease with which it goes.
-
-        Raises:
-            EnvironmentExistsError: it exists, unless `if_absent`; that leaves it as it is.
-            KindNotFoundError: no such behaviour is installed.
-        """
-        register = actions.register_environment(
-            kind=kind,
-            labels=labels or {},
-            config=config,
-            entry_schema=entry_schema,
-            aggregates=aggregates,
-            gates=gates,
-            grants=grants,
-            lease_id=lease_id,
-            if_absent=if_absent,
-        )
-        return await self._ops.answer(self._ops.write(session_pb2.Op(register=register), options), Written)
-
-    async def describe(self) -> EnvironmentInfo:
-        """The environment's declarations, state of its gates, and counts."""
-        return await self._ops.answer(
-            self._ops.read_whole(operations_pb2.Query(get=operations_pb2.Get())), EnvironmentInfo
-        )
-
-    async def change(
-        self,
-        *,
-        set_labels: Mapping[str, str] | None = None,
-        remove_labels: Sequence[str] = (),
-        merge_config: Mapping[str, Json] | None = None,
-        set_aggregates: Sequence[Aggregate] = (),
-        remove_aggregates: Sequence[str] = (),
-        set_gates: Sequence[Gate] = (),
-        remove_gates: Sequence[str] = (),
-        set_grants: Sequence[Grant] = (),
-        remove_grants: Sequence[str] = (),
-        **options: Unpack[WriteOptions],
-    ) -> Written:
-        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once.
-
-        Watches that rest on a grant which is taken away end with PermissionDeniedError.
-        """
-        change = operations_pb2.EnvironmentUpdate(
-            set_labels=dict(set_labels or {}),
-            remove_labels=remove_labels,
-            merge_config_json=encode_object(merge_config, "merge_config: give a dict") if merge_config else b"",
-            set_aggregates=[actions.fill_aggregate(aggregate) for aggregate in set_aggregates],
-            remove_aggregates=remove_aggregates,
-            set_gates=[actions.fill_gate(gate) for gate in set_gates],
-            remove_gates=remove_gates,
-            set_grants=[actions.fill_grant(grant) for grant in set_grants],
-            remove_grants=remove_grants,
-        )
-        return await self._ops.answer(self._ops.update_whole(actions.update_environment(change), options), Written)
-
-    async def unregister(
-        self, *, recursive: bool = False, if_present: bool = False, **options: Unpack[WriteOptions]
-    ) -> Written:
-        """Delete the environment with its entries.
-
-        Raises:
-            HasChildrenError: it has children, and `recursive` is not given.
-        """
-        delete = operations_pb2.Delete(recursive=recursive, if_present=if_present)
-        return await self._ops.answer(self._ops.write(session_pb2.Op(delete=delete), options), Written)
-
-    async def set(self, key: str, value: Value, **options: Unpack[WriteOptions]) -> Written:
-        """Replace an entry's value, creating it when it is absent."""
+        """Replace an entry's value, creating it when it is absent; with `position`, move it there in the same step."""
+        if position is not None:
+            return await self._set_and_move(key, value, position, options)
         kind, wire = convert_value(value)
         return await self._ops.answer(
             self._ops.write(session_pb2.Op(key=check_key(key), **{OP_FIELDS[kind]: wire}), options), Written
@@ -163,16 +82,20 @@ class Environment:
         key: str,
         value: Value,
         *,
+        position: Position | None = None,
         lease_id: int = 0,
         if_absent: bool = False,
         **options: Unpack[WriteOptions],
     ) -> Written:
-        """Create an entry. `lease_id`: a lease with which it goes.
+        """Create an entry, at a position of the space if one is given. `lease_id`: a lease with which it goes.
 
         Raises:
             EntryExistsError: it exists, unless `if_absent`; that leaves it as it is.
+            SpaceNotFoundError, InvalidPositionError, CellFullError: it cannot be there.
         """
-        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
+        register = actions.register_entry(
+            EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id, position=position
+        )
         return await self._ops.answer(
             self._ops.write(session_pb2.Op(key=check_key(key), register=register), options), Written
         )
@@ -288,46 +211,6 @@ class Environment:
         ask = operations_pb2.ReadPast(from_revision=from_revision, to_revision=to_revision, limit=limit)
         return await self._ops.answer(self._ops.read(key, operations_pb2.Query(past=ask)), PastPage)
 
-    async def aggregates(self, *names: str) -> Aggregates:
-        """Values of the aggregates named (none = all), and the state of the gates."""
-        return await self._ops.answer(self._ops.read_whole(_ask_aggregates(names)), Aggregates)
-
-    async def begin_generation(
-        self,
-        gate: str,
-        *,
-        count_target: int | None = None,
-        deadline_ms: int | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> GateState:
-        """Begin the gate's next generation; entries written from now on are its reports.
-
-        Returns the gate as read right behind it: `generation` is the one begun, unless someone else began
-        another in between (then `begin_revision` differs). `count_target` and `deadline_ms` replace the gate's
-        own for this and later generations.
-
-        Raises:
-            GateNotFoundError: the environment has no such gate.
-        """
-        begin = operations_pb2.GateBegin(gate=gate, count_target=count_target, deadline_ms=deadline_ms)
-        change = operations_pb2.EnvironmentUpdate(begin_generation=begin)
-        # Both are issued in this loop step, so they travel and take effect next to each other.
-        begun = self._ops.update_whole(actions.update_environment(change), options)
-        states = self._ops.read_whole(_ask_aggregates(()))
-        _, read = await asyncio.gather(self._ops.answer(begun, Written), self._ops.answer(states, Aggregates))
-        if gate not in read.gates:
-            raise GateNotFoundError(f"no gate {gate!r} in {self.path}")
-        return read.gates[gate]
-
-    async def open_gate(self, gate: str, generation: int, **options: Unpack[WriteOptions]) -> Written:
-        """Open the gate now, if it still collects this generation.
-
-        Raises:
-            GateClosedError: it does not.
-        """
-        change = operations_pb2.EnvironmentUpdate(open_gate=operations_pb2.GateOpen(gate=gate, generation=generation))
-        return await self._ops.answer(self._ops.update_whole(actions.update_environment(change), options), Written)
-
     async def invoke(self, operation: str, /, **args: Json) -> Json:
         """Run an operation of the environment's behaviour; returns what it returned.
 
@@ -363,17 +246,29 @@ class Environment:
         history: str = "",
         initial_state: bool = False,
         exclude_own: bool = False,
+        region: str = "",
         conflate: bool = False,
     ) -> Watch:
-        """Events of this environment and all below it, one by one; see World.watch for the arguments."""
+        """Events of this environment and all below it, one by one; see World.watch for the arguments.
+
+        `region`: only who enters and leaves the region of this name.
+        """
+        wanted = EventFilter(
+            path_prefix=self.path, types=tuple(types), key_glob=key_glob, exclude_own=exclude_own, region=region
+        )
         return self._world.watch(
-            EventFilter(path_prefix=self.path, types=tuple(types), key_glob=key_glob, exclude_own=exclude_own),
+            wanted,
             from_revision=from_revision,
             history=history,
             initial_state=initial_state,
             conflate=conflate,
         )
 
-
-def _ask_aggregates(names: Sequence[str]) -> operations_pb2.Query:
-    return operations_pb2.Query(aggregates=operations_pb2.ReadAggregates(names=names))
+    async def _set_and_move(self, key: str, value: Value, position: Position, options: WriteOptions) -> Written:
+        writes = Writes()
+        conditions = {name: options.pop(name) for name in Conditions.__annotations__ if name in options}  # type: ignore[misc]
+        writes.set(self.path, key, value, **conditions).move(self.path, key, position)
+        op = session_pb2.Op(transact=operations_pb2.Transact(writes=writes.messages))
+        done = await self._ops.answer(self._ops.write(op, options), Transacted)
+        version = done.written[-1].version if done.written else 0
+        return Written(done.revision, version, duplicate=done.duplicate)

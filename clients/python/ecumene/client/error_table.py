@@ -9,7 +9,7 @@ from env_api.v1 import errors_pb2
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from ecumene.client import errors, reasons
+from ecumene.client import errors, reasons, space_reasons, timeline_reasons
 from ecumene.client.errors import EcumeneError, ErrorDetails, Executed
 
 DOMAIN = "ecumene"
@@ -28,6 +28,7 @@ REASONS: dict[str, Row] = {
     "REQUEST_ID_REUSED": (_Code.INVALID_ARGUMENT, reasons.RequestIdReusedError),
     "LIMIT_EXCEEDED": (_Code.INVALID_ARGUMENT, reasons.LimitExceededError),
     "INVALID_ARGUMENTS": (_Code.INVALID_ARGUMENT, reasons.InvalidArgumentsError),
+    "INVALID_POSITION": (_Code.INVALID_ARGUMENT, space_reasons.InvalidPositionError),
     "WORLD_NOT_FOUND": (_Code.NOT_FOUND, reasons.WorldNotFoundError),
     "ENVIRONMENT_NOT_FOUND": (_Code.NOT_FOUND, reasons.EnvironmentNotFoundError),
     "ENTRY_NOT_FOUND": (_Code.NOT_FOUND, reasons.EntryNotFoundError),
@@ -39,17 +40,26 @@ REASONS: dict[str, Row] = {
     "LEASE_NOT_FOUND": (_Code.NOT_FOUND, reasons.LeaseNotFoundError),
     "SUBSCRIPTION_NOT_FOUND": (_Code.NOT_FOUND, reasons.SubscriptionNotFoundError),
     "SNAPSHOT_NOT_FOUND": (_Code.NOT_FOUND, reasons.SnapshotNotFoundError),
+    "CLOCK_NOT_FOUND": (_Code.NOT_FOUND, timeline_reasons.ClockNotFoundError),
+    "TIMER_NOT_FOUND": (_Code.NOT_FOUND, timeline_reasons.TimerNotFoundError),
+    "SPACE_NOT_FOUND": (_Code.NOT_FOUND, space_reasons.SpaceNotFoundError),
+    "REGION_NOT_FOUND": (_Code.NOT_FOUND, space_reasons.RegionNotFoundError),
+    "PARTICIPANT_NOT_FOUND": (_Code.NOT_FOUND, timeline_reasons.ParticipantNotFoundError),
     "WORLD_EXISTS": (_Code.ALREADY_EXISTS, reasons.WorldExistsError),
     "ENVIRONMENT_EXISTS": (_Code.ALREADY_EXISTS, reasons.EnvironmentExistsError),
     "ENTRY_EXISTS": (_Code.ALREADY_EXISTS, reasons.EntryExistsError),
     "SUBSCRIPTION_EXISTS": (_Code.ALREADY_EXISTS, reasons.SubscriptionExistsError),
     "SNAPSHOT_EXISTS": (_Code.ALREADY_EXISTS, reasons.SnapshotExistsError),
+    "CLOCK_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.ClockExistsError),
+    "SPACE_EXISTS": (_Code.ALREADY_EXISTS, space_reasons.SpaceExistsError),
+    "TIMER_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.TimerExistsError),
+    "PARTICIPANT_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.ParticipantExistsError),
     "PRECONDITION_FAILED": (_Code.ABORTED, reasons.PreconditionFailedError),
     "KEYS_HELD": (_Code.ABORTED, reasons.KeysHeldError),
     "FENCED": (_Code.ABORTED, reasons.FencedError),
     "HAS_CHILDREN": (_Code.FAILED_PRECONDITION, reasons.HasChildrenError),
     "GATE_CLOSED": (_Code.FAILED_PRECONDITION, reasons.GateClosedError),
-    "CLOCK_PAUSED": (_Code.FAILED_PRECONDITION, reasons.ClockPausedError),
+    "CLOCK_PAUSED": (_Code.FAILED_PRECONDITION, timeline_reasons.ClockPausedError),
     "SESSION_EXPIRED": (_Code.FAILED_PRECONDITION, reasons.SessionExpiredError),
     "LEASE_EXPIRED": (_Code.FAILED_PRECONDITION, reasons.LeaseExpiredError),
     "NESTED_INVOKE": (_Code.FAILED_PRECONDITION, reasons.NestedInvokeError),
@@ -57,6 +67,9 @@ REASONS: dict[str, Row] = {
     "OPERATION_REFUSED": (_Code.FAILED_PRECONDITION, reasons.OperationRefusedError),
     "HISTORY_MISMATCH": (_Code.FAILED_PRECONDITION, reasons.HistoryMismatchError),
     "PROTECTED": (_Code.FAILED_PRECONDITION, reasons.ProtectedError),
+    "CLOCK_MODE_MISMATCH": (_Code.FAILED_PRECONDITION, timeline_reasons.ClockModeMismatchError),
+    "CELL_FULL": (_Code.FAILED_PRECONDITION, space_reasons.CellFullError),
+    "NOT_PLACED": (_Code.FAILED_PRECONDITION, space_reasons.NotPlacedError),
     "REVISION_COMPACTED": (_Code.OUT_OF_RANGE, reasons.RevisionCompactedError),
     "REVISION_IN_FUTURE": (_Code.OUT_OF_RANGE, reasons.RevisionInFutureError),
     "PAGE_EXPIRED": (_Code.OUT_OF_RANGE, reasons.PageExpiredError),
@@ -64,6 +77,8 @@ REASONS: dict[str, Row] = {
     "COUNTER_OVERFLOW": (_Code.OUT_OF_RANGE, reasons.CounterOverflowError),
     "OUTCOME_NOT_KEPT": (_Code.OUT_OF_RANGE, reasons.OutcomeNotKeptError),
     "SUBSCRIPTION_LAPSED": (_Code.OUT_OF_RANGE, reasons.SubscriptionLapsedError),
+    "TIME_PASSED": (_Code.OUT_OF_RANGE, timeline_reasons.TimePassedError),
+    "UNREACHABLE": (_Code.OUT_OF_RANGE, space_reasons.UnreachableError),
     "QUEUE_FULL": (_Code.RESOURCE_EXHAUSTED, reasons.QueueFullError),
     "STORAGE_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StorageQuotaError),
     "RATE_LIMITED": (_Code.RESOURCE_EXHAUSTED, reasons.RateLimitedError),
@@ -74,6 +89,8 @@ REASONS: dict[str, Row] = {
     "SUBSCRIPTION_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SubscriptionQuotaError),
     "SNAPSHOT_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.SnapshotQuotaError),
     "STREAM_QUOTA": (_Code.RESOURCE_EXHAUSTED, reasons.StreamQuotaError),
+    "TIMER_QUOTA": (_Code.RESOURCE_EXHAUSTED, timeline_reasons.TimerQuotaError),
+    "PARTICIPANT_QUOTA": (_Code.RESOURCE_EXHAUSTED, timeline_reasons.ParticipantQuotaError),
     "DRAINING": (_Code.UNAVAILABLE, reasons.DrainingError),
     "RECOVERING": (_Code.UNAVAILABLE, reasons.RecoveringError),
     "WRONG_OWNER": (_Code.UNAVAILABLE, reasons.WrongOwnerError),

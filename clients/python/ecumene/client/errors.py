@@ -4,27 +4,33 @@
     ├── InvalidArgumentError          never succeeds as it is
     │   ├── MalformedMessageError · InvalidPathError · InvalidKeyError · InvalidValueError
     │   ├── InvalidFieldError · InvalidArgumentsError · SchemaMismatchError · RequestIdReusedError
+    │   ├── InvalidPositionError          not a place of the space
     │   └── LimitExceededError            larger than a named limit
     ├── NotFoundError                 the thing named is absent
     │   ├── WorldNotFoundError · EnvironmentNotFoundError · EntryNotFoundError · KindNotFoundError
     │   ├── OperationNotFoundError · AggregateNotFoundError · GateNotFoundError · WatchNotFoundError
-    │   └── LeaseNotFoundError · SubscriptionNotFoundError · SnapshotNotFoundError
+    │   ├── LeaseNotFoundError · SubscriptionNotFoundError · SnapshotNotFoundError
+    │   ├── ClockNotFoundError · TimerNotFoundError · ParticipantNotFoundError
+    │   └── SpaceNotFoundError · RegionNotFoundError
     ├── AlreadyExistsError
     │   ├── WorldExistsError · EnvironmentExistsError · EntryExistsError
-    │   └── SubscriptionExistsError · SnapshotExistsError
+    │   ├── SubscriptionExistsError · SnapshotExistsError
+    │   └── ClockExistsError · TimerExistsError · ParticipantExistsError · SpaceExistsError
     ├── AbortedError                  read again, then retry
     │   └── PreconditionFailedError · KeysHeldError · FencedError
     ├── WrongStateError               the state must change first
     │   ├── HasChildrenError · GateClosedError · ClockPausedError · SessionExpiredError · LeaseExpiredError
     │   ├── NestedInvokeError · EntryKindMismatchError · OperationRefusedError · HistoryMismatchError
-    │   └── ProtectedError
+    │   └── ProtectedError · ClockModeMismatchError · CellFullError · NotPlacedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
-    │   └── CounterOverflowError · SubscriptionLapsedError · OutcomeNotKeptError
+    │   ├── CounterOverflowError · SubscriptionLapsedError · OutcomeNotKeptError
+    │   └── TimePassedError · UnreachableError
     ├── ResourceExhaustedError        retry after the delay
     │   ├── QueueFullError · StorageQuotaError · RateLimitedError
     │   ├── WatchQuotaError · WorldQuotaError · ProducerQuotaError
-    │   └── LeaseQuotaError · SubscriptionQuotaError · SnapshotQuotaError · StreamQuotaError
+    │   ├── LeaseQuotaError · SubscriptionQuotaError · SnapshotQuotaError · StreamQuotaError
+    │   └── TimerQuotaError · ParticipantQuotaError
     ├── UnavailableError              retry after the delay, here or elsewhere
     │   ├── DrainingError · RecoveringError · WrongOwnerError
     │   ├── ConnectionFailedError         no session could be had in time; carries the last cause
@@ -37,7 +43,7 @@
     └── ClosedError                   this handle was closed before the answer came
 
 The families, and what the SDK itself raises, are here; a class for each single reason of the contract is in
-`reasons`. All are names of `ecumene`.
+`reasons`, `timeline_reasons` and `space_reasons`. All are names of `ecumene`.
 
 Callers write:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 from env_api.v1 import events_pb2
@@ -133,9 +133,23 @@ class EventBatch:
         return _spread(self._frame.wall_times_ns, self._frame.count, 0)
 
     @cached_property
-    def sim_times_ns(self) -> list[int]:
-        """Time of the nearest clock."""
-        return _spread(self._frame.sim_times_ns, self._frame.count, 0)
+    def sim_times_ns(self) -> list[int | None]:
+        """Time of the nearest clock at each event; None where there is no clock."""
+        frame = self._frame
+        timed = _spread(frame.timed, frame.count, False)
+        times = _spread(frame.sim_times_ns, frame.count, 0)
+        return [time_ns if has_clock else None for time_ns, has_clock in zip(times, timed, strict=True)]
+
+    @cached_property
+    def positions(self) -> dict[int, tuple[float, ...]]:
+        """Row → where the entry is, for moves and rows of the initial state; others, and those that left, have none."""
+        frame = self._frame
+        if not frame.coordinates:
+            return {}
+        rows = frame.position_rows[:] or range(frame.count)
+        coordinates = iter(frame.coordinates)
+        dimensions = _spread(frame.dimensions, len(rows), 0)
+        return {row: tuple(islice(coordinates, count)) for row, count in zip(rows, dimensions, strict=True)}
 
     @cached_property
     def changed_fields(self) -> dict[int, tuple[str, ...]]:
@@ -221,9 +235,14 @@ class Event:
         return self._batch.wall_times_ns[self._row]
 
     @property
-    def sim_time_ns(self) -> int:
-        """Time of the nearest clock."""
+    def sim_time_ns(self) -> int | None:
+        """Time of the nearest clock; None where there is none."""
         return self._batch.sim_times_ns[self._row]
+
+    @property
+    def position(self) -> tuple[float, ...]:
+        """ENTRY_MOVED and INITIAL: where the entry is; () = nowhere."""
+        return self._batch.positions.get(self._row, ())
 
     @property
     def changed_fields(self) -> tuple[str, ...]:

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, session_pb2, timeline_pb2
 
-from ecumene.client import actions
+from ecumene.client import actions, space_actions, timeline_actions
 from ecumene.client.actions import WriteOptions
+from ecumene.client.clocks import MissedTicks
 from ecumene.client.frame_result import FrameResult
-from ecumene.client.model import Json, Value
+from ecumene.client.model import EntryKind, Json, Value
 from ecumene.client.rows import Rows, apply_conditions, encode_block
+from ecumene.client.spaces import Position
 from ecumene.client.stamps import PLAIN, Stamp
+from ecumene.client.timeline_actions import ClockChange
 from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
@@ -47,16 +50,19 @@ class FrameWriter:
         causes: Sequence[str] | None = None,
         add: bool = False,
         join_lease_id: int = 0,
+        positions: Any = None,
         return_versions: bool = False,
         deadline_ms: int = 0,
     ) -> asyncio.Future[FrameResult]:
         """Set one value a key under `path`; values are of one kind.
 
         With `add` it increments counters; with `join_lease_id` it registers members, see Lease.join. Costs client and
-        server about a third of rows. `producers` and `seqs`: one a key, or one for all.
+        server about a third of rows. `producers` and `seqs`: one a key, or one for all. `positions`: one a key, see
+        Environment.move_many; with them each entry is placed as it is set, and with values = () it only moves.
 
         Raises:
             InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
+            InvalidPositionError: not one position a key.
             LimitExceededError: more ops or bytes than a frame may have.
             EcumeneError: the session ended.
         """
@@ -74,6 +80,7 @@ class FrameWriter:
                 causes=causes,
                 add=add,
                 join_lease_id=join_lease_id,
+                positions=positions,
                 stamp=self.stamp,
                 return_versions=return_versions,
                 deadline_ms=deadline_ms,
@@ -136,6 +143,56 @@ class Frame:
     def merge(self, path: str, key: str, patch: Mapping[str, Json], **options: Unpack[WriteOptions]) -> int:
         """RFC 7396 merge patch on a JSON value; an absent entry counts as {}."""
         return self.add(path, session_pb2.Op(key=check_key(key), update=actions.merge(patch)), options)
+
+    def create(
+        self,
+        path: str,
+        key: str,
+        value: Value,
+        *,
+        position: Position | None = None,
+        lease_id: int = 0,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> int:
+        """Create an entry, at a position if one is given."""
+        register = actions.register_entry(
+            EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id, position=position
+        )
+        return self.add(path, session_pb2.Op(key=check_key(key), register=register), options)
+
+    def move(self, path: str, key: str, position: Position | None, **options: Unpack[WriteOptions]) -> int:
+        """Move an entry; None = it leaves the space."""
+        return self.add(path, session_pb2.Op(key=check_key(key), update=space_actions.move(position)), options)
+
+    def set_timer(
+        self,
+        path: str,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = "coalesce",
+        payload: Json = None,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> int:
+        """Set a timer, see Environment.set_timer."""
+        timeline = timeline_actions.set_timer(
+            at_ns=at_ns, after_ns=after_ns, every_ns=every_ns, missed=missed, payload=payload, if_absent=if_absent
+        )
+        return self.add(path, session_pb2.Op(key=check_key(name), timeline=timeline), options)
+
+    def cancel_timer(self, path: str, name: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> int:
+        """Cancel a timer."""
+        op = session_pb2.Op(key=check_key(name), timeline=timeline_actions.cancel_timer(if_present))
+        return self.add(path, op, options)
+
+    def control_clock(self, path: str, **change: Unpack[ClockChange]) -> int:
+        """Let the environment's own clock do one thing, such as `advance_by_ns=…` or `pause=True`."""
+        timeline = timeline_pb2.Timeline(control=timeline_actions.control_clock(change))
+        return self.add(path, session_pb2.Op(timeline=timeline), {})
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> int:
         """Delete an entry."""

@@ -15,6 +15,7 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.frames import Frame, FrameWriter
 from ecumene.client.model import Value
 from ecumene.client.reasons import FencedError, LeaseExpiredError, LeaseNotFoundError
+from ecumene.client.spaces import Position
 from ecumene.client.stamps import Stamp
 from ecumene.client.unary_calls import identify
 
@@ -76,11 +77,19 @@ class Lease:
         """Whether the server has confirmed it within the last `ttl_s`, so that it cannot have ended."""
         return not self.is_ended and asyncio.get_running_loop().time() < self._confirmed_at + self.ttl_s
 
-    async def join(self, path: str, members: Iterable[str] | Mapping[str, Value], *, value: Value = 1) -> int:
+    async def join(
+        self,
+        path: str,
+        members: Iterable[str] | Mapping[str, Value],
+        *,
+        value: Value = 1,
+        positions: Mapping[str, Position] | Iterable[Position] | None = None,
+    ) -> int:
         """Register members under this lease, each with its value of the mapping, or with `value`.
 
-        One that is there under this lease already stays as it is. Returns how many are members now. In frames of
-        1,000; when one fails, those before it have joined.
+        `positions`: where they are at first, by member, or in the order of the members. One that is there under this
+        lease already stays as it is. Returns how many are members now. In frames of 1,000; when one fails, those
+        before it have joined.
 
         Raises:
             LeaseExpiredError: the lease has ended.
@@ -88,11 +97,15 @@ class Lease:
             EcumeneError: the server refused; the class says why.
         """
         joined, ids = 0, iter(members)
+        places = None if positions is None or isinstance(positions, Mapping) else iter(positions)
         while keys := list(islice(ids, _FRAME_OPS)):
             values: Sequence[Value] = (
                 [members[key] for key in keys] if isinstance(members, Mapping) else [value] * len(keys)
             )
-            result = await self._frames.send_block(path, keys, values, join_lease_id=self.id)
+            part: Any = [positions[key] for key in keys] if isinstance(positions, Mapping) else None
+            if places is not None:
+                part = list(islice(places, len(keys)))
+            result = await self._frames.send_block(path, keys, values, join_lease_id=self.id, positions=part)
             joined += result.raise_failure().count
         return joined
 

@@ -6,7 +6,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ecumene.client.clocks import Clock
 from ecumene.client.snapshots import Origin
+from ecumene.client.spaces import Proximity, Region, Space
+from ecumene.client.surroundings import Nearby, Neighbours, Way
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Value = None | bool | int | float | str | bytes | list["Json"] | dict[str, "Json"]
@@ -89,6 +92,7 @@ class EventType(enum.IntEnum):
     LEASE_GRANTED = 23
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
+    CLOCK_CHANGED = 26
 
     @classmethod
     def _missing_(cls, value: object) -> EventType:
@@ -113,6 +117,7 @@ class Entry:
     stream_next: int = 0
     """Streams: number of the next item to be appended."""
     position: tuple[float, ...] = ()
+    """Where it is; () = nowhere."""
     lease_id: int = 0
 
 
@@ -218,6 +223,11 @@ class EnvironmentInfo:
     child_count: int
     grants: tuple[Grant, ...] = ()
     lease_id: int = 0
+    clock: Clock | None = None
+    """Its own, as declared; where it stands: Environment.clock."""
+    space: Space | None = None
+    regions: tuple[Region, ...] = ()
+    proximities: tuple[Proximity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +335,9 @@ Outcome = (
     | Aggregates
     | StreamPage
     | PastPage
+    | Nearby
+    | Way
+    | Neighbours
 )
 """What an op that succeeded can answer."""
 
@@ -364,3 +377,4 @@ class EventFilter:
     exclude_own: bool = False
     """Leave out what this client's own session or producers caused."""
     region: str = ""
+    """Only REGION_ENTERED and REGION_LEFT of the region of this name."""

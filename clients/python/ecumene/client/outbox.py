@@ -96,6 +96,11 @@ class Outbox:
         ops_waiting = self._ops_waiting + len(self._refused)
         return OutboxStatistics(len(self._waiting), len(self._in_flight), ops_waiting, self._last_seq)
 
+    @property
+    def frame_ops_max(self) -> int:
+        """Ops that the server allows in one frame."""
+        return self._limits.frame_ops_max
+
     def welcome(self, limits: FrameLimits, last_frame_seq: int, position: int) -> None:
         """Take the server's limits; the first time, also the number to go on from."""
         self._limits = limits

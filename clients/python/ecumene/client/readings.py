@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from env_api.v1 import operations_pb2, values_pb2, world_service_pb2
 
-from ecumene.client import error_table
+from ecumene.client import error_table, space_actions, surroundings, timeline_actions
 from ecumene.client.errors import EcumeneError
 from ecumene.client.model import (
     Access,
@@ -67,6 +67,12 @@ def read_query(message: operations_pb2.QueryResult) -> Outcome:
     if kind == "past":
         values = tuple(_read_past_value(value) for value in message.past.values)
         return PastPage(values, message.past.first_retained_revision, message.past.next_revision)
+    if kind == "nearby":
+        return surroundings.read_nearby(message.nearby)
+    if kind == "distance":
+        return surroundings.read_way(message.distance)
+    if kind == "neighbours":
+        return surroundings.Neighbours(message.neighbours)
     if kind == "environments":
         found = message.environments
         environments = tuple(read_environment(environment) for environment in found.environments)
@@ -114,6 +120,10 @@ def read_environment(message: values_pb2.Environment) -> EnvironmentInfo:
         child_count=message.child_count,
         grants=tuple(Grant(grant.group, Access(grant.access)) for grant in message.grants),
         lease_id=message.lease_id,
+        clock=timeline_actions.read_clock(message.clock) if message.HasField("clock") else None,
+        space=space_actions.read_space(message),
+        regions=tuple(map(space_actions.read_region, message.space.regions)),
+        proximities=tuple(map(space_actions.read_proximity, message.space.proximities)),
     )
 
 

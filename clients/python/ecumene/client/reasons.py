@@ -1,4 +1,7 @@
-"""One exception for each single reason of the contract; `errors` draws the tree and holds the families."""
+"""One exception for each single reason of the contract; `errors` draws the tree and holds the families.
+
+Those of time are in `timeline_reasons`, those of space in `space_reasons`.
+"""
 
 from __future__ import annotations
 
@@ -164,10 +167,6 @@ class GateClosedError(WrongStateError):
     def opened(self) -> bool:
         """Whether that generation has opened already."""
         return self.metadata.get("opened") == "true"
-
-
-class ClockPausedError(WrongStateError):
-    """The environment's clock stands still."""
 
 
 class SessionExpiredError(WrongStateError):

@@ -9,6 +9,7 @@ from env_api.v1 import session_pb2
 
 from ecumene.client.actions import add_condition, is_condition
 from ecumene.client.model import Value
+from ecumene.client.space_actions import flatten_positions
 from ecumene.client.stamps import PLAIN, Fence, Stamp
 from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_json, refuse_value
 
@@ -168,19 +169,22 @@ def encode_block(
     causes: Sequence[str] | None = None,
     add: bool = False,
     join_lease_id: int = 0,
+    positions: Any = None,
     stamp: Stamp = PLAIN,
     return_versions: bool = False,
     deadline_ms: int = 0,
 ) -> bytes:
     """The message of a frame of equal ops: each sets, or with `add` increments, one value under `path`.
 
-    With `join_lease_id` each registers a member.
+    With `join_lease_id` each registers a member. With `positions` each is placed, too; without values it only moves.
 
     Raises:
         InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
+        InvalidPositionError: not one position a key.
     """
     count = len(keys)
-    if len(values) != count:
+    only_moves = positions is not None and len(values) == 0
+    if len(values) != count and not only_moves:
         raise refuse_value(f"{len(values)} values for {count} keys")
     request = session_pb2.SessionRequest()
     frame = request.frame
@@ -191,6 +195,9 @@ def encode_block(
     block.add = add
     block.join_lease_id = join_lease_id
     _fill_values(block, values)
+    if positions is not None:
+        coordinates, block.dimensions = flatten_positions(positions, count)
+        block.coordinates.extend(coordinates)
     _extend(frame.producers, producers, count, "producers")
     if isinstance(seqs, int):
         if seqs:

@@ -157,6 +157,11 @@ class Session:
         """Queue a frame; see Outbox.add_frame."""
         return await self._outbox.add_frame(encode, op_count)
 
+    @property
+    def frame_ops_max(self) -> int:
+        """Ops that the server allows in one frame."""
+        return self._outbox.frame_ops_max
+
     def statistics(self) -> SessionStatistics:
         """How it is doing."""
         return SessionStatistics(

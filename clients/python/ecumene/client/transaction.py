@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, session_pb2, timeline_pb2
 
-from ecumene.client import actions
+from ecumene.client import actions, space_actions, timeline_actions
 from ecumene.client.actions import Conditions, add_condition, is_condition
+from ecumene.client.clocks import MissedTicks
 from ecumene.client.model import EntryKind, Json, Transacted, Value
+from ecumene.client.spaces import Position
 from ecumene.client.stamps import PLAIN, Stamp
+from ecumene.client.timeline_actions import ClockChange
 from ecumene.client.values import check_key, check_path
 
 if TYPE_CHECKING:
@@ -52,13 +55,54 @@ class Writes:
         key: str,
         value: Value,
         *,
+        position: Position | None = None,
         lease_id: int = 0,
         if_absent: bool = False,
         **conditions: Unpack[Conditions],
     ) -> Self:
         """Create an entry; the transaction fails with EntryExistsError when it is there, unless `if_absent`."""
-        register = actions.register_entry(EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id)
+        register = actions.register_entry(
+            EntryKind.VALUE, value, if_absent=if_absent, lease_id=lease_id, position=position
+        )
         return self._add(operations_pb2.Write(path=check_path(path), key=check_key(key), register=register), conditions)
+
+    def move(self, path: str, key: str, position: Position | None, **conditions: Unpack[Conditions]) -> Self:
+        """Move an entry; None = it leaves the space."""
+        return self._update(path, key, space_actions.move(position), conditions)
+
+    def set_timer(
+        self,
+        path: str,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = "coalesce",
+        payload: Json = None,
+        if_absent: bool = False,
+        **conditions: Unpack[Conditions],
+    ) -> Self:
+        """Set a timer, see Environment.set_timer."""
+        timeline = timeline_actions.set_timer(
+            at_ns=at_ns, after_ns=after_ns, every_ns=every_ns, missed=missed, payload=payload, if_absent=if_absent
+        )
+        write = operations_pb2.Write(path=check_path(path), key=check_key(name), timeline=timeline)
+        return self._add(write, conditions)
+
+    def cancel_timer(self, path: str, name: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
+        """Cancel a timer."""
+        timeline = timeline_actions.cancel_timer(if_present)
+        write = operations_pb2.Write(path=check_path(path), key=check_key(name), timeline=timeline)
+        return self._add(write, conditions)
+
+    def control_clock(self, path: str, **change: Unpack[ClockChange]) -> Self:
+        """Let the environment's own clock do one thing, such as `advance_by_ns=…` or `pause=True`.
+
+        An advance is on its way when the transaction has committed; timers fire in revisions of their own.
+        """
+        timeline = timeline_pb2.Timeline(control=timeline_actions.control_clock(change))
+        return self._add(operations_pb2.Write(path=check_path(path), timeline=timeline), {})
 
     def delete(self, path: str, key: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
         """Delete an entry."""

@@ -47,7 +47,7 @@ class UnaryCalls:
         """Call a method of a stub until it is answered, or the time is over.
 
         Not `repeatable`: only what surely had no effect is sent again. `answer_timeout_s`: how long a server that was
-        reached may take, if that is longer.
+        reached may take, if that is longer; when it is lost meanwhile, there is the usual time to find it again.
 
         Raises:
             ConnectionFailedError: no answer in time; carries the last cause.
@@ -56,11 +56,13 @@ class UnaryCalls:
         loop = asyncio.get_running_loop()
         started = loop.time()
         deadline = started + self._timeout_s
+        answer_deadline = started + answer_timeout_s
         cause: EcumeneError = UnavailableError("nothing there answers")
         backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_ms_max, self._chance)
         while True:
+            attempted = loop.time()
             try:
-                left_s = max(0.001, answer_timeout_s, deadline - loop.time())
+                left_s = max(0.001, answer_deadline - attempted, deadline - attempted)
                 return await method(request, timeout=left_s)
             except grpc.aio.AioRpcError as error:
                 failure = error_table.from_rpc_error(error)
@@ -69,7 +71,10 @@ class UnaryCalls:
                     raise ConnectionFailedError(self._address, loop.time() - started, cause) from cause
                 if not _may_repeat(failure, error, repeatable):
                     raise failure from error
+                was_reached = not _was_never_reached(error)
             cause = failure
+            if was_reached and loop.time() - attempted > self._timeout_s:
+                deadline = loop.time() + self._timeout_s  # it was at work, for longer than it takes to find a server
             delay_s = backoff.next_delay_s(failure.retry_delay_s)
             if loop.time() + delay_s >= deadline:
                 raise failure if may_pass(failure) else ConnectionFailedError(self._address, self._timeout_s, failure)
@@ -92,4 +97,8 @@ def _may_repeat(failure: EcumeneError, error: grpc.aio.AioRpcError, repeatable: 
     if not isinstance(failure, UnavailableError):
         return False
     # What never reached the server, or was refused by it without effect, may be repeated whatever it is.
-    return repeatable or failure.executed is Executed.NO or "failed to connect" in (error.details() or "").lower()
+    return repeatable or failure.executed is Executed.NO or _was_never_reached(error)
+
+
+def _was_never_reached(error: grpc.aio.AioRpcError) -> bool:
+    return "failed to connect" in (error.details() or "").lower()

@@ -178,7 +178,7 @@ def build_rows(batch: EventBatch, run: str) -> pa.Table:
         "producer": [producer or None for producer in batch.producers],
         # A call by itself is numbered by a hash of 64 bits, which says nothing to anybody.
         "producer_seq": [seq if 0 < seq <= NUMBER_MAX else None for seq in batch.producer_seqs],
-        "sim_time_ns": [time_ns or None for time_ns in batch.sim_times_ns],
+        "sim_time_ns": batch.sim_times_ns,
         "wall_time_ns": batch.wall_times_ns,
     }
     schema = EVENTS.schema

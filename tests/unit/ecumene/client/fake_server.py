@@ -16,8 +16,11 @@ from env_api.v1 import (
     events_pb2,
     operations_pb2,
     session_pb2,
+    timeline_service_pb2_grpc,
     values_pb2,
 )
+
+from tests.unit.ecumene.client.fake_timeline import FakeTimeline
 
 BLOCK_COLUMNS = ("ints", "doubles", "strings", "json")
 
@@ -130,6 +133,7 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         self.watch_refusal: Any = None
         self.hello_refusal: tuple[Any, ...] | None = None
         self.answers: dict[tuple[str, int], session_pb2.FrameAnswer] = {}
+        self.timeline = FakeTimeline()
         self.address = ""
         self.connected = asyncio.Event()
         self._server: grpc.aio.Server | None = None
@@ -139,6 +143,7 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 64 << 20)]
         self._server = grpc.aio.server(options=options)
         environment_service_pb2_grpc.add_EnvironmentServiceServicer_to_server(self, self._server)
+        timeline_service_pb2_grpc.add_TimelineServiceServicer_to_server(self.timeline, self._server)
         self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
         await self._server.start()
 
@@ -169,7 +174,9 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         for op in frame.ops:
             self.execute_op(op, answer)
             answer.count += 1
-        values = next((column for name in BLOCK_COLUMNS if (column := getattr(frame.block, name))), [])
+        # A block without values moves its entries, which is as much a change of theirs.
+        values = next((column for name in BLOCK_COLUMNS if (column := getattr(frame.block, name))), None)
+        values = [0.0] * len(frame.block.keys) if values is None else values
         for key, value in zip(frame.block.keys, values, strict=True):
             answer.versions.append(self.put(key, value))
             answer.count += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ecumene
 import grpc
 import pytest
-from ecumene.client import error_table, errors, reasons
+from ecumene.client import error_table, errors, reasons, space_reasons, timeline_reasons
 from env_api.v1 import errors_pb2
 from google.rpc import error_details_pb2, status_pb2
 
@@ -109,7 +109,7 @@ def test_a_reason_newer_than_this_client_falls_back_to_its_code() -> None:
 def test_every_exception_is_a_name_of_the_package() -> None:
     classes = {
         name
-        for module in (errors, reasons)
+        for module in (errors, reasons, space_reasons, timeline_reasons)
         for name, kind in vars(module).items()
         if isinstance(kind, type) and issubclass(kind, ecumene.EcumeneError)
     }

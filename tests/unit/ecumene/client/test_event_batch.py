@@ -66,6 +66,7 @@ def test_an_event_is_a_row() -> None:
         producers=["w"],
         wall_times_ns=[11],
         sim_times_ns=[12],
+        timed=[True],
         changed_fields=[events_pb2.ChangedFields(row=1, fields=["f"])],
         through_revision=5,
     )
@@ -78,3 +79,26 @@ def test_an_event_is_a_row() -> None:
     assert "AGGREGATE_CHANGED" in repr(event)
     with pytest.raises(IndexError):
         batch[2]
+
+
+def test_the_time_is_that_of_the_nearest_clock_also_when_it_is_0_and_none_without_a_clock() -> None:
+    assert make(count=2).sim_times_ns == [None, None]
+    assert make(count=2, timed=[True]).sim_times_ns == [0, 0]
+    assert make(count=3, timed=[False, True, True], sim_times_ns=[0, 0, 7]).sim_times_ns == [None, 0, 7]
+    assert make(count=2, timed=[True], sim_times_ns=[7])[1].sim_time_ns == 7
+
+
+@pytest.mark.parametrize(
+    ("columns", "positions"),
+    [
+        ({}, [(), (), ()]),
+        ({"coordinates": [1, 2, 3, 4, 5, 6], "dimensions": [2]}, [(1, 2), (3, 4), (5, 6)]),
+        ({"position_rows": [1], "coordinates": [7], "dimensions": [1]}, [(), (7,), ()]),
+        ({"position_rows": [0, 2], "coordinates": [7, 1, 2], "dimensions": [1, 2]}, [(7,), (), (1, 2)]),
+    ],
+    ids=["nobody is anywhere", "all", "one", "of two spaces"],
+)
+def test_positions_belong_to_their_rows(columns: dict[str, Any], positions: list[tuple[float, ...]]) -> None:
+    batch = make(count=3, types=[8], **columns)
+    assert [event.position for event in batch] == positions
+    assert batch.positions == {row: position for row, position in enumerate(positions) if position}

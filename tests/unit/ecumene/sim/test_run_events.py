@@ -77,7 +77,7 @@ def test_every_kind_of_value_has_its_column() -> None:
         "producers": [""] * 7,
         "producer_seqs": [0] * 7,
         "versions": [1] * 7,
-        "sim_times_ns": [0] * 7,
+        "sim_times_ns": [None, 0, 12, *[None] * 4],
         "wall_times_ns": [9] * 7,
         "revisions": [3, 3, 3, 4, 5, 5, 6],
     }
@@ -96,6 +96,7 @@ def test_every_kind_of_value_has_its_column() -> None:
     assert rows[6]["value_json"] == '{"mean":1.5}'
     assert [row["index"] for row in rows] == [0, 1, 2, 0, 0, 1, 0]
     assert [row["actor"] for row in rows[:2]] == [None, "x"]
+    assert [row["sim_time_ns"] for row in rows[:3]] == [None, 0, 12]
     assert rows[0]["type"] == "entry_appended"
 
 

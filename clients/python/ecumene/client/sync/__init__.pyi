@@ -16,8 +16,18 @@ from ecumene.client import Aggregates as Aggregates
 from ecumene.client import AggregateScope as AggregateScope
 from ecumene.client import AggregateValue as AggregateValue
 from ecumene.client import AlreadyExistsError as AlreadyExistsError
+from ecumene.client import Box as Box
+from ecumene.client import BulkResult as BulkResult
+from ecumene.client import CellFullError as CellFullError
 from ecumene.client import ClientSettings as ClientSettings
+from ecumene.client import Clock as Clock
+from ecumene.client import ClockChange as ClockChange
+from ecumene.client import ClockExistsError as ClockExistsError
+from ecumene.client import ClockMode as ClockMode
+from ecumene.client import ClockModeMismatchError as ClockModeMismatchError
+from ecumene.client import ClockNotFoundError as ClockNotFoundError
 from ecumene.client import ClockPausedError as ClockPausedError
+from ecumene.client import ClockState as ClockState
 from ecumene.client import ClosedError as ClosedError
 from ecumene.client import Conditions as Conditions
 from ecumene.client import ConnectionFailedError as ConnectionFailedError
@@ -25,6 +35,7 @@ from ecumene.client import ConsumerInfo as ConsumerInfo
 from ecumene.client import CounterOverflowError as CounterOverflowError
 from ecumene.client import DeadlineExceededError as DeadlineExceededError
 from ecumene.client import Delivery as Delivery
+from ecumene.client import Disc as Disc
 from ecumene.client import DrainingError as DrainingError
 from ecumene.client import EcumeneError as EcumeneError
 from ecumene.client import Entry as Entry
@@ -51,7 +62,10 @@ from ecumene.client import GateCause as GateCause
 from ecumene.client import GateClosedError as GateClosedError
 from ecumene.client import GateNotFoundError as GateNotFoundError
 from ecumene.client import GateState as GateState
+from ecumene.client import Geo as Geo
 from ecumene.client import Grant as Grant
+from ecumene.client import Graph as Graph
+from ecumene.client import Grid as Grid
 from ecumene.client import HasChildrenError as HasChildrenError
 from ecumene.client import HistoryMismatchError as HistoryMismatchError
 from ecumene.client import InitialStateInterruptedError as InitialStateInterruptedError
@@ -61,6 +75,7 @@ from ecumene.client import InvalidArgumentsError as InvalidArgumentsError
 from ecumene.client import InvalidFieldError as InvalidFieldError
 from ecumene.client import InvalidKeyError as InvalidKeyError
 from ecumene.client import InvalidPathError as InvalidPathError
+from ecumene.client import InvalidPositionError as InvalidPositionError
 from ecumene.client import InvalidValueError as InvalidValueError
 from ecumene.client import Invoked as Invoked
 from ecumene.client import Json as Json
@@ -74,8 +89,15 @@ from ecumene.client import LeaseQuotaError as LeaseQuotaError
 from ecumene.client import LimitExceededError as LimitExceededError
 from ecumene.client import ListenerInfo as ListenerInfo
 from ecumene.client import MalformedMessageError as MalformedMessageError
+from ecumene.client import MissedTicks as MissedTicks
+from ecumene.client import Near as Near
+from ecumene.client import Nearby as Nearby
+from ecumene.client import NeighbourhoodKind as NeighbourhoodKind
+from ecumene.client import Neighbours as Neighbours
 from ecumene.client import NestedInvokeError as NestedInvokeError
+from ecumene.client import NodeSet as NodeSet
 from ecumene.client import NotFoundError as NotFoundError
+from ecumene.client import NotPlacedError as NotPlacedError
 from ecumene.client import NotSupportedError as NotSupportedError
 from ecumene.client import OnLost as OnLost
 from ecumene.client import OperationInfo as OperationInfo
@@ -86,15 +108,23 @@ from ecumene.client import Outcome as Outcome
 from ecumene.client import OutcomeNotKeptError as OutcomeNotKeptError
 from ecumene.client import OutOfRangeError as OutOfRangeError
 from ecumene.client import PageExpiredError as PageExpiredError
+from ecumene.client import ParticipantExistsError as ParticipantExistsError
+from ecumene.client import ParticipantNotFoundError as ParticipantNotFoundError
+from ecumene.client import ParticipantQuotaError as ParticipantQuotaError
 from ecumene.client import PastPage as PastPage
 from ecumene.client import PastValue as PastValue
 from ecumene.client import PermissionDeniedError as PermissionDeniedError
+from ecumene.client import Plane as Plane
+from ecumene.client import Position as Position
 from ecumene.client import PreconditionFailedError as PreconditionFailedError
 from ecumene.client import ProducerQuotaError as ProducerQuotaError
 from ecumene.client import ProtectedError as ProtectedError
+from ecumene.client import Proximity as Proximity
 from ecumene.client import QueueFullError as QueueFullError
 from ecumene.client import RateLimitedError as RateLimitedError
 from ecumene.client import RecoveringError as RecoveringError
+from ecumene.client import Region as Region
+from ecumene.client import RegionNotFoundError as RegionNotFoundError
 from ecumene.client import RequestIdReusedError as RequestIdReusedError
 from ecumene.client import ResourceExhaustedError as ResourceExhaustedError
 from ecumene.client import RevisionCompactedError as RevisionCompactedError
@@ -109,6 +139,9 @@ from ecumene.client import SnapshotExistsError as SnapshotExistsError
 from ecumene.client import SnapshotInfo as SnapshotInfo
 from ecumene.client import SnapshotNotFoundError as SnapshotNotFoundError
 from ecumene.client import SnapshotQuotaError as SnapshotQuotaError
+from ecumene.client import Space as Space
+from ecumene.client import SpaceExistsError as SpaceExistsError
+from ecumene.client import SpaceNotFoundError as SpaceNotFoundError
 from ecumene.client import StorageQuotaError as StorageQuotaError
 from ecumene.client import StreamItem as StreamItem
 from ecumene.client import StreamPage as StreamPage
@@ -119,13 +152,20 @@ from ecumene.client import SubscriptionLapsedError as SubscriptionLapsedError
 from ecumene.client import SubscriptionNotFoundError as SubscriptionNotFoundError
 from ecumene.client import SubscriptionQuotaError as SubscriptionQuotaError
 from ecumene.client import SubscriptionState as SubscriptionState
+from ecumene.client import TimePassedError as TimePassedError
+from ecumene.client import TimerExistsError as TimerExistsError
+from ecumene.client import TimerInfo as TimerInfo
+from ecumene.client import TimerNotFoundError as TimerNotFoundError
+from ecumene.client import TimerQuotaError as TimerQuotaError
 from ecumene.client import Transacted as Transacted
 from ecumene.client import UnauthenticatedError as UnauthenticatedError
 from ecumene.client import UnavailableError as UnavailableError
+from ecumene.client import UnreachableError as UnreachableError
 from ecumene.client import Value as Value
 from ecumene.client import WatchNotFoundError as WatchNotFoundError
 from ecumene.client import WatchQuotaError as WatchQuotaError
 from ecumene.client import WatchStatistics as WatchStatistics
+from ecumene.client import Way as Way
 from ecumene.client import WorldExistsError as WorldExistsError
 from ecumene.client import WorldInfo as WorldInfo
 from ecumene.client import WorldNotFoundError as WorldNotFoundError
@@ -136,6 +176,7 @@ from ecumene.client import Writes as Writes
 from ecumene.client import Written as Written
 from ecumene.client import WrongOwnerError as WrongOwnerError
 from ecumene.client import WrongStateError as WrongStateError
+from ecumene.client import ns as ns
 
 _Item = TypeVar("_Item")
 __all__ = [
@@ -148,8 +189,18 @@ __all__ = [
     "AggregateValue",
     "Aggregates",
     "AlreadyExistsError",
+    "Box",
+    "BulkResult",
+    "CellFullError",
     "ClientSettings",
+    "Clock",
+    "ClockChange",
+    "ClockExistsError",
+    "ClockMode",
+    "ClockModeMismatchError",
+    "ClockNotFoundError",
     "ClockPausedError",
+    "ClockState",
     "ClosedError",
     "Conditions",
     "ConnectionFailedError",
@@ -158,6 +209,7 @@ __all__ = [
     "DeadlineExceededError",
     "Deliveries",
     "Delivery",
+    "Disc",
     "DrainingError",
     "EcumeneError",
     "Entry",
@@ -167,6 +219,7 @@ __all__ = [
     "EntryNotFoundError",
     "EntryPage",
     "Environment",
+    "EnvironmentClock",
     "EnvironmentExistsError",
     "EnvironmentInfo",
     "EnvironmentNotFoundError",
@@ -187,7 +240,10 @@ __all__ = [
     "GateClosedError",
     "GateNotFoundError",
     "GateState",
+    "Geo",
     "Grant",
+    "Graph",
+    "Grid",
     "HasChildrenError",
     "HistoryMismatchError",
     "InitialState",
@@ -198,6 +254,7 @@ __all__ = [
     "InvalidFieldError",
     "InvalidKeyError",
     "InvalidPathError",
+    "InvalidPositionError",
     "InvalidValueError",
     "Invoked",
     "Json",
@@ -214,8 +271,15 @@ __all__ = [
     "Listing",
     "Lock",
     "MalformedMessageError",
+    "MissedTicks",
+    "Near",
+    "Nearby",
+    "NeighbourhoodKind",
+    "Neighbours",
     "NestedInvokeError",
+    "NodeSet",
     "NotFoundError",
+    "NotPlacedError",
     "NotSupportedError",
     "OnLost",
     "OperationInfo",
@@ -226,15 +290,23 @@ __all__ = [
     "Outcome",
     "OutcomeNotKeptError",
     "PageExpiredError",
+    "ParticipantExistsError",
+    "ParticipantNotFoundError",
+    "ParticipantQuotaError",
     "PastPage",
     "PastValue",
     "PermissionDeniedError",
+    "Plane",
+    "Position",
     "PreconditionFailedError",
     "ProducerQuotaError",
     "ProtectedError",
+    "Proximity",
     "QueueFullError",
     "RateLimitedError",
     "RecoveringError",
+    "Region",
+    "RegionNotFoundError",
     "RequestIdReusedError",
     "ResourceExhaustedError",
     "RevisionCompactedError",
@@ -249,6 +321,9 @@ __all__ = [
     "SnapshotInfo",
     "SnapshotNotFoundError",
     "SnapshotQuotaError",
+    "Space",
+    "SpaceExistsError",
+    "SpaceNotFoundError",
     "StorageQuotaError",
     "StreamItem",
     "StreamPage",
@@ -260,15 +335,22 @@ __all__ = [
     "SubscriptionNotFoundError",
     "SubscriptionQuotaError",
     "SubscriptionState",
+    "TimePassedError",
+    "TimerExistsError",
+    "TimerInfo",
+    "TimerNotFoundError",
+    "TimerQuotaError",
     "Transacted",
     "Transaction",
     "UnauthenticatedError",
     "UnavailableError",
+    "UnreachableError",
     "Value",
     "Watch",
     "WatchNotFoundError",
     "WatchQuotaError",
     "WatchStatistics",
+    "Way",
     "World",
     "WorldExistsError",
     "WorldInfo",
@@ -282,6 +364,7 @@ __all__ = [
     "WrongOwnerError",
     "WrongStateError",
     "connect",
+    "ns",
 ]
 
 def connect(
@@ -359,66 +442,25 @@ class Environment:
 
     def child(self, name: str) -> Environment:
         """The handle of the environment `name` below this one."""
-    def register(
+    def set(
+        self, key: str, value: Value, *, position: Position | None = None, **options: Unpack[WriteOptions]
+    ) -> Written:
+        """Replace an entry's value, creating it when it is absent; with `position`, move it there in the same step."""
+    def create(
         self,
+        key: str,
+        value: Value,
         *,
-        kind: str = "",
-        labels: Mapping[str, str] | None = None,
-        config: Mapping[str, Json] | None = None,
-        entry_schema: Mapping[str, Json] | None = None,
-        aggregates: Sequence[Aggregate] = (),
-        gates: Sequence[Gate] = (),
-        grants: Sequence[Grant] = (),
+        position: Position | None = None,
         lease_id: int = 0,
         if_absent: bool = False,
         **options: Unpack[WriteOptions],
     ) -> Written:
-        """Create the environment; its parent must exist. `kind` "" = basic, else a behaviour of the server.
-
-        `entry_schema`: JSON schema that values of its entries must meet. `grants`: other groups that may see it.
-        `lease_id`: a lease with which it goes.
-
-        Raises:
-            EnvironmentExistsError: it exists, unless `if_absent`; that leaves it as it is.
-            KindNotFoundError: no such behaviour is installed.
-        """
-    def describe(self) -> EnvironmentInfo:
-        """The environment's declarations, state of its gates, and counts."""
-    def change(
-        self,
-        *,
-        set_labels: Mapping[str, str] | None = None,
-        remove_labels: Sequence[str] = (),
-        merge_config: Mapping[str, Json] | None = None,
-        set_aggregates: Sequence[Aggregate] = (),
-        remove_aggregates: Sequence[str] = (),
-        set_gates: Sequence[Gate] = (),
-        remove_gates: Sequence[str] = (),
-        set_grants: Sequence[Grant] = (),
-        remove_grants: Sequence[str] = (),
-        **options: Unpack[WriteOptions],
-    ) -> Written:
-        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once.
-
-        Watches that rest on a grant which is taken away end with PermissionDeniedError.
-        """
-    def unregister(
-        self, *, recursive: bool = False, if_present: bool = False, **options: Unpack[WriteOptions]
-    ) -> Written:
-        """Delete the environment with its entries.
-
-        Raises:
-            HasChildrenError: it has children, and `recursive` is not given.
-        """
-    def set(self, key: str, value: Value, **options: Unpack[WriteOptions]) -> Written:
-        """Replace an entry's value, creating it when it is absent."""
-    def create(
-        self, key: str, value: Value, *, lease_id: int = 0, if_absent: bool = False, **options: Unpack[WriteOptions]
-    ) -> Written:
-        """Create an entry. `lease_id`: a lease with which it goes.
+        """Create an entry, at a position of the space if one is given. `lease_id`: a lease with which it goes.
 
         Raises:
             EntryExistsError: it exists, unless `if_absent`; that leaves it as it is.
+            SpaceNotFoundError, InvalidPositionError, CellFullError: it cannot be there.
         """
     def create_stream(
         self,
@@ -479,31 +521,6 @@ class Environment:
 
         Both revisions are inclusive; 0 = the oldest retained, and now. At most `limit` changes (0 = 1,000).
         """
-    def aggregates(self, *names: str) -> Aggregates:
-        """Values of the aggregates named (none = all), and the state of the gates."""
-    def begin_generation(
-        self,
-        gate: str,
-        *,
-        count_target: int | None = None,
-        deadline_ms: int | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> GateState:
-        """Begin the gate's next generation; entries written from now on are its reports.
-
-        Returns the gate as read right behind it: `generation` is the one begun, unless someone else began
-        another in between (then `begin_revision` differs). `count_target` and `deadline_ms` replace the gate's
-        own for this and later generations.
-
-        Raises:
-            GateNotFoundError: the environment has no such gate.
-        """
-    def open_gate(self, gate: str, generation: int, **options: Unpack[WriteOptions]) -> Written:
-        """Open the gate now, if it still collects this generation.
-
-        Raises:
-            GateClosedError: it does not.
-        """
     def invoke(self, operation: str, /, **args: Json) -> Json:
         """Run an operation of the environment's behaviour; returns what it returned.
 
@@ -530,9 +547,235 @@ class Environment:
         history: str = "",
         initial_state: bool = False,
         exclude_own: bool = False,
+        region: str = "",
         conflate: bool = False,
     ) -> Watch:
-        """Events of this environment and all below it, one by one; see World.watch for the arguments."""
+        """Events of this environment and all below it, one by one; see World.watch for the arguments.
+
+        `region`: only who enters and leaves the region of this name.
+        """
+    def register(
+        self,
+        *,
+        kind: str = "",
+        labels: Mapping[str, str] | None = None,
+        config: Mapping[str, Json] | None = None,
+        entry_schema: Mapping[str, Json] | None = None,
+        aggregates: Sequence[Aggregate] = (),
+        gates: Sequence[Gate] = (),
+        grants: Sequence[Grant] = (),
+        lease_id: int = 0,
+        if_absent: bool = False,
+        clock: Clock | None = None,
+        space: Space | None = None,
+        regions: Sequence[Region] = (),
+        proximities: Sequence[Proximity] = (),
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Create the environment; its parent must exist. `kind` "" = basic, else a behaviour of the server.
+
+        `entry_schema`: JSON schema that values of its entries must meet. `grants`: other groups that may see it.
+        `lease_id`: a lease with which it goes. `clock`, `space`: a time and a space of its own, with the regions and
+        distances in the space that make events.
+
+        Raises:
+            EnvironmentExistsError: it exists, unless `if_absent`; that leaves it as it is.
+            KindNotFoundError: no such behaviour is installed.
+        """
+    def describe(self) -> EnvironmentInfo:
+        """The environment's declarations, state of its gates, and counts."""
+    def change(
+        self,
+        *,
+        set_labels: Mapping[str, str] | None = None,
+        remove_labels: Sequence[str] = (),
+        merge_config: Mapping[str, Json] | None = None,
+        set_aggregates: Sequence[Aggregate] = (),
+        remove_aggregates: Sequence[str] = (),
+        set_gates: Sequence[Gate] = (),
+        remove_gates: Sequence[str] = (),
+        set_grants: Sequence[Grant] = (),
+        remove_grants: Sequence[str] = (),
+        clock: Clock | None = None,
+        space: Space | None = None,
+        set_regions: Sequence[Region] = (),
+        remove_regions: Sequence[str] = (),
+        set_proximities: Sequence[Proximity] = (),
+        remove_proximities: Sequence[str] = (),
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Change the environment's declarations; what is not given stays. A new aggregate scans entries once.
+
+        Watches that rest on a grant which is taken away end with PermissionDeniedError.
+
+        Raises:
+            ClockExistsError, SpaceExistsError: it has one already; that stays.
+            SpaceNotFoundError, RegionNotFoundError: it has no such region or proximity.
+        """
+    def unregister(
+        self, *, recursive: bool = False, if_present: bool = False, **options: Unpack[WriteOptions]
+    ) -> Written:
+        """Delete the environment with its entries.
+
+        Raises:
+            HasChildrenError: it has children, and `recursive` is not given.
+        """
+    def aggregates(self, *names: str) -> Aggregates:
+        """Values of the aggregates named (none = all), and the state of the gates."""
+    def begin_generation(
+        self,
+        gate: str,
+        *,
+        count_target: int | None = None,
+        deadline_ms: int | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> GateState:
+        """Begin the gate's next generation; entries written from now on are its reports.
+
+        Returns the gate as read right behind it: `generation` is the one begun, unless someone else began
+        another in between (then `begin_revision` differs). `count_target` and `deadline_ms` replace the gate's
+        own for this and later generations.
+
+        Raises:
+            GateNotFoundError: the environment has no such gate.
+        """
+    def open_gate(self, gate: str, generation: int, **options: Unpack[WriteOptions]) -> Written:
+        """Open the gate now, if it still collects this generation.
+
+        Raises:
+            GateClosedError: it does not.
+        """
+    def clock(self) -> EnvironmentClock:
+        """The handle of its clock; asks the server nothing."""
+    def set_timer(
+        self,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = "coalesce",
+        payload: Json = None,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Set a timer on the nearest clock, or set it anew: due at a time, or after a while, of the clock.
+
+        Each firing is one TIMER_FIRED event of this environment, exactly once; the event's value is
+        {"due_ns", "fired", "missed", "last", "payload"}. One that has passed is due at once. With `every_ns` it fires
+        again and again, `missed` says what becomes of ticks that a skip has passed. `if_absent` leaves one of this
+        name as it is.
+
+        Raises:
+            ClockNotFoundError: neither this environment nor any above it has a clock.
+            TimerQuotaError: too many timers are set.
+        """
+    def cancel_timer(self, name: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> Written:
+        """Cancel a timer.
+
+        Raises:
+            TimerNotFoundError: there is none, unless `if_present`.
+        """
+    def timers(self, *, page_size: int = 0) -> Listing[TimerInfo]:
+        """Timers of this environment by name; pages are fetched as they are needed."""
+    def move(self, key: str, position: Position | None, **options: Unpack[WriteOptions]) -> Written:
+        """Move an entry that exists; None = it leaves the space. Events of what it enters and leaves come with it.
+
+        Raises:
+            EntryNotFoundError: there is none.
+            CellFullError: the cell or node holds as many as it may.
+        """
+    def near(
+        self,
+        who: str | Position | None = None,
+        *,
+        radius: float | None = None,
+        nearest: int | None = None,
+        adjacent: bool = False,
+        box: Box | None = None,
+        hops: bool = False,
+        limit: int = 0,
+    ) -> Nearby:
+        """Entries near the entry `who`, which is left out itself, or near a position; exactly one way to say how near.
+
+        `radius`: within this distance. `nearest`: so many at most. `adjacent`: in the same cell or node and those next
+        to it. `box`: inside, and `who` is not given. `hops`: graphs count edges, whatever their weights. At most
+        `limit` are told (0 = 10,000), `Nearby.more` says whether there are others.
+        """
+    def distance(self, start: str | Position, end: str | Position, *, hops: bool = False) -> float:
+        """How far it is from an entry or a position to another one, the shortest way. `hops`: see `near`.
+
+        Raises:
+            UnreachableError: no way leads there.
+        """
+    def way(self, start: str | Position, end: str | Position, *, hops: bool = False) -> Way:
+        """`distance`, with the nodes of the way on a graph."""
+    def neighbours(
+        self,
+        *,
+        radius: float | None = None,
+        nearest: int | None = None,
+        adjacent: bool = False,
+        keys: Sequence[str] = (),
+        hops: bool = False,
+    ) -> Neighbours:
+        """Everybody's neighbours at one revision, for those who act for many; `keys` = only those of these entries."""
+    def move_many(self, keys: Sequence[str], positions: Any) -> BulkResult:
+        """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
+
+        `positions`: one a key, or their coordinates one after the other: a list, an array of the standard library or
+        of numpy, of one or two dimensions. In blocks of 1,000: costs client and server a fraction of `move`.
+        """
+    def set_many(self, keys: Sequence[str], values: Sequence[Value], positions: Any = None) -> BulkResult:
+        """Set many entries, and place them; as `move_many`. Values are of one kind, see FrameWriter.submit_block."""
+    def create_many(
+        self,
+        keys: Sequence[str],
+        values: Sequence[Value],
+        positions: Any = None,
+        *,
+        lease_id: int = 0,
+        if_absent: bool = False,
+    ) -> BulkResult:
+        """Create many entries, and place them; as `move_many`. One that exists is a failure, unless `if_absent`."""
+
+class EnvironmentClock:
+    """The handle of an environment's clock; making it asks the server nothing. Get it from `Environment.clock`.
+
+    What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
+    breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
+    by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
+    ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
+    """
+
+    path: str
+
+    def state(self) -> ClockState:
+        """How it stands; that of the nearest environment above which has one, if this one has none.
+
+        Raises:
+            ClockNotFoundError: there is none at all.
+        """
+    def advance(self, *, by_ns: int | None = None, to_ns: int | None = None) -> ClockState:
+        """Manual clocks: on by so much, or up to a time, firing what is due, each timer at its own time.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+    def step(self) -> ClockState:
+        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode."""
+    def skip_to(self, to_ns: int) -> ClockState:
+        """To a time at once: what was due before is dealt with by each timer's `missed`. Any mode.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+    def pause(self) -> ClockState:
+        """Let it stand until it is resumed."""
+    def resume(self) -> ClockState:
+        """Let it go on."""
+    def set_rate(self, rate: float) -> ClockState:
+        """Realtime clocks: simulated time a real time from now on; finite, above 0."""
 
 class FrameWatch:
     """Batches of events: in order, without gap, without duplicate, over reconnects too.
@@ -583,16 +826,19 @@ class FrameWriter:
         causes: Sequence[str] | None = None,
         add: bool = False,
         join_lease_id: int = 0,
+        positions: Any = None,
         return_versions: bool = False,
         deadline_ms: int = 0,
     ) -> Future[FrameResult]:
         """Set one value a key under `path`; values are of one kind.
 
         With `add` it increments counters; with `join_lease_id` it registers members, see Lease.join. Costs client and
-        server about a third of rows. `producers` and `seqs`: one a key, or one for all.
+        server about a third of rows. `producers` and `seqs`: one a key, or one for all. `positions`: one a key, see
+        Environment.move_many; with them each entry is placed as it is set, and with values = () it only moves.
 
         Raises:
             InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
+            InvalidPositionError: not one position a key.
             LimitExceededError: more ops or bytes than a frame may have.
             EcumeneError: the session ended.
         """
@@ -633,11 +879,19 @@ class Lease:
     @property
     def is_certain(self) -> bool:
         """Whether the server has confirmed it within the last `ttl_s`, so that it cannot have ended."""
-    def join(self, path: str, members: Iterable[str] | Mapping[str, Value], *, value: Value = 1) -> int:
+    def join(
+        self,
+        path: str,
+        members: Iterable[str] | Mapping[str, Value],
+        *,
+        value: Value = 1,
+        positions: Mapping[str, Position] | Iterable[Position] | None = None,
+    ) -> int:
         """Register members under this lease, each with its value of the mapping, or with `value`.
 
-        One that is there under this lease already stays as it is. Returns how many are members now. In frames of
-        1,000; when one fails, those before it have joined.
+        `positions`: where they are at first, by member, or in the order of the members. One that is there under this
+        lease already stays as it is. Returns how many are members now. In frames of 1,000; when one fails, those
+        before it have joined.
 
         Raises:
             LeaseExpiredError: the lease has ended.
@@ -815,11 +1069,35 @@ class Transaction:
         key: str,
         value: Value,
         *,
+        position: Position | None = None,
         lease_id: int = 0,
         if_absent: bool = False,
         **conditions: Unpack[Conditions],
     ) -> Self:
         """Create an entry; the transaction fails with EntryExistsError when it is there, unless `if_absent`."""
+    def move(self, path: str, key: str, position: Position | None, **conditions: Unpack[Conditions]) -> Self:
+        """Move an entry; None = it leaves the space."""
+    def set_timer(
+        self,
+        path: str,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = "coalesce",
+        payload: Json = None,
+        if_absent: bool = False,
+        **conditions: Unpack[Conditions],
+    ) -> Self:
+        """Set a timer, see Environment.set_timer."""
+    def cancel_timer(self, path: str, name: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
+        """Cancel a timer."""
+    def control_clock(self, path: str, **change: Unpack[ClockChange]) -> Self:
+        """Let the environment's own clock do one thing, such as `advance_by_ns=…` or `pause=True`.
+
+        An advance is on its way when the transaction has committed; timers fire in revisions of their own.
+        """
     def delete(self, path: str, key: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
         """Delete an entry."""
     def acknowledge(self, delivery: Delivery) -> Self:

@@ -1,0 +1,205 @@
+"""`ecumene clock` and `ecumene timers`: look at simulated time, and let it go on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+
+from ecumene.cli.arguments import parse_value
+from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
+from ecumene.cli.durations import parse_duration, show_duration, show_moment
+from ecumene.cli.env_output import show_written
+from ecumene.cli.failures import UsageError
+from ecumene.cli.tables import print_json, print_table, show_cell, to_document
+from ecumene.client.clocks import ClockState, TimerInfo
+from ecumene.client.timeline import EnvironmentClock
+from ecumene.client.world import World
+
+app = typer.Typer(no_args_is_help=True)
+
+PathArgument = Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")]
+DurationArgument = Annotated[str, typer.Argument(help="Such as 1h30m, 2d, 500ms.", metavar="DURATION")]
+NameArgument = Annotated[str, typer.Argument(help="Name of the timer.", metavar="NAME")]
+DueOption = Annotated[str, typer.Option(help="Such as 1h30m, 2d, 500ms.", metavar="DURATION")]
+
+
+@app.command()
+def show(
+    path: PathArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Show how the clock of an environment stands, or that of the nearest one above."""
+    control(server, world, path, as_json, EnvironmentClock.state)
+
+
+@app.command()
+def advance(
+    path: PathArgument,
+    duration: DurationArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let a manual clock go on, firing what is due on the way."""
+    by_ns = parse_duration(duration)
+    control(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns))
+
+
+@app.command()
+def step(
+    path: PathArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Go on to the next timer that is due, and fire what is due then."""
+    control(server, world, path, as_json, EnvironmentClock.step)
+
+
+@app.command()
+def skip(
+    path: PathArgument,
+    to: Annotated[str, typer.Argument(help="Time since 0, such as 2d; not how long.", metavar="TIME")],
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Go to a time at once; timers that were due before do as their policy says."""
+    to_ns = parse_duration(to)
+    control(server, world, path, as_json, lambda clock: clock.skip_to(to_ns))
+
+
+@app.command()
+def pause(
+    path: PathArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let the clock stand until it is resumed."""
+    control(server, world, path, as_json, EnvironmentClock.pause)
+
+
+@app.command()
+def resume(
+    path: PathArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let a paused clock go on."""
+    control(server, world, path, as_json, EnvironmentClock.resume)
+
+
+@app.command()
+def rate(
+    path: PathArgument,
+    factor: Annotated[float, typer.Argument(help="Simulated seconds a real one, above 0.", metavar="RATE")],
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let a realtime clock go faster or slower."""
+    if not (math.isfinite(factor) and factor > 0):
+        raise UsageError(f"a rate is a finite number above 0, not {factor:g}")
+    control(server, world, path, as_json, lambda clock: clock.set_rate(factor))
+
+
+@app.command("set-timer")
+def set_timer(
+    path: PathArgument,
+    name: NameArgument,
+    after: DueOption = "",
+    at: DueOption = "",
+    every: DueOption = "",
+    payload: Annotated[str, typer.Option(help="Told with each firing; JSON, or else a string.")] = "",
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Set a timer, or set it anew."""
+    if bool(after) + bool(at) > 1 or not (after or at or every):
+        raise UsageError("when is it due?", hint="give --after or --at, or --every alone")
+    at_ns, after_ns = (parse_duration(text) if text else None for text in (at, after))
+    every_ns = parse_duration(every) if every else 0
+    document: Any = parse_value(payload) if payload else None
+    done = run_in_world(
+        server,
+        world,
+        lambda opened: opened.environment(path).set_timer(
+            name, at_ns=at_ns, after_ns=after_ns, every_ns=every_ns, payload=document
+        ),
+    )
+    show_written(done, as_json)
+
+
+@app.command("cancel-timer")
+def cancel_timer(
+    path: PathArgument,
+    name: NameArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel a timer."""
+    show_written(run_in_world(server, world, lambda opened: opened.environment(path).cancel_timer(name)), as_json)
+
+
+def timers(
+    path: PathArgument,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """List the timers of an environment."""
+
+    async def read(opened: World) -> list[TimerInfo]:
+        return [timer async for timer in opened.environment(path).timers()]
+
+    found = run_in_world(server, world, read)
+    if as_json:
+        print_json({"timers": [to_document(timer) for timer in found]})
+    elif found:
+        print_table(("timer", "due", "every", "missed", "fired", "payload"), map(describe_timer, found))
+    else:
+        print(f"no timers in {path}")
+
+
+def control(
+    server: str, world: str, path: str, as_json: bool, ask: Callable[[EnvironmentClock], Awaitable[ClockState]]
+) -> None:
+    """Ask an environment's clock, and print how it stands then."""
+    state = run_in_world(server, world, lambda opened: ask(opened.environment(path).clock()))
+    if as_json:
+        print_json(to_document(state))
+    else:
+        print_table(("clock", state.path), describe_clock(state))
+
+
+def describe_clock(state: ClockState) -> list[tuple[str, str]]:
+    """A clock as lines of two."""
+    mode = state.mode.replace("_", "-")
+    if state.mode == "realtime":
+        mode += f", {state.rate:g} simulated seconds a second"
+    lines = [("mode", mode + (", paused" if state.paused else "")), ("time", show_moment(state.now_ns))]
+    if state.target_ns is not None:
+        lines.append(("on its way to", show_moment(state.target_ns)))
+    if state.lookahead_ns is not None:
+        lines.append(("ahead of the one above", f"at most {show_duration(state.lookahead_ns)}"))
+    lines.append(("timers", f"{state.timers:,}"))
+    if state.next_due_ns is not None:
+        lines.append(("next timer", show_moment(state.next_due_ns)))
+    return lines + [("held by", why) for why in state.held_by]
+
+
+def describe_timer(timer: TimerInfo) -> tuple[object, ...]:
+    """A timer as a row."""
+    every = show_duration(timer.every_ns) if timer.every_ns else "once"
+    missed = timer.missed.replace("_", " ") if timer.every_ns else None
+    payload = None if timer.payload is None else show_cell(timer.payload)
+    return timer.name, show_moment(timer.due_ns), every, missed, timer.fired, payload

@@ -1,0 +1,50 @@
+"""`ecumene near`: who is near an entry or a position."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
+from ecumene.cli.failures import UsageError
+from ecumene.cli.positions import parse_position, show_position
+from ecumene.cli.tables import print_json, print_table
+
+
+def near(
+    path: Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")],
+    key: Annotated[str, typer.Option(help="Near this entry.", metavar="KEY")] = "",
+    at: Annotated[str, typer.Option(help="Near this position.", metavar="X,Y")] = "",
+    radius: Annotated[float | None, typer.Option(help="Within this distance.", metavar="R")] = None,
+    nearest: Annotated[int | None, typer.Option(help="So many at most.", metavar="N", min=1)] = None,
+    adjacent: Annotated[bool, typer.Option("--adjacent", help="In the same cell or node, and next to it.")] = False,
+    hops: Annotated[bool, typer.Option("--hops", help="Graphs: count edges, whatever their weights.")] = False,
+    limit: Annotated[int, typer.Option(help="Show at most so many.", min=1)] = 100,
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Show who is near, the nearest first."""
+    if bool(key) == bool(at):
+        raise UsageError("near what?", hint="give --key or --at")
+    if (radius is not None) + (nearest is not None) + adjacent != 1:
+        raise UsageError("how near?", hint="give one of --radius, --nearest, --adjacent")
+    who = key or parse_position(at)
+    found = run_in_world(
+        server,
+        world,
+        lambda opened: opened.environment(path).near(
+            who, radius=radius, nearest=nearest, adjacent=adjacent, hops=hops, limit=limit
+        ),
+    )
+    if as_json:
+        print_json({"near": [row._asdict() for row in found], "more": found.more, "revision": found.revision})
+        return
+    if not found:
+        print(f"nobody is near {key or at}")
+        return
+    rows = ((row.key, row.distance, show_position(row.position)) for row in found)
+    print_table(("key", "distance", "position"), rows)
+    if found.more:
+        print(f"and more: see --limit {limit * 10}")

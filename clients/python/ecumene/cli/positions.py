@@ -1,0 +1,62 @@
+"""Positions as people write them: 3,4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ecumene.cli.failures import UsageError
+from ecumene.client.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Space, as_position
+
+
+def parse_position(text: str) -> tuple[float, ...]:
+    """One or two numbers, by comma.
+
+    Raises UsageError.
+    """
+    try:
+        position = tuple(float(part) for part in text.strip("() ").split(","))
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no position", hint="write 3,4 or the number of a node") from error
+    if len(position) > 2 or not all(map(math.isfinite, position)):
+        raise UsageError(f"{text!r} is no position", hint="write 3,4 or the number of a node")
+    return position
+
+
+def show_position(position: Sequence[float]) -> str | None:
+    """A position in the form that `parse_position` reads; None = nowhere."""
+    return ",".join(str(int(number)) if number == int(number) else repr(number) for number in position) or None
+
+
+def describe_space(space: Space) -> str:
+    """A space in one line."""
+    if isinstance(space, Grid):
+        words = [f"grid of {space.width:,} x {space.height:,}", space.neighbourhood.replace("_", "-")]
+        words += ["torus"] if space.torus else []
+    elif isinstance(space, Plane):
+        bounds = [f"{bound:g}" for bound in (space.x_min, space.x_max, space.y_min, space.y_max)]
+        words = [f"plane from {bounds[0]} to {bounds[1]} and from {bounds[2]} to {bounds[3]}"]
+        words += ["torus"] if space.torus else []
+    elif isinstance(space, Graph):
+        words = [f"graph of {space.nodes:,} nodes and {len(space.edges):,} edges"]
+        words += ["directed"] if space.directed else []
+    else:
+        assert isinstance(space, Geo)
+        words = ["the earth (WGS84)"]
+    if isinstance(space, Grid | Graph) and space.capacity:
+        words.append(f"at most {space.capacity:,} in a {'cell' if isinstance(space, Grid) else 'node'}")
+    return ", ".join(words)
+
+
+def describe_area(area: Box | Disc | NodeSet) -> str:
+    """An area in one line."""
+    if isinstance(area, Box):
+        return f"box from {show_position(as_position(area.low))} to {show_position(as_position(area.high))}"
+    if isinstance(area, Disc):
+        return f"within {area.radius:g} of {show_position(as_position(area.centre))}"
+    return f"{len(area.nodes):,} nodes"
+
+
+def describe_proximity(proximity: Proximity) -> str:
+    """A proximity in one line."""
+    return f"within {proximity.distance:g}, {proximity.key_glob or '*'} and {proximity.other_key_glob or '*'}"

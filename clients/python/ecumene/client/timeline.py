@@ -1,0 +1,185 @@
+"""Time of an environment: its clock and its timers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from env_api.v1 import (
+    environment_service_pb2,
+    session_pb2,
+    timeline_pb2,
+    timeline_service_pb2,
+    timeline_service_pb2_grpc,
+)
+
+from ecumene.client import timeline_actions
+from ecumene.client.actions import WriteOptions
+from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo, refuse_field
+from ecumene.client.listings import Listing
+from ecumene.client.model import Json, Written
+from ecumene.client.timeline_actions import ClockChange
+from ecumene.client.unary_calls import identify
+from ecumene.client.values import check_key
+
+if TYPE_CHECKING:
+    from ecumene.client.op_calls import OpCalls
+    from ecumene.client.session import Session
+    from ecumene.client.world import World
+
+ARRIVAL_TIMEOUT_S = 86_400.0
+"""A clock that heeds another one, or fires a million timers, arrives when it arrives."""
+
+
+class EnvironmentClock:
+    """The handle of an environment's clock; making it asks the server nothing. Get it from `Environment.clock`.
+
+    What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
+    breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
+    by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
+    ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
+    """
+
+    def __init__(self, session: Session, path: str, group: str, timeout_s: float | None) -> None:
+        self._session = session
+        self._group = group
+        self._timeout_s = timeout_s
+        self._stub: Any = timeline_service_pb2_grpc.TimelineServiceStub(session.calls.channel)
+        self.path: str = path
+
+    def __repr__(self) -> str:
+        return f"<EnvironmentClock of {self.path}>"
+
+    async def state(self) -> ClockState:
+        """How it stands; that of the nearest environment above which has one, if this one has none.
+
+        Raises:
+            ClockNotFoundError: there is none at all.
+        """
+        request = timeline_service_pb2.GetClockRequest(
+            world=self._session.world, path=self.path, caller=self._identify()
+        )
+        answer = await self._session.calls.call(self._stub.GetClock, request, repeatable=True)
+        return timeline_actions.read_clock_state(answer.clock)
+
+    async def advance(self, *, by_ns: int | None = None, to_ns: int | None = None) -> ClockState:
+        """Manual clocks: on by so much, or up to a time, firing what is due, each timer at its own time.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+        if (by_ns is None) == (to_ns is None):
+            raise refuse_field("advance by_ns or to_ns, one of the two")
+        return await self._control({"advance_by_ns": by_ns} if by_ns is not None else {"advance_to_ns": to_ns or 0})
+
+    async def step(self) -> ClockState:
+        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode."""
+        return await self._control({"step": True})
+
+    async def skip_to(self, to_ns: int) -> ClockState:
+        """To a time at once: what was due before is dealt with by each timer's `missed`. Any mode.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+        return await self._control({"skip_to_ns": to_ns})
+
+    async def pause(self) -> ClockState:
+        """Let it stand until it is resumed."""
+        return await self._control({"pause": True})
+
+    async def resume(self) -> ClockState:
+        """Let it go on."""
+        return await self._control({"resume": True})
+
+    async def set_rate(self, rate: float) -> ClockState:
+        """Realtime clocks: simulated time a real time from now on; finite, above 0."""
+        return await self._control({"rate": rate})
+
+    async def _control(self, change: ClockChange) -> ClockState:
+        request = timeline_service_pb2.ControlClockRequest(
+            world=self._session.world,
+            path=self.path,
+            control=timeline_actions.control_clock(change),
+            caller=self._identify(),
+        )
+        answer: timeline_service_pb2.ControlClockResponse = await self._session.calls.call(
+            self._stub.ControlClock, request, repeatable=True, answer_timeout_s=self._timeout_s or ARRIVAL_TIMEOUT_S
+        )
+        return timeline_actions.read_clock_state(answer.clock)
+
+    def _identify(self) -> environment_service_pb2.Caller:
+        return identify(self._session.client_id, self._group)
+
+
+class TimelineOps:
+    """What an environment does with time; `Environment` has these methods."""
+
+    _world: World
+    _ops: OpCalls
+    path: str
+    timeout_s: float | None
+
+    def clock(self) -> EnvironmentClock:
+        """The handle of its clock; asks the server nothing."""
+        return EnvironmentClock(self._world.session, self.path, self._world.group, self.timeout_s)
+
+    async def set_timer(
+        self,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = "coalesce",
+        payload: Json = None,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> Written:
+        """Set a timer on the nearest clock, or set it anew: due at a time, or after a while, of the clock.
+
+        Each firing is one TIMER_FIRED event of this environment, exactly once; the event's value is
+        {"due_ns", "fired", "missed", "last", "payload"}. One that has passed is due at once. With `every_ns` it fires
+        again and again, `missed` says what becomes of ticks that a skip has passed. `if_absent` leaves one of this
+        name as it is.
+
+        Raises:
+            ClockNotFoundError: neither this environment nor any above it has a clock.
+            TimerQuotaError: too many timers are set.
+        """
+        timeline = timeline_actions.set_timer(
+            at_ns=at_ns, after_ns=after_ns, every_ns=every_ns, missed=missed, payload=payload, if_absent=if_absent
+        )
+        return await self._change_timer(name, timeline, options)
+
+    async def cancel_timer(self, name: str, *, if_present: bool = False, **options: Unpack[WriteOptions]) -> Written:
+        """Cancel a timer.
+
+        Raises:
+            TimerNotFoundError: there is none, unless `if_present`.
+        """
+        return await self._change_timer(name, timeline_actions.cancel_timer(if_present), options)
+
+    def timers(self, *, page_size: int = 0) -> Listing[TimerInfo]:
+        """Timers of this environment by name; pages are fetched as they are needed."""
+        session = self._world.session
+        stub: Any = timeline_service_pb2_grpc.TimelineServiceStub(session.calls.channel)
+
+        async def fetch(token: str) -> tuple[Sequence[TimerInfo], str]:
+            request = timeline_service_pb2.ListTimersRequest(
+                world=session.world,
+                path=self.path,
+                page_size=page_size,
+                page_token=token,
+                caller=identify(session.client_id, self._world.group),
+            )
+            page: timeline_service_pb2.ListTimersResponse = await session.calls.call(
+                stub.ListTimers, request, repeatable=True
+            )
+            return [timeline_actions.read_timer(timer) for timer in page.timers], page.next_page_token
+
+        return Listing(fetch)
+
+    async def _change_timer(self, name: str, timeline: timeline_pb2.Timeline, options: WriteOptions) -> Written:
+        op = session_pb2.Op(key=check_key(name), timeline=timeline)
+        return await self._ops.answer(self._ops.write(op, options), Written)

@@ -1,0 +1,65 @@
+"""One exception for each reason of the contract that has to do with simulated time."""
+
+from __future__ import annotations
+
+from ecumene.client.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    WrongStateError,
+)
+
+
+class ClockNotFoundError(NotFoundError):
+    """No clock here or above; for what controls one: the environment has none of its own."""
+
+
+class TimerNotFoundError(NotFoundError):
+    """The environment has no timer of that name."""
+
+
+class ParticipantNotFoundError(NotFoundError):
+    """Nobody of that name takes part in the clock."""
+
+
+class ClockExistsError(AlreadyExistsError):
+    """The environment has a clock already; it stays as it was declared."""
+
+
+class TimerExistsError(AlreadyExistsError):
+    """The environment has a timer of that name."""
+
+
+class ParticipantExistsError(AlreadyExistsError):
+    """Somebody of that name takes part in the clock already."""
+
+
+class ClockPausedError(WrongStateError):
+    """The environment's clock is paused: it neither advances, skips nor steps."""
+
+
+class ClockModeMismatchError(WrongStateError):
+    """The clock is of a mode that is not controlled in this way."""
+
+    @property
+    def mode(self) -> str:
+        """The clock's mode."""
+        return self.metadata.get("mode", "")
+
+
+class TimePassedError(OutOfRangeError):
+    """A clock does not go back: the time asked for has passed."""
+
+    @property
+    def now_ns(self) -> int:
+        """Time of the clock."""
+        return self.number("now_ns")
+
+
+class TimerQuotaError(ResourceExhaustedError):
+    """As many timers are set as may be."""
+
+
+class ParticipantQuotaError(ResourceExhaustedError):
+    """As many take part in the clock as may."""

@@ -1,0 +1,22 @@
+"""What a question about who is near lacks is said before any server is asked."""
+
+from __future__ import annotations
+
+import pytest
+from ecumene.cli import app
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--radius", "1"], "near what?"),
+        (["--key", "ann", "--at", "1,2", "--radius", "1"], "near what?"),
+        (["--key", "ann"], "how near?"),
+        (["--key", "ann", "--radius", "1", "--nearest", "2"], "how near?"),
+        (["--at", "there", "--adjacent"], "'there' is no position"),
+        (["--key", "ann", "--nearest", "0"], "--nearest"),
+    ],
+)
+def test_half_a_question_is_a_usage_error(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["near", "/town", *arguments]) == 2
+    assert said in capsys.readouterr().err
