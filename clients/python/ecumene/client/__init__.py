@@ -7,6 +7,9 @@ from ecumene.client.actions import (
 from ecumene.client.bulk import (
     BulkResult,
 )
+from ecumene.client.clock_reports import (
+    ClockReporter,
+)
 from ecumene.client.clocks import (
     Clock,
     ClockMode,
@@ -96,6 +99,9 @@ from ecumene.client.model import (
     Value,
     WorldInfo,
     Written,
+)
+from ecumene.client.participants import (
+    Participant,
 )
 from ecumene.client.reasons import (
     AggregateNotFoundError,
@@ -269,6 +275,7 @@ __all__ = [
     "ClockModeMismatchError",
     "ClockNotFoundError",
     "ClockPausedError",
+    "ClockReporter",
     "ClockState",
     "ClosedError",
     "Conditions",
@@ -361,6 +368,7 @@ __all__ = [
     "Outcome",
     "OutcomeNotKeptError",
     "PageExpiredError",
+    "Participant",
     "ParticipantExistsError",
     "ParticipantNotFoundError",
     "ParticipantQuotaError",

@@ -378,3 +378,5 @@ class EventFilter:
     """Leave out what this client's own session or producers caused."""
     region: str = ""
     """Only REGION_ENTERED and REGION_LEFT of the region of this name."""
+    any_of: tuple[EventFilter, ...] = ()
+    """Instead of all the others: what any of these wants; not with an initial state, nor for subscriptions."""

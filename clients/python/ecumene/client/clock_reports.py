@@ -1,0 +1,119 @@
+"""What a session says of participants of event-driven clocks: on each stream anew, behind the ops that came before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from env_api.v1 import session_pb2, timeline_pb2
+
+from ecumene.client import error_table
+from ecumene.client.errors import EcumeneError
+
+if TYPE_CHECKING:
+    from ecumene.client.session import Session
+
+OnVoid = Callable[[EcumeneError], None]
+
+
+class ReportTable:
+    """The reporters of a session. `wake` says that there is something to send."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._reporters: dict[ClockReporter, None] = {}
+        self._unsent: dict[ClockReporter, None] = {}
+
+    def note(self, reporter: ClockReporter) -> None:
+        """It has something to say; only the last of what it says counts."""
+        self._reporters[reporter] = self._unsent[reporter] = None
+        self._wake()
+
+    def discard(self, reporter: ClockReporter) -> None:
+        """It has nothing more to say."""
+        self._reporters.pop(reporter, None)
+        self._unsent.pop(reporter, None)
+
+    def attach(self) -> None:
+        """There is a new stream, and what was said on the last one counts no more."""
+        self._unsent = dict(self._reporters)
+
+    def next_message(self) -> session_pb2.SessionRequest | None:
+        """What is to be said next, if anything."""
+        while self._unsent:
+            reporter = next(iter(self._unsent))
+            del self._unsent[reporter]
+            if reporter.last is not None:
+                return session_pb2.SessionRequest(clock_report=reporter.last)
+        return None
+
+    def take_void(self, message: timeline_pb2.ClockReportVoid) -> None:
+        """The server has refused reports, or they count no more."""
+        error = error_table.from_message(message.error)
+        for reporter in [one for one in self._reporters if one.is_meant(message)]:
+            reporter.lose(error)
+
+
+class ClockReporter:
+    """Reports for one participant of an event-driven clock: an entry, as it was set in one revision.
+
+    Get it from `EnvironmentClock.reporter`. A report holds until the next one, also over reconnects, until the entry
+    is set again or goes, or until `close`; without one the clock waits. `on_void` is called when reports do not count
+    any more, with the reason: FencedError when somebody else has set the entry, ParticipantNotFoundError when it is
+    gone.
+    """
+
+    def __init__(
+        self, session: Session, path: str, key: str, set_revision: int, group_index: int, on_void: OnVoid | None
+    ) -> None:
+        self._session = session
+        self._on_void = on_void
+        self._group_index = group_index
+        self._failure: EcumeneError | None = None
+        self.last: timeline_pb2.ClockReport | None = None
+        """The report that holds; for the session."""
+        self.path: str = path
+        self.key: str = key
+        self.set_revision: int = set_revision
+
+    def __repr__(self) -> str:
+        return f"<ClockReporter of {self.key!r} for the clock of {self.path}>"
+
+    def report(self, *, busy: bool = False, earliest_wake_ns: int | None = None, consumed_revision: int = 0) -> None:
+        """Say how the participant stands; sent behind the ops that this session was given before.
+
+        `consumed_revision`: every event that it hears up to this one is dealt with. `earliest_wake_ns`: when the
+        clock has to stop at the latest; None = it waits for events alone. `busy`: it has something to do that it has
+        not heard of by events.
+
+        Raises:
+            EcumeneError: its reports do not count any more.
+        """
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        self.last = timeline_pb2.ClockReport(
+            path=self.path,
+            key=self.key,
+            set_revision=self.set_revision,
+            busy=busy,
+            earliest_wake_ns=earliest_wake_ns,
+            consumed_revision=consumed_revision,
+            group=self._group_index,
+        )
+        self._session.reports.note(self)
+
+    async def close(self) -> None:
+        """Report no more; what was said last holds as long as this stream does."""
+        self._session.reports.discard(self)
+
+    def is_meant(self, message: timeline_pb2.ClockReportVoid) -> bool:
+        """Whether this is about it; for the session."""
+        return (message.path, message.key, message.set_revision) == (self.path, self.key, self.set_revision)
+
+    def lose(self, error: EcumeneError) -> None:
+        """Its reports count no more; for the session."""
+        self._session.reports.discard(self)
+        if self._failure is None:
+            self._failure = error
+            if self._on_void is not None:
+                self._on_void(error)
