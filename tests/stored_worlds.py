@@ -10,7 +10,7 @@ from typing import Any
 from env_server.storage import layout
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
-FORMATS = {1: ("whole", "trimmed"), 2: ("whole",)}
+FORMATS = {1: ("whole", "trimmed"), 2: ("whole",), 3: ("whole",)}
 """The worlds that there are of each earlier format."""
 
 

@@ -7,7 +7,7 @@ while it awaits. Staged writes take effect together, as one revision, when it re
 
 import json
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from env_server.behaviours.behaviour import Target
@@ -133,6 +133,14 @@ class Context:
     def delete(self, key: str, path: str | None = None) -> None:
         """Stages a deletion; an absent entry makes the operation fail on return."""
         self._stage(path, key, Code.DELETE_ENTRY, Delete())
+
+    def move(self, key: str, position: Iterable[float], path: str | None = None) -> None:
+        """Stages a move of an entry that is there; an empty position takes it out of the space.
+
+        Raises:
+            TypeError, ValueError: these are no numbers.
+        """
+        self._stage(path, key, Code.MOVE, tuple(map(float, position)))
 
     def register_child(self, name: str, declaration: Declaration) -> None:
         """Stages a child environment, unless it is there."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from env_server.model.changes import EventType
+from env_server.model.spaces import Position
 from env_server.model.values import Json, Nothing, Value
 
 
@@ -28,6 +29,8 @@ class Event:
     cause: str
     depth: int
     """How many listeners led to it, one after the other; 0 = none."""
+    position: Position = ()
+    """Where a move led; () = out of the space, or it is no move."""
 
     @property
     def value(self) -> Any:

@@ -1,6 +1,7 @@
 """The world as it is with writes that are staged and have not taken effect yet."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from env_server.behaviours.context import View
 from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem
@@ -25,14 +26,22 @@ class Overlay:
         for write in writes:
             changed = self._entries.setdefault(write.path, {})
             if write.code == Code.SET:
-                changed[write.key] = Entry(write.argument, 1, 0, 0, VALUE)  # type: ignore[arg-type]
+                known = self.entry(write.path, write.key)
+                position = known.position if known is not None else None
+                changed[write.key] = Entry(write.argument, 1, 0, 0, VALUE, position=position)  # type: ignore[arg-type]
+            elif write.code == Code.MOVE:
+                known = self.entry(write.path, write.key)
+                if known is not None:
+                    changed[write.key] = known._replace(position=write.argument or None)  # type: ignore[arg-type]
             elif write.code == Code.DELETE_ENTRY:
                 changed[write.key] = None
                 self._items.pop((write.path, write.key), None)
             elif write.code == Code.ADD:
                 known = self.entry(write.path, write.key)
                 before = known.value if known is not None else 0
-                changed[write.key] = Entry(before + write.argument, 1, 0, 0, COUNTER)  # type: ignore[operator]
+                position = known.position if known is not None else None
+                total: Any = before + write.argument  # type: ignore[operator]
+                changed[write.key] = Entry(total, 1, 0, 0, COUNTER, position=position)
             elif write.code == Code.APPEND:
                 self._append(write)
 
@@ -69,4 +78,6 @@ class Overlay:
         ends = known.value if known is not None and isinstance(known.value, StreamEnds) else StreamEnds(1, 1, 0)
         item = StreamItem(ends.next, write.argument, 0)  # type: ignore[arg-type]
         self._items.setdefault((write.path, write.key), []).append(item)
-        self._entries[write.path][write.key] = Entry(ends._replace(next=ends.next + 1), 1, 0, 0, STREAM)
+        position = known.position if known is not None else None
+        grown = ends._replace(next=ends.next + 1)
+        self._entries[write.path][write.key] = Entry(grown, 1, 0, 0, STREAM, position=position)

@@ -9,17 +9,21 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any, Final, cast
 
-from env_server.events.globs import TextTest, compile_key_glob, compile_path_glob, find_literal_prefix
-from env_server.model.changes import Changes, Place
+from env_server.model.changes import Changes, EventType, Place
 from env_server.model.errors import DeniedView
+from env_server.model.globs import TextTest, compile_key_glob, compile_path_glob, find_literal_prefix
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, split_path
+from env_server.model.spaces import region_document
 from env_server.model.views import HIDDEN_TYPES, View
 from env_server.model.watching import Filter
 
 TYPES: Final = "types"
 ACTORS: Final = "actors"
 PRODUCERS: Final = "producers"
+REGIONS: Final = "regions"
+"""No column: the documents of the crossings of regions."""
+_CROSSINGS: Final = frozenset((int(EventType.REGION_ENTERED), int(EventType.REGION_LEFT)))
 
 
 class Matcher:
@@ -30,11 +34,13 @@ class Matcher:
         "_accept_path",
         "_everything",
         "_labels",
+        "_nothing",
         "_prefix",
         "_view",
         "actor",
         "excluded_producer",
         "key",
+        "region",
         "root",
         "types",
     )
@@ -65,9 +71,15 @@ class Matcher:
         self.key = asked.key_glob if exact else ""
         """The only key that matches; "" = several may."""
         self.types = asked.types
+        self.region = region_document(asked.region).text if asked.region else b""
+        if self.region:
+            self.types = (asked.types & _CROSSINGS) if asked.types else _CROSSINGS
         self.actor = asked.actor
         self.excluded_producer = asked.excluded_producer
-        self._everything = not (self._accept_key or self.types or self.actor or self.excluded_producer or view)
+        self._nothing = bool(self.region) and not self.types
+        self._everything = not (
+            self._accept_key or self.types or self.region or self.actor or self.excluded_producer or view
+        )
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -116,10 +128,18 @@ class Matcher:
     def _select_columns(self, changes: Changes, rows: list[int] | None) -> list[int] | None:
         if self._view is not None and find_values(changes, TYPES) & HIDDEN_TYPES:
             rows = _narrow(rows, changes.types, _is_told)
+        if self._nothing:
+            return []
+        if self.region and self.region not in find_regions(changes):
+            return []
         if self.types and not (present := find_values(changes, TYPES)) <= self.types:
             if not present & self.types:
                 return []
             rows = _narrow(rows, changes.types, self.types.__contains__)
+        if self.region:
+            values, region = changes.values, self.region
+            candidates = range(len(values)) if rows is None else rows
+            rows = [row for row in candidates if values[row].text == region]  # type: ignore[union-attr]
         if self.actor:
             actors = find_values(changes, ACTORS)
             if self.actor not in actors:
@@ -154,6 +174,17 @@ def find_values(changes: Changes, column: str) -> frozenset[object]:
     found = changes.views.get(name)
     if found is None:
         found = changes.views[name] = frozenset(getattr(changes, column))
+    return cast(frozenset[object], found)
+
+
+def find_regions(changes: Changes) -> frozenset[object]:
+    """The documents of all crossings of regions in a group; found once and kept with it."""
+    found = changes.views.get(REGIONS)
+    if found is None:
+        values = changes.values
+        rows = (row for row, type_ in enumerate(changes.types) if type_ in _CROSSINGS)
+        texts = frozenset(values[row].text for row in rows) if find_values(changes, TYPES) & _CROSSINGS else frozenset()  # type: ignore[union-attr]
+        found = changes.views[REGIONS] = texts
     return cast(frozenset[object], found)
 
 

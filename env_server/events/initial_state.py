@@ -1,8 +1,8 @@
 """The entries that a watch starts from, as rows of type INITIAL.
 
 Path, labels and key of the filter apply. Types, actor and excluded producer do not: they describe a change, and an
-entry of now is not one. A row carries the entry's version, the revision of its last change, and its value; a stream's
-row carries NOTHING, its items are read with a query.
+entry of now is not one. A row carries the entry's version, the revision of its last change, its value and its position;
+a stream's row carries NOTHING, its items are read with a query.
 """
 
 from itertools import islice
@@ -46,6 +46,8 @@ class InitialState:
             if index is None:
                 index = numbers[place.number] = len(changes.places)
                 changes.places.append(place)
+            if entry.position is not None:
+                changes.positions[len(changes.keys)] = entry.position
             changes.path.append(index)
             changes.keys.append(key)
             changes.values.append(NOTHING if type(entry.value) is StreamEnds else entry.value)  # type: ignore[arg-type]

@@ -11,8 +11,10 @@ from env_server.model.changes import Changes, EventType
 _CONFLATE_ROWS_MAX = 32_768
 """Rows looked through in one go to find the last of each key."""
 
-# Events of one family and key replace each other; an entry and a gate may share a name and do not.
-_ENVIRONMENT, _ENTRY, _GATE = -1, -2, -3
+# Events of one family and key replace each other; an entry and a gate may share a name and do not. A move tells nothing
+# of the value, nor the other way round, so neither replaces the other; a deletion replaces both. Only crossings of the
+# same border replace each other.
+_ENVIRONMENT, _ENTRY, _GATE, _MOVE, _REGION, _PROXIMITY = -1, -2, -3, -4, -5, -6
 _FAMILIES = {
     EventType.ENVIRONMENT_REGISTERED: _ENVIRONMENT,
     EventType.ENVIRONMENT_UPDATED: _ENVIRONMENT,
@@ -21,13 +23,19 @@ _FAMILIES = {
     EventType.ENTRY_INCREMENTED: _ENTRY,
     EventType.ENTRY_APPENDED: _ENTRY,
     EventType.ENTRY_DELETED: _ENTRY,
-    EventType.ENTRY_MOVED: _ENTRY,
+    EventType.ENTRY_MOVED: _MOVE,
     EventType.MEMBER_JOINED: _ENTRY,
     EventType.MEMBER_LEFT: _ENTRY,
     EventType.MEMBER_EXPIRED: _ENTRY,
     EventType.GATE_BEGUN: _GATE,
     EventType.GATE_OPENED: _GATE,
+    EventType.REGION_ENTERED: _REGION,
+    EventType.REGION_LEFT: _REGION,
+    EventType.PROXIMITY_ENTERED: _PROXIMITY,
+    EventType.PROXIMITY_LEFT: _PROXIMITY,
 }
+_CROSSINGS = (_REGION, _PROXIMITY)
+_DELETIONS = (EventType.ENTRY_DELETED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
 
 
 class Plan(NamedTuple):
@@ -129,19 +137,24 @@ class Portion:
 
 def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list[Portion], int]:
     """Portions with the last event of each family and key alone, the first revision last; events left out."""
-    seen: set[tuple[int, str, int]] = set()
+    seen: set[tuple[int, str, int, bytes]] = set()
     kept: list[tuple[Changes, list[int]]] = []
     left_out = 0
     for changes, rows in reversed(selected):
         places, path, keys, types = changes.places, changes.path, changes.keys, changes.types
         wanted: list[int] = []
         for row in reversed(range(len(keys)) if rows is None else rows):
-            name = (places[path[row]].number, keys[row], _FAMILIES.get(types[row], types[row]))  # type: ignore[call-overload]
+            number, key, type_ = places[path[row]].number, keys[row], types[row]
+            family = _FAMILIES.get(type_, type_)  # type: ignore[call-overload]
+            border = changes.values[row].text if family in _CROSSINGS else b""  # type: ignore[union-attr]
+            name = number, key, family, border
             if name in seen:
                 left_out += 1
-            else:
-                seen.add(name)
-                wanted.append(row)
+                continue
+            seen.add(name)
+            wanted.append(row)
+            if type_ in _DELETIONS:
+                seen.add((number, key, _MOVE, b""))
         if wanted:
             wanted.reverse()
             kept.append((changes, wanted))

@@ -1,15 +1,15 @@
 """Which watches a group may concern, found from the group: a watch that cannot match costs nothing.
 
 Watches stand at the environment that all their matches equal or lie below. There, a watch that accepts only one key,
-certain types or one actor is found by these values; any other is found by every group that touches the environment.
-A watch found here still selects its rows; a watch not found here matches none.
+one region, certain types or one actor is found by these values; any other is found by every group that touches the
+environment. A watch found here still selects its rows; a watch not found here matches none.
 """
 
 from collections.abc import Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from env_server.events.alternatives import AnyMatcher
-from env_server.events.filters import ACTORS, TYPES, Matcher, find_values
+from env_server.events.filters import ACTORS, REGIONS, TYPES, Matcher, find_regions, find_values
 from env_server.model.changes import Changes
 from env_server.model.names import ROOT
 
@@ -68,6 +68,10 @@ class _Stand(Generic[W]):
     def find(self, changes: Changes) -> Iterator[W]:
         yield from self.loose
         for column, index in self.by_value.items():
+            if column == REGIONS:
+                for value in index.keys() & find_regions(changes):
+                    yield from index[value]
+                continue
             cells = getattr(changes, column)
             if index.keys().isdisjoint(cells):
                 continue
@@ -137,6 +141,8 @@ def _choose(matcher: Matcher | AnyMatcher) -> tuple[str, tuple[Hashable, ...]]:
     """The column that narrows a watch most, and its values; "" = none does."""
     if matcher.key:
         return _KEYS, (matcher.key,)
+    if matcher.region:
+        return REGIONS, (matcher.region,)
     if matcher.actor:
         return ACTORS, (matcher.actor,)
     if matcher.types:

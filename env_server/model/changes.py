@@ -12,7 +12,7 @@ from env_server.model.declaration_documents import document_of
 from env_server.model.environments import Declaration
 from env_server.model.frames import Answer, Outcome
 from env_server.model.spaces import Position
-from env_server.model.values import Nothing, Value
+from env_server.model.values import NOTHING, Nothing, Value
 
 
 class EventType(IntEnum):
@@ -44,6 +44,8 @@ class EventType(IntEnum):
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
     CLOCK_CHANGED = 26
+    TIMER_SET = 27
+    TIMER_CANCELLED = 28
 
 
 ENTRY_SET: Final = 4
@@ -57,7 +59,7 @@ MEMBER_EXPIRED: Final = 15
 
 
 class Place(NamedTuple):
-    """Where rows happened, and when: an environment's number, its path, the labels it carried, the nearest clock's time."""
+    """Where rows happened, and when: an environment's number, path and labels, and the nearest clock's time."""
 
     number: int
     path: str
@@ -80,8 +82,6 @@ class Extra:
     """The row that registered something under a lease."""
     kind: int = 0
     """The entry row that registered something else than its type tells."""
-    position: Position | None = None
-    """Rows of an initial state: where the entry is."""
     depth: int = 0
     """Rows of a listener: length of the chain of listeners behind them."""
 
@@ -157,6 +157,8 @@ class Changes:
     causes: list[str] = field(default_factory=list)
     principals: list[str] = field(default_factory=list)
     extras: dict[int, Extra] = field(default_factory=dict)
+    positions: dict[int, Position] = field(default_factory=dict)
+    """Where the entries are that rows of an initial state tell of; empty otherwise. Moves have theirs in `values`."""
     sent: list[SentRows] = field(default_factory=list)
     """Who sent rows, where their producer does not tell it; ascending, none twice."""
 
@@ -175,19 +177,36 @@ class Changes:
         return len(self.keys)
 
     def told_version(self, row: int) -> int:
-        """The version that the writer of this row was told: none after a deletion."""
-        return 0 if self.types[row] in _DELETIONS else self.versions[row]
+        """The version that the writer of this row was told: none after a deletion, that of the move after a placing."""
+        types, after = self.types, row + 1
+        if after < len(types) and types[after] == ENTRY_MOVED and self._is_placed(row):
+            return self.versions[after]
+        return 0 if types[row] in _DELETIONS else self.versions[row]
 
     def told_value(self, row: int) -> Value | Nothing:
         """The value that everybody is told who is told of this row.
 
-        Rows that declare an environment are stored without: their value follows from the declaration beside them.
+        Rows that declare an environment are stored without: their value follows from the declaration beside them. Moves
+        have none, but a position.
         """
+        if self.types[row] == ENTRY_MOVED:
+            return NOTHING
         if self.types[row] in _DECLARING:
             extra = self.extras.get(row)
             if extra is not None and extra.declaration is not None:
                 return document_of(extra.declaration)
-        return self.values[row]
+        return self.values[row]  # type: ignore[return-value]
+
+    def told_position(self, row: int) -> Position:
+        """Where the entry is that a move, or a row of an initial state, tells of; () = nowhere, or another row."""
+        if self.types[row] == ENTRY_MOVED:
+            return self.values[row]  # type: ignore[return-value]
+        return self.positions.get(row, ())
+
+    def _is_placed(self, row: int) -> bool:
+        """Whether the next row, a move, places the entry that this one has written."""
+        keys, path, revisions, after = self.keys, self.path, self.revisions, row + 1
+        return keys[row] == keys[after] and path[row] == path[after] and revisions[row] == revisions[after]
 
 
 _DELETIONS: Final = (

@@ -8,9 +8,11 @@ import json
 from typing import Any, Final
 
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
+from env_server.model.space_forms import space_form
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
-FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants")
+FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants", "clock", "space")
 """Names of the parts that an update can change, in `changed_fields`."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -28,9 +30,24 @@ def document_of(declaration: Declaration) -> Json:
     aggregates = {aggregate.name: _aggregate_form(aggregate) for aggregate in declaration.aggregates}
     gates = {gate.name: _gate_form(gate) for gate in declaration.gates}
     parts.append(f',"aggregates":{_encode(aggregates)},"gates":{_encode(gates)}'.encode())
+    if declaration.clock is not None:
+        parts.append(f',"clock":{_encode(_clock_form(declaration.clock))}'.encode())
+    if declaration.space is not None:
+        parts.append(f',"space":{_encode(space_form(declaration.space))}'.encode())
     if declaration.lease:
         parts.append(b',"lease_id":%d' % declaration.lease)
     return Json(b"".join((*parts, b"}")))
+
+
+def _clock_form(clock: ClockDeclaration) -> dict[str, Any]:
+    form: dict[str, Any] = {"mode": clock.mode.name.lower(), "start_ns": clock.start_ns}
+    if clock.mode is ClockMode.REALTIME:
+        form["rate"] = clock.rate
+    if clock.paused:
+        form["paused"] = True
+    if clock.lookahead_ns is not None:
+        form["lookahead_ns"] = clock.lookahead_ns
+    return form
 
 
 def _aggregate_form(aggregate: Aggregate) -> dict[str, Any]:

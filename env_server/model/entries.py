@@ -63,3 +63,5 @@ class Entry(NamedTuple):
     """Lease that it lives under; 0 = none."""
     position: Position | None = None
     """Where it is in the space of its environment; None = nowhere."""
+    written: int = 0
+    """Revision of the last change but moves, where a move came after it; 0 = `modified`. It is what gates go by."""

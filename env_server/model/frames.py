@@ -7,6 +7,7 @@ from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import AggregateValue, EnvironmentState, GateState
 from env_server.model.errors import WorldError
 from env_server.model.operations import Precondition
+from env_server.model.spaces import Position
 from env_server.model.values import Json, Nothing, Value
 
 
@@ -127,6 +128,39 @@ class PastPage(NamedTuple):
     next_revision: int
 
 
+class NearbyPage(NamedTuple):
+    """Entries near something, in columns; `distances` is empty when a box was asked for."""
+
+    keys: list[str]
+    distances: list[float]
+    positions: list[Position]
+    more: bool
+    revision: int
+
+
+class DistanceRead(NamedTuple):
+    """How far it is, and of a graph which way."""
+
+    distance: float
+    way: tuple[int, ...]
+    revision: int
+
+
+class NeighbourTable(NamedTuple):
+    """Neighbours of many, in columns: those of row i are the next counts[i] of `neighbours`, rows themselves.
+
+    `others` are rows beyond those of `keys`: neighbours that were not asked for. `positions` are those of keys, then of
+    others.
+    """
+
+    keys: list[str]
+    counts: list[int]
+    neighbours: list[int]
+    others: list[str]
+    positions: list[Position]
+    revision: int
+
+
 class Invoked(NamedTuple):
     """What an operation returned; `changed` is False when it wrote nothing."""
 
@@ -143,7 +177,18 @@ class Transacted(NamedTuple):
     otherwise: bool = False
 
 
-Read = EntryRead | EnvironmentState | EntryPage | EnvironmentPage | AggregatesRead | StreamPage | PastPage
+Read = (
+    EntryRead
+    | EnvironmentState
+    | EntryPage
+    | EnvironmentPage
+    | AggregatesRead
+    | StreamPage
+    | PastPage
+    | NearbyPage
+    | DistanceRead
+    | NeighbourTable
+)
 Outcome = WorldError | Written | Read | Invoked | Transacted
 
 

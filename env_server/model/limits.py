@@ -18,6 +18,11 @@ class Limits:
     aggregates_max: int = 32
     histogram_bounds_max: int = 256
     grants_max: int = 64
+    space_bytes_max: int = MIB
+    """Of a space as it is declared, regions and proximities included, roughly."""
+    move_looks_max: int = 16_384
+    """Entries, and what leads to them, that a move looks at for one proximity; in a denser crowd it is told to come
+    again."""
     schema_bytes_max: int = 65_536
     schema_parts_max: int = 10_000
     """Of an entry schema, with references followed."""
@@ -98,6 +103,16 @@ class Limits:
     participant_wait_ms: int = 20
     """A clock that waits for what is on its way in the world looks again after this long at the latest."""
 
+    timers_max: int = 100_000
+    timer_payload_bytes_max: int = 16_384
+    """It is told, and logged, with each firing."""
+    timer_slice_max: int = 512
+    """Timers that fire in one step, so that others have their turn; the next step comes when those are on the disk."""
+    timer_slice_bytes_max: int = MIB
+    """Of their payloads."""
+    timer_late_ms_max: int = 250
+    """Ticks of a realtime clock that come later than this count as missed by timers that skip such."""
+
     subscriptions_max: int = 10_000
     subscription_partitions_max: int = 256
     consumers_per_subscription_max: int = 256
@@ -113,6 +128,14 @@ class Limits:
     outstanding_events: int = 10_000
     """Events that a consumer holds without acknowledging them when it does not say; a larger revision goes alone."""
     outstanding_events_max: int = 100_000
+
+    space_nodes_max: int = 100_000
+    """Of a graph."""
+    space_edges_max: int = 500_000
+    space_looks_max: int = 262_144
+    """Entries, nodes, edges and parts of a space that one query looks at; on two slow cores about 0.2 s."""
+    regions_max: int = 1_000
+    proximities_max: int = 16
 
     streams_max: int = 10_000
     """Sessions, monitors and consumers of a world that live at a time."""

@@ -224,10 +224,25 @@ class Distance:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Everybody's neighbours, or those of `keys`; exactly one of `radius`, `nearest` and `adjacent` is set."""
+
+    radius: float | None = None
+    nearest: int = 0
+    adjacent: bool = False
+    keys: tuple[str, ...] = ()
+    hops: bool = False
+
+
+Ask = Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast | Nearby | Distance | Neighbours
+"""What a query can ask for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A read, refused unless the world has reached `min_revision`."""
 
-    ask: Get | ListEntries | ListChildren | ReadAggregates | ReadStream | ReadPast | Nearby | Distance
+    ask: Ask
     min_revision: int = 0
 
 

@@ -38,10 +38,21 @@ class SpaceIndex(Protocol):
     """The positions of one environment's entries, and what is asked of them: never by a look at all of them.
 
     Lists of `Near` are sorted: nearest first, of equal distance in key order. Nothing here depends on the order in which
-    entries came. Distances are exact to the shape: the same in both directions, 0 to oneself.
+    entries came. Distances are exact to the shape: 0 to oneself, and the same in both directions, bit for bit; only of a
+    directed graph they lead from the position that is asked about to the entries.
+
+    The queries, from `within` on, check what they are given, and all raise LimitExceeded once they have looked at more
+    than `looks_max`; so does whatever follows the edges of a graph. `check`, `put` and `drop` never do.
     """
 
     dimensions: int
+
+    @property
+    def looked(self) -> int:
+        """What the last query looked at: entries, and what led to them."""
+
+    looks_max: int
+    """`space_looks_max`, unless the owner sets another."""
 
     def check(self, position: Position) -> Position:
         """The position in its one form (0.0 for -0.0, one longitude at the poles and at 180 degrees).
@@ -69,7 +80,10 @@ class SpaceIndex(Protocol):
         """Between two positions; infinite where no way leads."""
 
     def way(self, one: Position, other: Position, *, hops: bool = False) -> tuple[int, ...]:
-        """Of a graph: the nodes of a shortest way, of several the first in lexicographic order; () of other shapes."""
+        """Of a graph: the nodes of a shortest way; () where none leads, and of other shapes.
+
+        Of several the one of fewest edges, of those the first in lexicographic order.
+        """
 
     def within(self, position: Position, radius: float, *, hops: bool = False) -> list[Near]:
         """Entries at most `radius` away."""

@@ -1,11 +1,15 @@
 """Spaces: where the entries of an environment may be. Declared once; regions and proximities may change later.
 
-A position is a tuple of finite doubles, as many as the space has dimensions: (column, row) on a grid, (x, y) on a plane,
-(longitude, latitude) in degrees on the earth, (node,) on a graph. Cells and nodes are whole numbers from 0.
+A position is a tuple of finite doubles, as many as the space has dimensions: (column, row) on a grid, (x, y) on a
+plane, (longitude, latitude) in degrees on the earth, (node,) on a graph. Cells and nodes are whole numbers from 0.
 """
 
+import json
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
+
+from env_server.model.values import Json
 
 Position = tuple[float, ...]
 
@@ -18,7 +22,7 @@ class Neighbourhood(IntEnum):
     VON_NEUMANN = 2
     """Four: across edges. Distance: the sum of the differences (Manhattan)."""
     HEX = 3
-    """Six; odd rows are shifted right by half a cell. Distance: steps. A torus of hexagons has an even number of rows."""
+    """Six; odd rows are shifted right by half a cell. Distance: steps. A torus of them has an even number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Geo:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes 0 to `nodes` - 1 with weighted edges; a distance is the least sum of weights, or the least number of edges."""
+    """Nodes 0 to `nodes` - 1 with weighted edges; a distance is the least sum of weights, or of edges."""
 
     nodes: int
     edges: tuple[tuple[int, int, float], ...] = ()
@@ -116,13 +120,50 @@ class Proximity:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What an environment declares of its space."""
+    """What an environment declares of its space; regions and proximities stand in the order of their names."""
 
     shape: Shape
     regions: tuple[Region, ...] = ()
     proximities: tuple[Proximity, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regions", tuple(sorted(self.regions, key=_name)))
+        object.__setattr__(self, "proximities", tuple(sorted(self.proximities, key=_name)))
+
     @property
     def dimensions(self) -> int:
         """Numbers in a position."""
         return 1 if isinstance(self.shape, Graph) else 2
+
+
+def region_document(name: str) -> Json:
+    """What an event tells of a region: the same bytes for the same name, so that they can be looked for."""
+    return Json.of({"region": name})
+
+
+def weigh_space(space: Space) -> int:
+    """About how many bytes the space takes as it is declared; never much too few."""
+    shape = space.shape
+    weight = 64
+    if isinstance(shape, Graph):
+        weight += _EDGE_BYTES * len(shape.edges) + sum(_weigh_text(name) for name in shape.names)
+    for region in space.regions:
+        nodes = len(region.area.nodes) if isinstance(region.area, NodeSet) else 4
+        weight += _PART_BYTES + _weigh_text(region.name) + _NUMBER_BYTES * nodes
+    for proximity in space.proximities:
+        texts = (proximity.name, proximity.key_glob, proximity.other_key_glob)
+        weight += _PART_BYTES + sum(map(_weigh_text, texts))
+    return weight
+
+
+_EDGE_BYTES: Final = 24
+_NUMBER_BYTES: Final = 12
+_PART_BYTES: Final = 32
+
+
+def _name(part: Region | Proximity) -> str:
+    return part.name
+
+
+def _weigh_text(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))

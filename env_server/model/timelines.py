@@ -46,9 +46,9 @@ class ClockState:
     rate: float = 1.0
     paused: bool = False
     target_ns: int | None = None
-    """On its way there: it fires what is due until then, and stands there afterwards."""
+    """On its way there: it fires what is due until then, and stands there afterwards. Paused, it is on a step."""
     skipping: bool = False
-    """It leaves out, on its way, what the missed-tick policies of the timers leave out."""
+    """It goes there in one jump, and fires afterwards what that has passed."""
     stepping: bool = False
     """Event-driven clocks: it makes one jump, although it is paused."""
 
@@ -71,7 +71,7 @@ class Timer:
     name: str
     due_ns: int
     order: int
-    """The revision that set it, or fired it last: of equal times the one that was set first is first."""
+    """Grows from each setting in the world to the next, and with each firing: of equal times the first set is first."""
     every_ns: int = 0
     """0 = it fires once."""
     missed: MissedTicks = MissedTicks.COALESCE
@@ -79,6 +79,8 @@ class Timer:
     """Told with each firing."""
     fired: int = 0
     """How often it has fired."""
+    left_out: int = 0
+    """Ticks that were passed over since it fired last."""
 
 
 @dataclass(frozen=True, slots=True)

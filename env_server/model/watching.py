@@ -22,6 +22,8 @@ class Filter:
     actor: str = ""
     excluded_producer: str = ""
     """Leave out changes of this producer, and what the session of this name has sent: a client's own."""
+    region: str = ""
+    """Only crossings of the border of the region of this name."""
     any_of: tuple["Filter", ...] = ()
     """Instead of all the others: what any of these wants."""
 

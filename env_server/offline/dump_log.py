@@ -84,6 +84,8 @@ def _row(changes: Changes, row: int) -> Line:
     value = changes.told_value(row)
     if value is not NOTHING:
         line["value"] = _plain(value)
+    if position := changes.told_position(row):
+        line["position"] = position
     line["version"] = changes.versions[row]
     for name, column in (("actor", changes.actors), ("cause", changes.causes), ("principal", changes.principals)):
         if column[row]:

@@ -10,6 +10,7 @@ from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.ports import CommitLog, Loaded, Origin
 from env_server.schemas.compiler import compile_schema
+from env_server.space.spaces import open_space
 from env_server.state_tree.replay import Replay
 from env_server.state_tree.tree import Tree
 
@@ -45,7 +46,8 @@ def load_world(log: CommitLog, limits: Limits) -> Recovery:
     Raises:
         DataLoss: a row or record is damaged.
     """
-    tree, producers, sessions = Tree(limits, compile_schema), Producers(limits), Sessions(limits)
+    tree = Tree(limits, compile_schema, open_space)
+    producers, sessions = Producers(limits), Sessions(limits)
     return Recovery(tree, producers, sessions, recover(log.load(), tree, producers, sessions))
 
 

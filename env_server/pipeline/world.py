@@ -41,6 +41,7 @@ from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
 from env_server.pipeline.recovery import Recovery, load_world
 from env_server.pipeline.subscribing import open_subscriptions
+from env_server.pipeline.timekeeping.timekeeping import Timekeeping
 from env_server.state_tree.reads.pages import Pages
 from env_server.state_tree.reads.reads import Reader
 
@@ -138,6 +139,10 @@ class World:
         self.subscriptions = open_subscriptions(
             tree, holds.hold("subscriptions"), limits, clock, facts, effects, self.watches, self._commits, self._own
         )
+        self.timekeeping = Timekeeping(
+            *(tree, effects, self._own, self._commits, self._admission, clock, limits),
+            (recovered.facts[FactKind.CLOCK], recovered.facts[FactKind.TIMER]),
+        )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
             *(name, tree, behaviours, calls, self._commits, self._admission),
@@ -168,6 +173,7 @@ class World:
             or self._gate_timers.any_due
             or self._listening.is_behind
             or self._pages.any_open
+            or self.timekeeping.is_under_way
         )
 
     @property
@@ -249,6 +255,7 @@ class World:
             stopped()
 
         self._gate_timers.stop()
+        self.timekeeping.stop()
         self._listening.stop()
         self.leasing.stop()
         self.subscriptions.end_all(Unavailable(Reason.DRAINING, "the world is being closed"))
@@ -257,6 +264,7 @@ class World:
     def delete(self) -> None:
         """Ends every watch and every op that waits; the world takes no more calls."""
         gone = NotFound(Reason.WORLD_NOT_FOUND, world=self.name)
+        self.timekeeping.abandon()
         self._listening.stop()
         self.leasing.stop()
         self.watches.close_all(gone)
@@ -293,6 +301,7 @@ class World:
         """Ops have had their effect: sets the timers that they ask for, clears up what they left."""
         self._clearing.look()
         self._gate_timers.arm()
+        self.timekeeping.go_on()
 
     def _publish(self, changes: Changes) -> None:
         if self._tree.grants.was_withdrawn(changes.number):

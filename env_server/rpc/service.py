@@ -15,6 +15,7 @@ from env_api.v1 import (
     environment_service_pb2,
     lease_service_pb2,
     subscription_service_pb2,
+    timeline_service_pb2,
     world_service_pb2,
 )
 
@@ -25,6 +26,7 @@ from env_server.rpc.services.describe_kinds import serve_descriptions
 from env_server.rpc.services.lease_service import LeaseService
 from env_server.rpc.services.monitor import MonitorService
 from env_server.rpc.services.subscription_service import SubscriptionService
+from env_server.rpc.services.timeline_service import TimelineService
 from env_server.rpc.services.unary import UnaryService
 from env_server.rpc.services.world_service import WorldService
 from env_server.rpc.session.session import SessionService
@@ -37,6 +39,7 @@ DESCRIPTORS: Final = (
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     lease_service_pb2.DESCRIPTOR.services_by_name["LeaseService"],
     admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
+    timeline_service_pb2.DESCRIPTOR.services_by_name["TimelineService"],
 )
 SERVICES: Final[tuple[str, ...]] = tuple(descriptor.full_name for descriptor in DESCRIPTORS)
 
@@ -97,4 +100,5 @@ def build_handlers(
         SERVICES[2]: subscriptions,
         SERVICES[3]: unary(LeaseService(worlds).handlers()),
         SERVICES[4]: unary(AdminService(worlds).handlers()),
+        SERVICES[5]: unary(TimelineService(worlds).handlers()),
     }

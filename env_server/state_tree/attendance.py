@@ -29,4 +29,4 @@ class Attendance:
 
     def is_report(self, entry: Entry | None) -> bool:
         """Whether this state of an entry was written in the generation."""
-        return entry is not None and entry[3] > self.begin_revision
+        return entry is not None and (entry[7] or entry[3]) > self.begin_revision

@@ -67,6 +67,8 @@ def _take_out(tree: Tree, gone: list[Node]) -> Callable[[], None]:
         tree.note_grants(node, node.declaration.grants, ())
     tree.unsaved.environments_gone(gone)
     undos = [tree.waiting.gone(node) for node in gone if tree.waiting.concerns(node)]
+    if tree.timing is not None and tree.timing.any:
+        undos.append(tree.timing.gone(gone))
     tree.roll_ups.note(top)
     tree.remains.add(gone)
 
@@ -76,8 +78,8 @@ def _take_out(tree: Tree, gone: list[Node]) -> Callable[[], None]:
         for node in granting:
             tree.note_grants(node, (), node.declaration.grants)
         tree.unsaved.environments_back(gone)
-        for undo_waiting in reversed(undos):
-            undo_waiting()
+        for undo_part in reversed(undos):
+            undo_part()
         tree.roll_ups.note(top)
 
     return undo

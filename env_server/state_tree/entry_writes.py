@@ -27,10 +27,11 @@ from env_server.model.errors import (
 )
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
-from env_server.model.operations import Code, Delete, RegisterEntry
+from env_server.model.operations import Code, Delete, Placed, RegisterEntry
 from env_server.model.values import INT_MAX, INT_MIN, NOTHING, Json, Value, check_document
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node, Stream
+from env_server.state_tree.positions import apply_move, come_back, leave, move, plan_leaving, plan_move, tell
 from env_server.state_tree.tree import Tree
 
 _make = tuple.__new__  # an Entry without the call of its Python-level constructor
@@ -44,12 +45,12 @@ def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
     if old is None:
         check_segment(key, tree.limits)
         version = 1
-        new = _make(Entry, (value, 1, revision, revision, VALUE, 0))
+        new = _make(Entry, (value, 1, revision, revision, VALUE, 0, None, 0))
     else:
         if old[4] != VALUE and old[4] != MEMBER:
             raise _mismatch(node, key, old, VALUE)
         version = old[1] + 1
-        new = _make(Entry, (value, version, old[2], revision, old[4], old[5]))
+        new = _make(Entry, (value, version, old[2], revision, old[4], old[5], old[6], 0))
     entries[key] = new
     path, revisions, types, keys, values, versions = tree.row_appends
     path(node.place if node.group == tree.changes.number else tree.place(node))
@@ -63,6 +64,20 @@ def set_value(tree: Tree, node: Node, key: str, value: Value) -> None:
         tree.tally_change(node, key, old, new)
     if tree.journal is not None:
         tree.journal.append(lambda: _restore(tree, node, key, old))
+
+
+def place(tree: Tree, node: Node, key: str, placed: Placed) -> None:
+    """Sets a value, creating the entry when it is absent, and places the entry: two rows, and what it crosses.
+
+    Raises as `positions.move`, except that the entry may be absent; nothing has changed then.
+    """
+    value, position = placed
+    old = node.entries.get(key)
+    if node.schema is not None:
+        tree.schemas.check(node, key, value)
+    plan = plan_move(tree, node, key, old.position if old is not None else None, position)
+    set_value(tree, node, key, value)
+    apply_move(tree, node, key, node.entries[key], plan)
 
 
 def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
@@ -138,6 +153,17 @@ def append(tree: Tree, node: Node, key: str, value: Value) -> Written:
 
 
 def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
+    """Creates an entry of a kind, and places it where that is asked for; one that is there is left where it is."""
+    if asked.position is None or key in node.entries:
+        return _register(tree, node, key, asked)
+    plan = plan_move(tree, node, key, None, asked.position)
+    written = _register(tree, node, key, asked)
+    entry = node.entries[key]
+    apply_move(tree, node, key, entry, plan)
+    return written._replace(version=entry.version + 1)
+
+
+def _register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
     """Creates an entry of a kind. One that is there already under another lease is never what was asked for."""
     old, lease = node.entries.get(key), asked.lease
     if lease:
@@ -186,16 +212,23 @@ def delete(tree: Tree, node: Node, key: str, asked: Delete) -> Written:
 def expire(tree: Tree, node: Node, key: str) -> None:
     """Deletes an entry whose lease has ended, with its items."""
     old = node.entries[key]
-    _remove(tree, node, key, old, MEMBER_EXPIRED if old.kind == MEMBER else ENTRY_DELETED)
+    event = MEMBER_EXPIRED if old.kind == MEMBER else ENTRY_DELETED
+    _remove(tree, node, key, old, event, may_be_refused=False)
 
 
-def _remove(tree: Tree, node: Node, key: str, old: Entry, event: int) -> None:
+def _remove(tree: Tree, node: Node, key: str, old: Entry, event: int, *, may_be_refused: bool = True) -> None:
+    crossed = None
+    if old.position is not None:
+        crossed = plan_leaving(tree, node, key, old, may_be_refused=may_be_refused)
+        leave(node, key)
     del node.entries[key]
     stream = node.streams.pop(key, None)
     if stream is not None:
         tree.unsaved.stream_dropped(node, key, old.value.first, old.value.next)  # type: ignore[union-attr]
     node.unsaved[key] = None
     tree.row(node, event, key, NOTHING, old.version + 1)
+    if crossed:
+        tell(tree, node, crossed)
     if old.lease:
         _release(tree, node, key, old)
     if node.tally is not None:
@@ -215,8 +248,10 @@ BY_CODE: Final[dict[int, EntryWrite]] = {
     Code.APPEND: append,
     Code.REGISTER_ENTRY: register,
     Code.DELETE_ENTRY: delete,
+    Code.MOVE: move,
+    Code.PLACE: place,
 }
-"""The write of each code. None, from SET, means: revision + 1, and the version that the entry has now."""
+"""The write of each code. None, from SET, MOVE and PLACE, means: revision + 1, and the version that the entry has."""
 
 
 def _put(
@@ -226,7 +261,7 @@ def _put(
     if old is None:
         new = Entry(state, 1, revision, revision, kind, lease)
     else:
-        new = Entry(state, old.version + 1, old.created, revision, old.kind, old.lease)
+        new = Entry(state, old.version + 1, old.created, revision, old.kind, old.lease, old.position)
     node.entries[key] = new
     tree.row(node, event, key, told, new.version)
     node.unsaved[key] = None
@@ -267,6 +302,8 @@ def _restore(tree: Tree, node: Node, key: str, old: Entry | None) -> None:
 
 def _undelete(tree: Tree, node: Node, key: str, old: Entry, stream: Stream | None) -> None:
     node.entries[key] = old
+    if old.position is not None:
+        come_back(node, key, old)
     if stream is not None:
         node.streams[key] = stream
         tree.unsaved.stream_restored(node, key)

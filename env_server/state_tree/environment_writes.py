@@ -12,17 +12,22 @@ from env_server.model.errors import (
     GateClosed,
     InvalidRequest,
     NotFound,
+    NotSupported,
     Reason,
 )
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
-from env_server.model.values import INT_MAX, UINT_MAX, Json, check_document
+from env_server.model.ports import SpaceIndex
+from env_server.model.spaces import weigh_space
+from env_server.model.timelines import ClockDeclaration, ClockMode
+from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
 from env_server.state_tree.concurrency import check_concurrency
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
+from env_server.state_tree.spaces import updated_space
 from env_server.state_tree.tree import Tree
 
 
@@ -44,11 +49,15 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
         tree.schemas.find(asked.declaration.schema)
         tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
+    opened = tree.spaces.open(asked.declaration.space) if asked.declaration.space is not None else None
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
+    node.space = opened
     tree.roll_ups.declared(node)
     tree.unsaved.environment(node)
+    if asked.declaration.clock is not None:
+        _begin_clock(tree, node)
     tree.environment_row(node, EventType.ENVIRONMENT_REGISTERED)
     tree.note_grants(node, (), asked.declaration.grants)
     if lease:
@@ -66,15 +75,19 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
 
 def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     """Changes an environment's declarations; begins a generation of its gate, or opens it."""
-    tree.weigh(len(node.declaration.config.text))
+    tree.weigh(weigh_declaration(node.declaration))
     changed = _updated(tree, node, asked)
     generation = 0
     if changed is not None:
         check_declaration(tree, changed)
         _check_members_paths(tree, node.path, asked.set_gates)
+        opened = _open_or_check(tree, node, changed)
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
         tree.redeclare(node, changed)
+        if asked.clock is not None:
+            _begin_clock(tree, node)
+        node.space = opened
         tree.environment_row(node, EventType.ENVIRONMENT_UPDATED, changed_fields=_name_asked(asked))
         tree.note_due(node)
         if asked.set_gates or asked.remove_gates:
@@ -92,6 +105,31 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if changed is None and asked.begin is None and asked.open is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "environment", "must change something")
     return Written(tree.revision + 1, node.version, sequence=generation)
+
+
+def _begin_clock(tree: Tree, node: Node) -> None:
+    assert tree.timing is not None, "worlds keep their clocks"
+    tree.timing.declared(node)
+
+
+def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex | None:
+    """The index that the environment has after an update: its own, or a new one where it had none.
+
+    Raises:
+        InvalidRequest, LimitExceeded.
+    """
+    if changed.space is None or changed.space is node.declaration.space:
+        return node.space
+    if node.space is None:
+        return tree.spaces.open(changed.space)
+    tree.spaces.check(node.space, changed.space)
+    return node.space
+
+
+def weigh_declaration(declaration: Declaration) -> int:
+    """Bytes that a row repeats which carries the declaration, of what may be large in it."""
+    size = len(declaration.config.text)
+    return size if declaration.space is None else size + weigh_space(declaration.space)
 
 
 def _count_looks(tree: Tree, node: Node, changed: Declaration) -> int:
@@ -144,6 +182,8 @@ def check_declaration(tree: Tree, declaration: Declaration) -> None:
         if not all(map(math.isfinite, aggregate.bounds)) or list(aggregate.bounds) != sorted(set(aggregate.bounds)):
             raise InvalidRequest(Reason.INVALID_FIELD, "aggregates.bounds", "must be finite and ascend")
     _check_grants(declaration, limits)
+    if declaration.clock is not None:
+        _check_clock(declaration.clock)
     if len(declaration.gates) > 1:
         raise InvalidRequest(Reason.INVALID_FIELD, "gates", "an environment holds at most one gate")
     for gate in declaration.gates:
@@ -159,6 +199,19 @@ def _check_grants(declaration: Declaration, limits: Limits) -> None:
     for group in groups:
         if group != EVERY_GROUP:
             check_group(group, limits, "grants.group")
+
+
+def _check_clock(clock: ClockDeclaration) -> None:
+    if clock.mode is ClockMode.EVENT_DRIVEN:
+        raise NotSupported("clock.mode")
+    if not (math.isfinite(clock.rate) and clock.rate > 0):
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.rate", "must be finite and above 0")
+    if clock.mode is not ClockMode.REALTIME and clock.rate != 1.0:
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.rate", "belongs to a realtime clock")
+    for field, ns, least in (("start_ns", clock.start_ns, INT_MIN), ("lookahead_ns", clock.lookahead_ns or 0, 0)):
+        if not least <= ns <= INT_MAX:
+            problem = "must not be negative" if least == 0 and ns < 0 else "must fit in 64 bits"
+            raise InvalidRequest(Reason.INVALID_FIELD, f"clock.{field}", problem)
 
 
 def _check_bounds(count_target: int, deadline_ms: int) -> None:
@@ -236,6 +289,8 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
     grants.update((grant.group, grant) for grant in asked.set_grants)
     if not _name_asked(asked):
         return None
+    if asked.clock is not None and before.clock is not None:
+        raise AlreadyExists(Reason.CLOCK_EXISTS, path=node.path)
     return replace(
         before,
         labels=labels,
@@ -243,6 +298,8 @@ def _updated(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Declaration | 
         aggregates=tuple(aggregates.values()),
         gates=tuple(gates.values()),
         grants=tuple(grants.values()),
+        clock=before.clock if asked.clock is None else asked.clock,
+        space=updated_space(node, before, asked),
     )
 
 
@@ -254,5 +311,11 @@ def _name_asked(asked: EnvironmentUpdate) -> tuple[str, ...]:
         asked.set_aggregates or asked.remove_aggregates,
         asked.set_gates or asked.remove_gates,
         asked.set_grants or asked.remove_grants,
+        asked.clock is not None,
+        asked.space is not None
+        or asked.set_regions
+        or asked.remove_regions
+        or asked.set_proximities
+        or asked.remove_proximities,
     )
     return tuple(compress(FIELDS, parts))

@@ -8,9 +8,11 @@ from env_server.model.environments import Declaration, EnvironmentState, Gate, G
 from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_segment, join_path, split_path
+from env_server.model.ports import SpaceIndex
 from env_server.model.values import Json
 from env_server.state_tree.aggregates.tallies import Tally
 from env_server.state_tree.attendance import Attendance
+from env_server.state_tree.borders import Borders
 from env_server.state_tree.concurrency import find_concurrency
 
 
@@ -31,6 +33,7 @@ class Node:
     __slots__ = (
         "__weakref__",
         "attendance",
+        "borders",
         "children",
         "concurrency_max",
         "created",
@@ -46,6 +49,7 @@ class Node:
         "path",
         "place",
         "schema",
+        "space",
         "streams",
         "tally",
         "unsaved",
@@ -74,6 +78,10 @@ class Node:
         self.attendance: Attendance | None = None
         #: Entries that are members.
         self.members = 0
+        #: Where the entries are; None = it has no space.
+        self.space: SpaceIndex | None = None
+        #: Regions and proximities of the space. Denormalised from the declaration.
+        self.borders: Borders | None = None
         #: Generation that the gate accepts reports for; 0 = none. Denormalised from the declaration for the hot path.
         self.open_generation = 0
         #: Number of the commit group in which `place` is this node's index of the path table.
@@ -95,6 +103,8 @@ class Node:
         self.schema = declaration.schema
         if declaration.config is not old.config:
             self.concurrency_max = find_concurrency(declaration)
+        if declaration.space is not old.space:
+            self.borders = Borders(declaration.space) if declaration.space is not None else None
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:
@@ -116,6 +126,9 @@ class Node:
 
     def restore(self, declaration: Declaration, tally: Tally | None) -> None:
         """Goes back to an earlier declaration and the tally that belonged to it."""
+        if declaration.space is not self.declaration.space:
+            self.borders = Borders(declaration.space) if declaration.space is not None else None
+            self.space = self.space if declaration.space is not None else None
         self.declaration, self.tally = declaration, tally
         self.concurrency_max = find_concurrency(declaration)
         gate = self.gate

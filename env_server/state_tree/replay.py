@@ -5,11 +5,13 @@ where the state has it already.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from env_server.model.changes import Changes, EventType
+from env_server.model.changes import ENTRY_MOVED, Changes, EventType
 from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry, StreamEnds, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.ports import EnvironmentRow
+from env_server.model.spaces import Position
 from env_server.model.values import NOTHING
 from env_server.state_tree.nodes import Node, Stream
 from env_server.state_tree.tree import Tree
@@ -79,15 +81,16 @@ class Replay:
             elif type_ == EventType.ENVIRONMENT_DELETED:
                 self.tree.nodes.detach([node])
                 self.tree.unsaved.environments_gone([node])
-            elif EventType.ENTRY_SET <= type_ <= EventType.ENTRY_DELETED or type_ in _OF_MEMBERS:
+            elif EventType.ENTRY_SET <= type_ <= EventType.ENTRY_MOVED or type_ in _OF_MEMBERS:
                 self._entry_row(changes, row, node, type_)
         self.tree.revision = changes.last_revision
 
     def finish(self) -> None:
-        """Counts the entries for every declared aggregate and gate, and what lives under each lease."""
+        """Counts the entries for every declared aggregate and gate; finds what lives under each lease, and where."""
         for node in self.tree.nodes.by_number.values():
             declaration, node.declaration = node.declaration, Declaration()
             node.declare(declaration)
+            self.tree.spaces.recover(node)
             self._find_leased(node)
             self.tree.schemas.in_use |= node.schema is not None
             self.tree.note_grants(node, (), declaration.grants)
@@ -137,6 +140,10 @@ class Replay:
         if old is not None and (old.modified > revision or (old.modified == revision and old.version >= version)):
             return
         node.unsaved[key] = None
+        if type_ == ENTRY_MOVED:
+            if old is not None:
+                node.entries[key] = _moved(old, changes.values[row], version, revision)  # type: ignore[arg-type]
+            return
         if type_ in _DELETING:
             node.entries.pop(key, None)
             stream = node.streams.pop(key, None)
@@ -146,13 +153,15 @@ class Replay:
         if version == 1 or old is None:
             extra = changes.extras.get(row)
             created, kind, lease = revision, _KINDS[EventType(type_)], extra.lease if extra is not None else 0
+            position = None
         else:
-            created, kind, lease = old.created, old.kind, old.lease
+            created, kind, lease, position = old.created, old.kind, old.lease, old.position
         if type_ == EventType.ENTRY_APPENDED:
             state = self._appended(changes, row, node, key, old)
-            node.entries[key] = Entry(state, version, created, revision, STREAM, lease)
+            node.entries[key] = Entry(state, version, created, revision, STREAM, lease, position)
         else:
-            node.entries[key] = Entry(changes.values[row], version, created, revision, kind, lease)
+            value: Any = changes.values[row]
+            node.entries[key] = Entry(value, version, created, revision, kind, lease, position)
 
     def _appended(self, changes: Changes, row: int, node: Node, key: str, old: Entry | None) -> StreamEnds:
         extra = changes.extras.get(row)
@@ -171,3 +180,9 @@ class Replay:
         if len(stream.items) > ends.items_max:
             stream.dropped.append(stream.items.popleft().sequence)
         return StreamEnds(stream.items[0].sequence, ends.next + 1, ends.items_max)
+
+
+def _moved(entry: Entry, position: Position, version: int, revision: int) -> Entry:
+    """The entry after a move that was made in this revision."""
+    written = entry.written or (entry.modified if entry.modified != revision else 0)
+    return entry._replace(version=version, modified=revision, position=position or None, written=written)

@@ -14,7 +14,7 @@ from env_server.model.entries import Entry
 from env_server.model.environments import AggregateValue, Declaration, Gate, GateCause, Grant
 from env_server.model.errors import Exhausted, Reason
 from env_server.model.limits import Limits
-from env_server.model.ports import CompileSchema
+from env_server.model.ports import CompileSchema, OpenSpace
 from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.state_tree.aggregates.rollups import RollUps
 from env_server.state_tree.grants import Grants
@@ -22,6 +22,8 @@ from env_server.state_tree.holdings import Holdings
 from env_server.state_tree.nodes import Node, Nodes
 from env_server.state_tree.remains import Remains
 from env_server.state_tree.schemas import Schemas
+from env_server.state_tree.spaces import Spaces
+from env_server.state_tree.timing import Timing
 from env_server.state_tree.unsaved import Unsaved
 from env_server.state_tree.waiting_gates import WaitingGates
 
@@ -29,9 +31,12 @@ from env_server.state_tree.waiting_gates import WaitingGates
 class Tree:
     """State of one world. Every method runs on the world's thread and returns at once."""
 
-    def __init__(self, limits: Limits, compile_schema: CompileSchema | None = None) -> None:
+    def __init__(
+        self, limits: Limits, compile_schema: CompileSchema | None = None, open_space: OpenSpace | None = None
+    ) -> None:
         self.limits = limits
         self.schemas = Schemas(compile_schema, limits)
+        self.spaces = Spaces(open_space, limits)
         self.nodes = Nodes(limits)
         self.unsaved = Unsaved(self.nodes)
         self.grants = Grants()
@@ -53,6 +58,8 @@ class Tree:
         self.roll_ups = RollUps(self.stirred)
         #: Environments whose gate began a generation, opened or was declared anew; the pipeline sets the timers.
         self.timed: list[Node] = []
+        #: The clocks of environments; None = nobody keeps any.
+        self.timing: Timing | None = None
         #: What the open group repeats of stored documents; see `weigh`.
         self.repeated_bytes = 0
         #: Entries and environments that ops of the open group had to look at; see `look`.
@@ -122,7 +129,9 @@ class Tree:
         places = self.changes.places
         node.group = self.changes.number
         node.place = len(places)
-        places.append(Place(node.number, node.path, node.declaration.labels))
+        timing = self.timing
+        time_ns = timing.enter(node) if timing is not None and timing.any else None
+        places.append(Place(node.number, node.path, node.declaration.labels, time_ns))
         return node.place
 
     def environment_row(

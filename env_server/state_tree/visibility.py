@@ -15,7 +15,7 @@ from env_server.model.operations import Code, Precondition, Write
 from env_server.model.views import View
 from env_server.state_tree.grants import Grants
 
-_LAST_ENTRY_WRITE: Final = int(Code.DELETE_ENTRY)
+_LAST_ENTRY_WRITE: Final = int(Code.PLACE)
 _PLACELESS: Final = frozenset(
     (
         Code.REFUSED,

@@ -18,6 +18,8 @@ from env_server.model.environments import (
     Grant,
     Scope,
 )
+from env_server.model.space_forms import space_form, space_of
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -40,8 +42,12 @@ def encode_declaration(declaration: Declaration) -> bytes:
         form["gates"] = [_gate_form(gate) for gate in declaration.gates]
     if declaration.grants:
         form["grants"] = [[grant.group, int(grant.access)] for grant in declaration.grants]
+    if declaration.clock is not None:
+        form["clock"] = _clock_form(declaration.clock)
     if declaration.lease:
         form["lease"] = declaration.lease
+    if declaration.space is not None:
+        form["space"] = space_form(declaration.space)
     return _encode(form).encode()
 
 
@@ -61,6 +67,8 @@ def decode_declaration(data: bytes) -> Declaration:
         gates=tuple(_gate_of(part) for part in form.get("gates", ())),
         grants=tuple(Grant(group, Access(access)) for group, access in form.get("grants", ())),
         lease=form.get("lease", 0),
+        clock=_clock_of(form["clock"]) if "clock" in form else None,
+        space=space_of(form["space"]) if "space" in form else None,
     )
 
 
@@ -72,6 +80,29 @@ def text_of(document: Json) -> str:
 def json_of(text: str) -> Json:
     """The document of `text_of`."""
     return Json(text.encode("utf-8", "surrogatepass"))
+
+
+def _clock_form(clock: ClockDeclaration) -> dict[str, Any]:
+    form: dict[str, Any] = {"mode": int(clock.mode)}
+    if clock.start_ns:
+        form["start_ns"] = clock.start_ns
+    if clock.rate != 1.0:
+        form["rate"] = clock.rate
+    if clock.paused:
+        form["paused"] = True
+    if clock.lookahead_ns is not None:
+        form["lookahead_ns"] = clock.lookahead_ns
+    return form
+
+
+def _clock_of(form: dict[str, Any]) -> ClockDeclaration:
+    return ClockDeclaration(
+        ClockMode(form["mode"]),
+        form.get("start_ns", 0),
+        form.get("rate", 1.0),
+        form.get("paused", False),
+        form.get("lookahead_ns"),
+    )
 
 
 def _aggregate_form(aggregate: Aggregate) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 1 -> 2    table `facts`; rows of entries may carry a lease. Rows of format 1 stay readable as they are.
 2 -> 3    checksums of rows cover the name of their table: all rows of the state tables are written once more.
+3 -> 4    rows of entries may carry a position, records moves. What format 3 wrote stays readable as it is.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ TABLES_OF: Final[dict[int, tuple[str, ...]]] = {
     1: tuple(table for table in layout.TABLES if table != layout.FACTS),
     2: layout.TABLES,
     3: layout.TABLES,
+    4: layout.TABLES,
 }
 """The tables of each format."""
 _MAP_SLACK_BYTES: Final = 16 << 20
@@ -100,5 +102,9 @@ def _from_2(env: Any, transaction: Any) -> None:
             is_row = cursor.next()
 
 
-_STEPS: Final[dict[int, Callable[[Any, Any], None]]] = {1: _from_1, 2: _from_2}
+def _from_3(env: Any, transaction: Any) -> None:
+    """Nothing to write: the number alone keeps earlier versions from what they could not read."""
+
+
+_STEPS: Final[dict[int, Callable[[Any, Any], None]]] = {1: _from_1, 2: _from_2, 3: _from_3}
 """What leads from a format to the next one."""

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from env_server.storage.errors import DataLoss
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 
 DATA_FILE: Final = "data.mdb"
 LOCK_FILE: Final = "lock.mdb"

@@ -7,7 +7,7 @@ work is per column and the loops are those of list.count, set and protobuf's own
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, islice, repeat
 from math import copysign
 from typing import Any, Final, TypeVar
 
@@ -17,6 +17,7 @@ from env_storage.v1.record_pb2 import SentRows as SentMessage
 from google.protobuf.message import DecodeError
 
 from env_server.model.changes import Changes, Extra, Fact, FactKind, KeptAnswer, KeptOutcome, Place, SentRows
+from env_server.model.spaces import Position
 from env_server.model.values import KIND_OF, NOTHING, Json, Kind, Nothing, Value
 from env_server.storage.declarations import decode_declaration, encode_declaration
 from env_server.storage.errors import DataLoss
@@ -31,6 +32,10 @@ _DOUBLE: Final = int(Kind.DOUBLE)
 _STRING: Final = int(Kind.STRING)
 _BYTES: Final = int(Kind.BYTES)
 _JSON: Final = int(Kind.JSON)
+_POSITION: Final = 8
+"""Of the new position of a move, which is no value."""
+_STORED_KIND_OF: Final = {**KIND_OF, tuple: _POSITION}
+_Stored = Value | Nothing | Position
 
 _Element = TypeVar("_Element")
 # What a column of another writer may lead to; the checksum has spoken already, so these are defects, not flipped bytes.
@@ -55,6 +60,10 @@ def encode_record(changes: Changes) -> bytes:
         environment_numbers=[place.number for place in places],
         paths=[place.path for place in places],
     )
+    timed = [(index, place.sim_time_ns) for index, place in enumerate(places) if place.sim_time_ns is not None]
+    if timed:
+        record.timed_places.extend([index for index, _ in timed])
+        record.place_times_ns.extend([time_ns for _, time_ns in timed])
     if any(place.labels for place in places):
         record.place_labels.extend(_pack([_encode_labels(place.labels).encode() for place in places], b"{}"))
     if changes.keys:
@@ -141,22 +150,22 @@ def _pack(column: list[_Element], default: _Element) -> Sequence[_Element]:
     return () if first == default else (first,)
 
 
-def _encode_values(values: list[Value | Nothing], record: Any) -> None:
+def _encode_values(values: list[_Stored], record: Any) -> None:
     kinds = set(map(type, values))
     if len(kinds) == 1:
-        kind = KIND_OF[kinds.pop()]
+        kind = _STORED_KIND_OF[kinds.pop()]
         if kind:
             record.value_kinds.append(kind)
         _encode_column(kind, values, record)
         return
-    record.value_kinds.extend([KIND_OF[type(value)] for value in values])
+    record.value_kinds.extend([_STORED_KIND_OF[type(value)] for value in values])
     integers = [int(value) for value in values if type(value) is int or type(value) is bool]
     if integers:
         record.ints.extend(_pack(integers, 0))
     blobs = [value.text if type(value) is Json else value for value in values if type(value) in (bytes, Json)]
     if blobs:
         record.blobs.extend(_pack(blobs, b""))
-    for kind, stored in ((_DOUBLE, float), (_STRING, str)):
+    for kind, stored in ((_DOUBLE, float), (_STRING, str), (_POSITION, tuple)):
         if stored in kinds:
             _encode_column(kind, [value for value in values if type(value) is stored], record)
 
@@ -175,6 +184,9 @@ def _encode_column(kind: int, column: list[Any], record: Any) -> None:
         record.blobs.extend(_pack(column, b""))
     elif kind == _JSON:
         record.blobs.extend(_pack([document.text for document in column], b""))
+    elif kind == _POSITION:
+        record.coordinates.extend(chain.from_iterable(column))
+        record.dimensions.extend(_pack(list(map(len, column)), 0))
 
 
 def _pack_doubles(column: list[float]) -> Sequence[float]:
@@ -235,10 +247,12 @@ def _decode(record: Any, size_bytes: int) -> Changes:
 
 def _decode_places(record: Any) -> list[Place]:
     count = len(record.paths)
-    if not record.place_labels:
-        return [Place(number, path, {}) for number, path in zip(record.environment_numbers, record.paths, strict=True)]
-    labels = [json.loads(form) for form in _unpack(record.place_labels, b"{}", count)]
-    return [Place(*parts) for parts in zip(record.environment_numbers, record.paths, labels, strict=True)]
+    labels = [json.loads(form) for form in _unpack(record.place_labels, b"{}", count)] if record.place_labels else None
+    columns = record.environment_numbers, record.paths, labels or [{} for _ in range(count)]
+    places = [Place(*parts) for parts in zip(*columns, strict=True)]
+    for place, time_ns in zip(record.timed_places, record.place_times_ns, strict=True):
+        places[place] = places[place]._replace(sim_time_ns=time_ns)
+    return places
 
 
 def _unpack(column: Sequence[_Element], default: _Element, count: int) -> list[_Element]:
@@ -252,7 +266,7 @@ def _unpack(column: Sequence[_Element], default: _Element, count: int) -> list[_
     raise ValueError(f"a column has {length} elements for {count} rows")
 
 
-def _decode_values(record: Any, count: int) -> list[Value | Nothing]:
+def _decode_values(record: Any, count: int) -> list[_Stored]:
     kinds = record.value_kinds
     if len(kinds) <= 1:
         return _decode_column(record, kinds[0] if kinds else 0, count)
@@ -261,7 +275,8 @@ def _decode_values(record: Any, count: int) -> list[Value | Nothing]:
     doubles = iter(_unpack(record.doubles, 0.0, kinds.count(_DOUBLE)))
     strings = iter(_unpack(record.strings, "", kinds.count(_STRING)))
     blobs = iter(_unpack(record.blobs, b"", kinds.count(_BYTES) + kinds.count(_JSON)))
-    sources: dict[int, Iterator[Value | Nothing]] = {
+    positions = iter(_decode_positions(record, kinds.count(_POSITION)))
+    sources: dict[int, Iterator[_Stored]] = {
         0: repeat(NOTHING),
         _NULL: repeat(None),
         _INT: integers,
@@ -270,13 +285,25 @@ def _decode_values(record: Any, count: int) -> list[Value | Nothing]:
         _STRING: strings,
         _BYTES: blobs,
         _JSON: map(Json, blobs),
+        _POSITION: positions,
     }
     return [next(sources[kind]) for kind in kinds]
 
 
-def _decode_column(record: Any, kind: int, count: int) -> list[Value | Nothing]:
+def _decode_positions(record: Any, count: int) -> list[Position]:
+    """Positions of moves, cut at the number of their dimensions."""
+    dimensions = _unpack(record.dimensions, 0, count)
+    if sum(dimensions) != len(record.coordinates):
+        raise ValueError(f"{len(record.coordinates)} coordinates for positions of {sum(dimensions)}")
+    coordinates = iter(record.coordinates)
+    if dimensions and dimensions.count(dimensions[0]) == count and dimensions[0]:
+        return list(zip(*[coordinates] * dimensions[0], strict=True))
+    return [tuple(islice(coordinates, length)) for length in dimensions]
+
+
+def _decode_column(record: Any, kind: int, count: int) -> list[_Stored]:
     """Values that are all of one kind."""
-    column: Iterable[Value | Nothing]
+    column: Iterable[_Stored]
     if kind == 0:
         column = repeat(NOTHING, count)
     elif kind == _NULL:
@@ -293,6 +320,8 @@ def _decode_column(record: Any, kind: int, count: int) -> list[Value | Nothing]:
         column = _unpack(record.blobs, b"", count)
     elif kind == _JSON:
         column = map(Json, _unpack(record.blobs, b"", count))
+    elif kind == _POSITION:
+        column = _decode_positions(record, count)
     else:
         raise ValueError(f"unknown kind of value {kind}")
     return list(column)

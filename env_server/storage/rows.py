@@ -29,7 +29,7 @@ _Row = TypeVar("_Row")
 SLICE_ROWS: Final = 8192
 
 _ENTRY: Final = struct.Struct("<BBQQQ")
-"""Kind of entry, kind of value, version, created, modified; then the lease, if the kind has its flag, and the value."""
+"""Kind of entry, kind of value, version, created, modified; then what the kind has a flag for, and the value."""
 _ENTRY_DOUBLE: Final = struct.Struct("<BBQQQd")
 _ITEM: Final = struct.Struct("<BQ")
 """Kind of value, revision; the value follows."""
@@ -48,6 +48,11 @@ _ENDS: Final = struct.Struct("<QQQ")
 _LEASED: Final = 0x80
 """Flag in the kind of an entry that lives under a lease."""
 _LEASE: Final = struct.Struct("<Q")
+_PLACED: Final = 0x40
+"""Flag in the kind of an entry that is somewhere, or was: behind its lease, if it has one, follows where."""
+_PLACE: Final = struct.Struct("<QB")
+"""Revision of the last change but moves, 0 = modified; numbers in its position, which follow: 0 = it is nowhere."""
+_COORDINATES: Final = tuple(struct.Struct(f"<{count}d") for count in range(3))
 _ENDS_KIND: Final = 255
 """Kind of value of a stream: its ends. Far from the numbers of the contract."""
 _AS_JSON: Final = 0
@@ -125,17 +130,23 @@ def decode_entries(pairs: Iterable[Pair]) -> Iterator[tuple[int, str, Entry]]:
         if _crc(key + body, seed).to_bytes(4, "little") != row[:4]:
             raise _damaged(layout.ENTRIES, key)
         kind, value_kind, version, created, modified = _ENTRY.unpack_from(body)
-        lease = 0
+        lease, position, written = 0, None, 0
         if kind & _LEASED:
             lease = _LEASE.unpack_from(body, _ENTRY.size)[0]
             kind, body = kind ^ _LEASED, body[_LEASE.size :]
+        if kind & _PLACED:
+            written, dimensions = _PLACE.unpack_from(body, _ENTRY.size)
+            form, body = _COORDINATES[dimensions], body[_PLACE.size :]
+            position = form.unpack_from(body, _ENTRY.size) or None
+            kind, body = kind ^ _PLACED, body[form.size :]
         if value_kind == _DOUBLE_KIND:
             value: Any = _DOUBLE.unpack_from(body, _ENTRY.size)[0]
         elif value_kind == _ENDS_KIND:
             value = StreamEnds(*_ENDS.unpack_from(body, _ENTRY.size))
         else:
             value = _unpack_value(value_kind, body[_ENTRY.size :])
-        yield number_of(key)[0], key[8:].decode(), Entry(value, version, created, modified, kind, lease)
+        entry = Entry(value, version, created, modified, kind, lease, position, written)
+        yield number_of(key)[0], key[8:].decode(), entry
 
 
 def decode_items(pairs: Iterable[Pair]) -> Iterator[tuple[int, str, StreamItem]]:
@@ -191,10 +202,16 @@ def _encode_entries(entries: list[tuple[tuple[int, str], Entry | None]]) -> list
         if entry is None:
             rows.append((key, None))
             continue
-        value, version, created, modified, kind, lease = entry
-        if lease:
-            body = pack(kind | _LEASED, _kind_of_state(value), version, created, modified)
-            body += _LEASE.pack(lease) + _pack_state(value)
+        value, version, created, modified, kind, lease, position, written = entry
+        if lease or position or written:
+            flags = (_LEASED if lease else 0) | (_PLACED if position or written else 0)
+            body = pack(kind | flags, _kind_of_state(value), version, created, modified)
+            if lease:
+                body += _LEASE.pack(lease)
+            if position or written:
+                at = position or ()
+                body += _PLACE.pack(written, len(at)) + _COORDINATES[len(at)].pack(*at)
+            body += _pack_state(value)
         elif type(value) is float:
             body = pack_double(kind, _DOUBLE_KIND, version, created, modified, value)
         elif type(value) is StreamEnds:

@@ -15,7 +15,7 @@ from env_server.model.subscriptions import CreateSubscription
 from env_server.model.watching import Filter
 from env_server.subscriptions.subscription import Subscription
 
-_FILTER_TEXTS: Final = ("path_prefix", "path_glob", "key_glob", "actor", "excluded_producer")
+_FILTER_TEXTS: Final = ("path_prefix", "path_glob", "key_glob", "actor", "excluded_producer", "region")
 
 
 def encode_definition(subscription: Subscription) -> Fact:

@@ -1,1 +1,1 @@
-"""Simulated time: one clock with the timers on it, as a state machine. Who drives it, and what it tells, is elsewhere."""
+"""Simulated time: one clock with the timers on it, as a state machine that others drive."""

@@ -164,6 +164,8 @@ class Commits:
         self._urged = False
         rows = len(group)
         tree.note_aggregates()
+        if tree.timing is not None and tree.timing.any:
+            tree.timing.settle()
         if group.extras and len(group) > rows:
             deepen_aggregates(group, rows)
         pad_origins(group, len(group))

@@ -10,12 +10,15 @@ from env_server.model.changes import EventType
 from env_server.model.frames import Written
 from env_server.model.operations import Code
 from env_server.state_tree import deletion, entry_writes, environment_writes
+from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 
 Effect = Callable[[Any], Written]
 """Checks the argument of an op, then applies it as part of the running op; when it raises nothing has changed. What it
 changes outside the tree it takes back by the tree's journal, when there is one.
 """
+PlacedEffect = Callable[[Node, str, Any], Written]
+"""The same, in an environment and under a key."""
 
 
 class Effects:
@@ -26,10 +29,15 @@ class Effects:
         self._tree = tree
         self._check_kind = check_kind
         self._served: dict[int, Effect] = {}
+        self._placed: dict[int, PlacedEffect] = {}
 
     def serve(self, code: Code, effect: Effect) -> None:
         """Gives a code that needs neither path nor key to the room that keeps its state."""
         self._served[code] = effect
+
+    def serve_at(self, code: Code, effect: PlacedEffect) -> None:
+        """Gives a code that names a place to the room that keeps its state."""
+        self._placed[code] = effect
 
     def apply(self, path: str, key: str, code: int, argument: Any) -> Written:
         """Applies one write as part of the running op. The caller advances the tree.
@@ -57,6 +65,8 @@ class Effects:
             case Code.EMIT:
                 tree.row(node, EventType.BEHAVIOUR, key, argument, 0)
                 return Written(tree.revision + 1, 0)
+            case _ if code in self._placed:
+                return self._placed[code](node, key, argument)
             case _:
                 if code == Code.SET and node.schema is not None:
                     tree.schemas.check(node, key, argument)

@@ -36,10 +36,11 @@ from env_server.state_tree.reads.reads import Reader, check_revision
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import allows_all, check_visible, view_of_op
 
-LAST_ENTRY_WRITE = Code.DELETE_ENTRY
+LAST_ENTRY_WRITE = Code.PLACE
 _MAKING_ROOM = (
     Code.DELETE_ENTRY,
     Code.DELETE_ENVIRONMENT,
+    Code.CANCEL_TIMER,
     Code.REVOKE_LEASE,
     Code.ACKNOWLEDGE,
     Code.SEEK_SUBSCRIPTION,

@@ -199,6 +199,7 @@ def make_event(world: str, changes: Changes, row: int) -> Event:
         changes.actors[row],
         changes.causes[row],
         depth_of(changes, row),
+        changes.told_position(row),
     )
 
 

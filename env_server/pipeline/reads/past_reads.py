@@ -15,6 +15,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_segment, split_path
 from env_server.model.operations import ReadPast
 from env_server.model.ports import CommitLog
+from env_server.model.values import NOTHING
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.frame_runs import FrameRun
 from env_server.pipeline.reads.log_reads import ReadLogThen
@@ -193,7 +194,7 @@ def _changes_of(changes: Changes, path: str, key: str, first: int, last: int) ->
             yield PastValue(
                 revision,
                 type_,
-                changes.values[row],
+                NOTHING if type_ == deleted else changes.told_value(row),
                 changes.versions[row] if type_ != deleted else 0,
                 changes.actors[row],
                 changes.causes[row],

@@ -9,13 +9,16 @@ from env_server.model.entries import MEMBER
 from env_server.model.errors import InvalidRequest, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, RegisterEntry
+from env_server.model.operations import Code, Placed, RegisterEntry
+from env_server.model.spaces import Position
 from env_server.model.values import Json
 from env_server.rpc.decode.values import Refusals, decode_json, refuse_doubles, refuse_strings
 
 _SET: Final = int(Code.SET)
 _ADD: Final = int(Code.ADD)
 _JOIN: Final = int(Code.REGISTER_ENTRY)
+_MOVE: Final = int(Code.MOVE)
+_PLACE: Final = int(Code.PLACE)
 
 
 def decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals, limits: Limits) -> None:
@@ -33,6 +36,10 @@ def decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals, 
         ("json", block.json),
     ]
     given = [(name, column) for name, column in columns if column]
+    positions = _decode_positions(block, count)
+    if positions and not given:
+        _move_all(block, positions, frame)
+        return
     if sum(len(column) for _, column in given) != count or len(given) > 1:
         problem = f"exactly one column must have one element a key, here {count}"
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.block", problem)
@@ -43,10 +50,13 @@ def decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals, 
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.add", "adds ints or doubles only")
     if block.add and block.join_lease_id:
         raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.join_lease_id", "excludes add")
+    if block.add and positions:
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.coordinates", "excludes add")
     offset = len(frame.keys)
     frame.keys += keys
     frame.path += [block.path] * count
-    frame.codes += [_JOIN if block.join_lease_id else _ADD if block.add else _SET] * count
+    code = _JOIN if block.join_lease_id else _ADD if block.add else _PLACE if positions else _SET
+    frame.codes += [code] * count
     values: list[Any] = list(column)
     refused: Refusals = {}
     if name == "doubles":
@@ -55,13 +65,50 @@ def decode_block(block: session_pb2.SetBlock, frame: Frame, refusals: Refusals, 
         refused = refuse_strings(values, limits)
     elif name == "json":
         values, refused = _decode_documents(values, limits)
-    frame.arguments += _join_all(values, block.join_lease_id) if block.join_lease_id else values
+    if block.join_lease_id:
+        frame.arguments += _join_all(values, block.join_lease_id, positions)
+    elif positions:
+        frame.arguments += map(Placed, values, positions)
+    else:
+        frame.arguments += values
     for index, error in refused.items():
         refusals[offset + index] = error
 
 
-def _join_all(values: list[Any], lease: int) -> list[RegisterEntry]:
+def _decode_positions(block: session_pb2.SetBlock, count: int) -> list[Position]:
+    """A position a key; [] when there are none.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    dimensions, coordinates = block.dimensions, block.coordinates
+    if not dimensions and not coordinates:
+        return []
+    if dimensions not in (1, 2):
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.dimensions", "must be 1 or 2 beside coordinates")
+    if len(coordinates) != dimensions * count:
+        problem = f"{len(coordinates)} are not {dimensions} a key, of {count} keys"
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block.coordinates", problem)
+    return list(zip(*[iter(coordinates)] * dimensions, strict=True))
+
+
+def _move_all(block: session_pb2.SetBlock, positions: list[Position], frame: Frame) -> None:
+    if block.add or block.join_lease_id:
+        raise InvalidRequest(Reason.INVALID_FIELD, "frame.block", "moves alone exclude add and join_lease_id")
+    count = len(positions)
+    frame.keys += block.keys
+    frame.path += [block.path] * count
+    frame.codes += [_MOVE] * count
+    frame.arguments += positions
+
+
+def _join_all(values: list[Any], lease: int, positions: list[Position]) -> list[RegisterEntry]:
     """Registrations of members; one object for all where they tell the same about themselves."""
+    if positions:
+        return [
+            RegisterEntry(MEMBER, value, if_absent=True, lease=lease, position=position)
+            for value, position in zip(values, positions, strict=True)
+        ]
     first = values[0]
     if type(first) is not float and first == values[-1] and values.count(first) == len(values):
         return [RegisterEntry(MEMBER, first, if_absent=True, lease=lease)] * len(values)

@@ -1,4 +1,4 @@
-"""Declarations of environments from the wire: labels, config, aggregates, gates."""
+"""Declarations of environments from the wire: labels, config, aggregates, gates, space."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,8 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import BeginGeneration, EnvironmentUpdate, OpenGate
 from env_server.model.views import EVERY_GROUP, check_group
+from env_server.rpc.decode.spaces import decode_proximities, decode_regions, decode_space
+from env_server.rpc.decode.timelines import decode_clock
 from env_server.rpc.decode.values import decode_json
 
 
@@ -44,6 +46,8 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
         gates=_decode_gates(message.gates, limits, "register.gates"),
         lease=message.lease_id,
         grants=_decode_grants(message.grants, limits, "register.grants"),
+        clock=decode_clock(message.clock, "register.clock") if message.HasField("clock") else None,
+        space=decode_space(message.space, limits, "register.space") if message.HasField("space") else None,
     )
 
 
@@ -72,6 +76,12 @@ def decode_environment_update(message: operations_pb2.EnvironmentUpdate, limits:
         open=opening,
         set_grants=_decode_grants(message.set_grants, limits, "set_grants"),
         remove_grants=tuple(message.remove_grants),
+        clock=decode_clock(message.clock, "environment.clock") if message.HasField("clock") else None,
+        space=decode_space(message.space, limits, "environment.space") if message.HasField("space") else None,
+        set_regions=decode_regions(message.set_regions, limits, "set_regions"),
+        remove_regions=tuple(message.remove_regions),
+        set_proximities=decode_proximities(message.set_proximities, limits, "set_proximities"),
+        remove_proximities=tuple(message.remove_proximities),
     )
 
 

@@ -10,11 +10,12 @@ from typing import Any, Final
 from env_api.v1 import operations_pb2
 
 from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE
-from env_server.model.errors import InvalidRequest, NotSupported, Reason
+from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment
 from env_server.model.operations import (
     Acknowledge,
+    Ask,
     Code,
     Delete,
     Get,
@@ -34,12 +35,17 @@ from env_server.model.operations import (
 )
 from env_server.model.values import NOTHING, Json, Nothing, Value
 from env_server.rpc.decode.environments import decode_declaration, decode_environment_update, decode_labels
+from env_server.rpc.decode.spatial import decode_distance, decode_nearby, decode_neighbours
+from env_server.rpc.decode.timelines import decode_timeline
 from env_server.rpc.decode.values import decode_json, decode_value, refuse_doubles
 
 Decoded = tuple[Code, object]
 
 _NO_ARGUMENTS: Final = Json(b"{}")
-_ENVIRONMENT_FIELDS: Final = ("kind", "labels", "config_json", "entry_schema_json", "aggregates", "gates", "grants")
+_ENVIRONMENT_FIELDS: Final = (
+    *("kind", "labels", "config_json", "entry_schema_json"),
+    *("aggregates", "gates", "grants", "clock", "space"),
+)
 _ENTRY_FIELDS: Final = ("entry_kind", "value", "stream_items_max", "position")
 
 
@@ -49,8 +55,6 @@ def decode_register(message: operations_pb2.Register, key: str, limits: Limits) 
     Raises:
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
-    if message.position:
-        raise NotSupported("register.position")
     foreign = _ENVIRONMENT_FIELDS if key else _ENTRY_FIELDS
     present = {descriptor.name for descriptor, _ in message.ListFields()}
     for name in foreign:
@@ -64,12 +68,10 @@ def decode_register(message: operations_pb2.Register, key: str, limits: Limits) 
 
 
 def decode_update(message: operations_pb2.Update, key: str, limits: Limits) -> Decoded:
-    """SET, MERGE, ADD or APPEND with a key, UPDATE_ENVIRONMENT without. Raises as `decode_register`."""
+    """SET, MERGE, ADD, APPEND or MOVE with a key, UPDATE_ENVIRONMENT without. Raises as `decode_register`."""
     change = message.WhichOneof("change")
     if change is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "update.change", "must be set")
-    if change == "move":
-        raise NotSupported("update.move")
     if (change == "environment") == bool(key):
         problem = "must be empty" if key else "must not be empty"
         raise InvalidRequest(Reason.INVALID_FIELD, "key", f"{problem} for update.{change}")
@@ -83,6 +85,8 @@ def decode_update(message: operations_pb2.Update, key: str, limits: Limits) -> D
         return Code.ADD, message.add_int
     if change == "add_double":
         return Code.ADD, read_double(message.add_double, "update.add_double")
+    if change == "move":
+        return Code.MOVE, tuple(message.move.position)
     return Code.UPDATE_ENVIRONMENT, decode_environment_update(message.environment, limits)
 
 
@@ -103,11 +107,9 @@ def decode_query(message: operations_pb2.Query, key: str, limits: Limits) -> Dec
     ask = message.WhichOneof("ask")
     if ask is None:
         raise InvalidRequest(Reason.INVALID_FIELD, "query.ask", "must be set")
-    if ask == "nearby":
-        raise NotSupported(f"query.{ask}")
     if ask == "get" and message.get.inherit and not key:
         raise InvalidRequest(Reason.INVALID_FIELD, "query.get.inherit", "belongs to an entry (a key)")
-    if ask != "get" and (ask in ("stream", "past")) != bool(key):
+    if ask not in ("get", "nearby") and (ask in ("stream", "past")) != bool(key):
         problem = "must be empty" if key else "must not be empty"
         raise InvalidRequest(Reason.INVALID_FIELD, "key", f"{problem} for query.{ask}")
     return Code.QUERY, Query(_decode_ask(message, ask, limits), message.min_revision)
@@ -208,12 +210,11 @@ def _decode_new_entry(message: operations_pb2.Register, limits: Limits) -> Regis
         if kind != STREAM:
             raise InvalidRequest(Reason.INVALID_FIELD, "register.stream_items_max", "belongs to a stream")
         check_count(message.stream_items_max, "stream_items_limit_max", limits)
-    return RegisterEntry(int(kind), value, message.stream_items_max, message.if_absent, message.lease_id)
+    position = tuple(message.position) or None
+    return RegisterEntry(int(kind), value, message.stream_items_max, message.if_absent, message.lease_id, position)
 
 
-def _decode_ask(
-    message: operations_pb2.Query, ask: str, limits: Limits
-) -> Get | ListEntries | ListChildren | ReadAggregates | ReadPast | ReadStream:
+def _decode_ask(message: operations_pb2.Query, ask: str, limits: Limits) -> Ask:
     if ask == "get":
         return Get(message.get.inherit)
     if ask == "list_entries":
@@ -232,6 +233,8 @@ def _decode_ask(
         past = message.past
         size = read_size(past.limit, "query.past.limit", limits)
         return ReadPast(past.from_revision, past.to_revision, size)
+    if ask in _SPATIAL:
+        return _SPATIAL[ask](getattr(message, ask), limits)
     size = read_size(message.stream.limit, "query.stream.limit", limits)
     return ReadStream(message.stream.from_sequence, size)
 
@@ -262,9 +265,16 @@ def _decode_precondition(message: operations_pb2.Precondition, limits: Limits) -
     return Precondition(Test[test.upper()], operand, message.path, message.key)
 
 
+_SPATIAL: Final[dict[str, Callable[[Any, Limits], Ask]]] = {
+    "nearby": decode_nearby,
+    "distance": decode_distance,
+    "neighbours": decode_neighbours,
+}
+
 _WRITES: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "register": decode_register,
     "update": decode_update,
     "delete": decode_delete,
     "acknowledge": decode_acknowledge,
+    "timeline": decode_timeline,
 }

@@ -23,6 +23,7 @@ from env_server.rpc.decode.ops import (
     decode_update,
     read_double,
 )
+from env_server.rpc.decode.timelines import decode_timeline
 from env_server.rpc.decode.values import Refusals, check_null, decode_json, refuse_doubles, refuse_strings
 
 _SET: Final = int(Code.SET)
@@ -126,6 +127,7 @@ _ACTIONS: Final[dict[str, tuple[int | None, _Read | None]]] = {
     "invoke": (None, None),
     "transact": (None, None),
     "acknowledge": (None, None),
+    "timeline": (None, None),
 }
 
 # Actions whose values are read and checked in one pass when all ops of a frame have the same.
@@ -149,4 +151,5 @@ _OPERATIONS: Final[dict[str, Callable[[Any, str, Limits], Decoded]]] = {
     "invoke": decode_invoke,
     "transact": decode_transact,
     "acknowledge": decode_acknowledge,
+    "timeline": decode_timeline,
 }

@@ -5,7 +5,7 @@ from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
 from env_server.model.changes import EventType
 from env_server.model.errors import DeniedView, HistoryMismatch, InvalidRequest, LimitExceeded, NotSupported, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import ROOT, check_count, check_identity, split_path
+from env_server.model.names import ROOT, check_count, check_identity, check_segment, split_path
 from env_server.model.views import check_group
 from env_server.model.watching import Filter, WatchSpec
 from env_server.rpc.decode.environments import decode_labels
@@ -76,7 +76,7 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
     if message.any_of:
         return _decode_alternatives(message, client_id, limits)
     if message.region:
-        raise NotSupported("filter.region")
+        check_segment(message.region, limits, Reason.INVALID_FIELD, "filter.region")
     prefix = message.path_prefix
     if prefix:
         split_path(prefix, limits)
@@ -99,6 +99,7 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
         labels=dict(decode_labels(message.labels, limits, "filter.labels")),
         actor=message.actor,
         excluded_producer=client_id if message.exclude_own else "",
+        region=message.region,
     )
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ _INITIAL: Final = int(EventType.INITIAL)
 _DOUBLES: Final[frozenset[type]] = frozenset({float})
 _STRINGS: Final[frozenset[type]] = frozenset({str})
 _BLOBS: Final[frozenset[type]] = frozenset({bytes, Json})
+_KIND_OF: Final = {**KIND_OF, tuple: int(Kind.NOTHING)}
+"""Positions stand in columns of their own."""
 _INTS: Final[frozenset[type]] = frozenset({int, bool, type(None)})
 
 
@@ -40,13 +43,22 @@ def encode_columns(changes: Changes, rows: Sequence[int] | None = None) -> bytes
         principals=_collapse(get(changes.principals), ""),
         wall_times_ns=[changes.wall_ns] if changes.wall_ns else None,
     )
+    if any(place.sim_time_ns is not None for place in changes.places):
+        _encode_times(message, changes, get(changes.path))
     values = get(changes.values)
     if changes.extras:
         special = _find_special(changes, rows)
         values = _tell_declarations(changes, values, special)
         _encode_changed_fields(message, changes, special)
     _encode_values(message, values)
+    _encode_positions(message, changes, rows, values)
     return message.SerializeToString()
+
+
+def _encode_times(message: events_pb2.EventFrame, changes: Changes, path: list[int]) -> None:
+    times = [changes.places[place].sim_time_ns for place in path]
+    message.sim_times_ns.extend(_collapse([time_ns or 0 for time_ns in times], 0) or ())
+    message.timed.extend(_collapse([time_ns is not None for time_ns in times], False) or ())
 
 
 def _take(rows: Sequence[int] | None) -> Callable[[list[Any]], list[Any]]:
@@ -97,17 +109,38 @@ def _index_rows(changes: Changes, rows: Sequence[int] | None) -> list[int]:
 def _encode_values(message: events_pb2.EventFrame, values: list[Any]) -> None:
     types = set(map(type, values))
     if len(types) == 1:  # the usual frame: reports of one kind
-        kind = KIND_OF[types.pop()]
+        kind = _KIND_OF[types.pop()]
         if kind != Kind.NOTHING:
             message.value_kinds.append(kind)
             _fill(message, kind, values)
         return
-    kinds = [KIND_OF[type(value)] for value in values]
-    message.value_kinds.extend(kinds)
+    message.value_kinds.extend([_KIND_OF[type(value)] for value in values])
     for column in (_DOUBLES, _STRINGS, _BLOBS, _INTS):
         if column & types:
-            kind = KIND_OF[next(iter(column & types))]
+            kind = _KIND_OF[next(iter(column & types))]
             _fill(message, kind, [value for value in values if type(value) in column])
+
+
+def _encode_positions(
+    message: events_pb2.EventFrame, changes: Changes, rows: Sequence[int] | None, values: list[Any]
+) -> None:
+    """The positions of moves, which stand among the values, or of rows of an initial state."""
+    if changes.positions:
+        told = changes.positions
+        picked = range(len(changes)) if rows is None else rows
+        places = [position for position, row in enumerate(picked) if row in told]
+        positions = [told[picked[place]] for place in places]
+    elif tuple in map(type, values):
+        places = [position for position, value in enumerate(values) if type(value) is tuple and value]
+        positions = values if len(places) == len(values) else [values[place] for place in places]
+    else:
+        return
+    if not positions:
+        return
+    if len(places) < len(values):
+        message.position_rows.extend(places)
+    message.coordinates.extend(chain.from_iterable(positions))
+    message.dimensions.extend(_collapse(list(map(len, positions)), 0) or ())
 
 
 def _fill(message: events_pb2.EventFrame, kind: int, values: list[Any]) -> None:

@@ -34,6 +34,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.REQUEST_ID_REUSED,
         Reason.LIMIT_EXCEEDED,
         Reason.INVALID_ARGUMENTS,
+        Reason.INVALID_POSITION,
     ),
     grpc.StatusCode.NOT_FOUND: (
         Reason.WORLD_NOT_FOUND,
@@ -47,6 +48,11 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.LEASE_NOT_FOUND,
         Reason.SUBSCRIPTION_NOT_FOUND,
         Reason.SNAPSHOT_NOT_FOUND,
+        Reason.CLOCK_NOT_FOUND,
+        Reason.TIMER_NOT_FOUND,
+        Reason.SPACE_NOT_FOUND,
+        Reason.REGION_NOT_FOUND,
+        Reason.PARTICIPANT_NOT_FOUND,
     ),
     grpc.StatusCode.ALREADY_EXISTS: (
         Reason.WORLD_EXISTS,
@@ -54,6 +60,10 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.ENTRY_EXISTS,
         Reason.SUBSCRIPTION_EXISTS,
         Reason.SNAPSHOT_EXISTS,
+        Reason.CLOCK_EXISTS,
+        Reason.TIMER_EXISTS,
+        Reason.SPACE_EXISTS,
+        Reason.PARTICIPANT_EXISTS,
     ),
     grpc.StatusCode.ABORTED: (Reason.PRECONDITION_FAILED, Reason.KEYS_HELD, Reason.FENCED),
     grpc.StatusCode.FAILED_PRECONDITION: (
@@ -67,6 +77,9 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.OPERATION_REFUSED,
         Reason.HISTORY_MISMATCH,
         Reason.PROTECTED,
+        Reason.CLOCK_MODE_MISMATCH,
+        Reason.CELL_FULL,
+        Reason.NOT_PLACED,
     ),
     grpc.StatusCode.OUT_OF_RANGE: (
         Reason.REVISION_COMPACTED,
@@ -76,6 +89,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.COUNTER_OVERFLOW,
         Reason.SUBSCRIPTION_LAPSED,
         Reason.OUTCOME_NOT_KEPT,
+        Reason.TIME_PASSED,
+        Reason.UNREACHABLE,
     ),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (
         Reason.QUEUE_FULL,
@@ -88,6 +103,8 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SUBSCRIPTION_QUOTA,
         Reason.SNAPSHOT_QUOTA,
         Reason.STREAM_QUOTA,
+        Reason.TIMER_QUOTA,
+        Reason.PARTICIPANT_QUOTA,
     ),
     grpc.StatusCode.UNAVAILABLE: (Reason.DRAINING, Reason.RECOVERING, Reason.WRONG_OWNER),
     grpc.StatusCode.DEADLINE_EXCEEDED: (Reason.DEADLINE,),

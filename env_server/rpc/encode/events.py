@@ -151,12 +151,13 @@ def _encode_row(changes: Changes, row: int, world: str) -> events_pb2.Event:
     index = 0 if initial else row - bisect_left(changes.revisions, revision)
     value = changes.told_value(row)
     extra = changes.extras.get(row)
+    place = changes.places[changes.path[row]]
     return events_pb2.Event(
         id="" if initial else f"{world}/{revision}.{index}",
         revision=revision,
         index=index,
         type=changes.types[row],  # type: ignore[arg-type]
-        path=changes.places[changes.path[row]].path,
+        path=place.path,
         key=changes.keys[row],
         value=None if isinstance(value, Nothing) else encode_value(value),
         version=changes.versions[row],
@@ -166,5 +167,7 @@ def _encode_row(changes: Changes, row: int, world: str) -> events_pb2.Event:
         actor=changes.actors[row],
         cause=changes.causes[row],
         principal=changes.principals[row],
+        sim_time_ns=place.sim_time_ns,
         wall_time_ns=changes.wall_ns,
+        position=changes.told_position(row),
     )

@@ -47,6 +47,7 @@ def encode_filter(asked: Filter) -> events_pb2.EventFilter:
         labels=asked.labels,
         actor=asked.actor,
         exclude_own=bool(asked.excluded_producer),
+        region=asked.region,
     )
 
 

@@ -14,14 +14,19 @@ from env_server.model.environments import (
 )
 from env_server.model.frames import (
     AggregatesRead,
+    DistanceRead,
     EntryPage,
     EntryRead,
     EnvironmentPage,
+    NearbyPage,
+    NeighbourTable,
     PastPage,
     Read,
     StreamPage,
 )
 from env_server.model.values import Json, Nothing, Value
+from env_server.rpc.encode.spaces import encode_distance, encode_nearby, encode_neighbours, encode_space
+from env_server.rpc.encode.timelines import encode_clock
 
 
 def encode_value(value: Value | Nothing) -> values_pb2.Value | None:
@@ -56,12 +61,18 @@ def encode_read(read: Read) -> operations_pb2.QueryResult:
         return operations_pb2.QueryResult(stream=stream)
     if isinstance(read, PastPage):
         return operations_pb2.QueryResult(past=_encode_past(read))
+    if isinstance(read, NearbyPage):
+        return operations_pb2.QueryResult(nearby=encode_nearby(read))
+    if isinstance(read, DistanceRead):
+        return operations_pb2.QueryResult(distance=encode_distance(read))
+    if isinstance(read, NeighbourTable):
+        return operations_pb2.QueryResult(neighbours=encode_neighbours(read))
     return operations_pb2.QueryResult(aggregates=_encode_aggregates(read))
 
 
 def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
     """An entry with its name."""
-    value, version, created, modified, kind, lease = entry
+    value, version, created, modified, kind, lease, position, _ = entry
     message = values_pb2.Entry(
         path=path,
         key=key,
@@ -70,6 +81,7 @@ def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
         create_revision=created,
         modify_revision=modified,
         lease_id=lease,
+        position=position,
     )
     if isinstance(value, StreamEnds):
         message.stream_first = value.first
@@ -97,6 +109,8 @@ def encode_environment(state: EnvironmentState) -> values_pb2.Environment:
         child_count=state.children,
         grants=[values_pb2.Grant(group=grant.group, access=int(grant.access)) for grant in declaration.grants],  # type: ignore[arg-type]
         lease_id=declaration.lease,
+        clock=None if declaration.clock is None else encode_clock(declaration.clock),
+        space=encode_space(declaration.space) if declaration.space is not None else None,
     )
 
 

@@ -19,15 +19,23 @@ from env_server.rpc.encode.headers import encode_header
 T = TypeVar("T")
 
 
-def frame_of(world: World, message: Message, code: Code, argument: object, context: Context) -> Frame:
-    """The frame of one op without a place, which a call with a `caller` asks for.
+def frame_of(
+    world: World,
+    message: Message,
+    code: Code,
+    argument: object,
+    context: Context,
+    path: str = ROOT,
+    key: str = "",
+) -> Frame:
+    """The frame of one op, by default without a place, which a call with a `caller` asks for.
 
     Raises:
         InvalidRequest, LimitExceeded.
     """
     size_bytes = message.ByteSize()
     check_count(size_bytes, "frame_bytes_max", world.limits)
-    frame = Frame([ROOT], [0], [""], [int(code)], [argument], size_bytes=size_bytes)
+    frame = Frame([path], [0], [key], [int(code)], [argument], size_bytes=size_bytes)
     if message.HasField("caller"):
         decode_caller(message.caller, frame, world.limits)  # type: ignore[attr-defined]
     set_deadline(frame, world, context.time_remaining())

@@ -71,7 +71,10 @@ class UnaryService:
         check_count(len(request), "frame_bytes_max", world.limits)
         frame = decode_call(verb, message, world, context.time_remaining())
         frame.size_bytes = len(request)
+        time_ns = world.timekeeping.tell_time(frame.paths[0])
         header, outcome, duplicate = await finish(world, begin(world, frame), context)
+        if time_ns is not None:
+            header.sim_time_ns = time_ns
         return encode_response(verb, header, outcome, duplicate, world.limits)
 
 

@@ -1,8 +1,9 @@
 """Tallies: the running aggregates of one environment and the count of reports of its gate's generation.
 
 A derived effect of each change, computed in its loop step: what the entry was is taken out, what it is put in. An
-entry is a report of the current generation when it was last changed after the generation began, so a report that
-replaces another of the same generation counts once. Aggregates over children follow the children's own, see `rollups`.
+entry is a report of the current generation when it was last changed, but for moves, after the generation began, so a
+report that replaces another of the same generation counts once. Aggregates over children follow the children's own, see
+`rollups`.
 """
 
 from collections.abc import Iterable
@@ -63,8 +64,8 @@ class Tally:
     def change(self, old: Entry | None, new: Entry | None) -> None:
         """Takes `old` out and puts `new` in; None = there was, or is, no entry."""
         begin = self.begin_revision
-        was = old is not None and old[3] > begin
-        now = new is not None and new[3] > begin
+        was = old is not None and (old[7] or old[3]) > begin
+        now = new is not None and (new[7] or new[3]) > begin
         if now is not was:
             self.reported += 1 if now else -1
         for key, account in self._accounts.items():

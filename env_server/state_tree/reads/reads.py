@@ -16,7 +16,18 @@ from env_server.model.frames import (
     Read,
     StreamPage,
 )
-from env_server.model.operations import Get, ListChildren, ListEntries, Query, ReadAggregates, ReadPast, ReadStream
+from env_server.model.operations import (
+    Distance,
+    Get,
+    ListChildren,
+    ListEntries,
+    Nearby,
+    Neighbours,
+    Query,
+    ReadAggregates,
+    ReadPast,
+    ReadStream,
+)
 from env_server.model.views import View
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import (
@@ -31,6 +42,7 @@ from env_server.state_tree.reads.listings import (
     snapshot_children,
 )
 from env_server.state_tree.reads.pages import Pages, Weigh, fill
+from env_server.state_tree.reads.spatial import read_distance, read_nearby, read_neighbours
 from env_server.state_tree.reads.weights import weigh_entry, weigh_environment, weigh_item, weigh_text
 from env_server.state_tree.tree import Tree
 
@@ -77,6 +89,12 @@ class Reader:
                 return self._aggregates(node, ask)
             case ReadStream() as ask:
                 return self._stream(node, key, ask)
+            case Nearby() as ask:
+                return read_nearby(self._tree, node, key, ask)
+            case Distance() as ask:
+                return read_distance(self._tree, node, ask)
+            case Neighbours() as ask:
+                return read_neighbours(self._tree, node, ask)
             case ReadPast():
                 raise ValueError("the past is answered from the log, not from the state")
 

@@ -13,8 +13,6 @@ from ecumene.client.errors import EcumeneError
 if TYPE_CHECKING:
     from ecumene.client.session import Session
 
-OnVoid = Callable[[EcumeneError], None]
-
 
 class ReportTable:
     """The reporters of a session. `wake` says that there is something to send."""
@@ -43,15 +41,15 @@ class ReportTable:
         while self._unsent:
             reporter = next(iter(self._unsent))
             del self._unsent[reporter]
-            if reporter.last is not None:
-                return session_pb2.SessionRequest(clock_report=reporter.last)
+            if reporter._last is not None:
+                return session_pb2.SessionRequest(clock_report=reporter._last)
         return None
 
     def take_void(self, message: timeline_pb2.ClockReportVoid) -> None:
         """The server has refused reports, or they count no more."""
         error = error_table.from_message(message.error)
-        for reporter in [one for one in self._reporters if one.is_meant(message)]:
-            reporter.lose(error)
+        for reporter in [one for one in self._reporters if one._is_meant(message)]:
+            reporter._lose(error)
 
 
 class ClockReporter:
@@ -64,14 +62,20 @@ class ClockReporter:
     """
 
     def __init__(
-        self, session: Session, path: str, key: str, set_revision: int, group_index: int, on_void: OnVoid | None
+        self,
+        session: Session,
+        path: str,
+        key: str,
+        set_revision: int,
+        group_index: int,
+        on_void: Callable[[EcumeneError], None] | None,
     ) -> None:
         self._session = session
         self._on_void = on_void
         self._group_index = group_index
         self._failure: EcumeneError | None = None
-        self.last: timeline_pb2.ClockReport | None = None
-        """The report that holds; for the session."""
+        #: The report that holds.
+        self._last: timeline_pb2.ClockReport | None = None
         self.path: str = path
         self.key: str = key
         self.set_revision: int = set_revision
@@ -91,7 +95,7 @@ class ClockReporter:
         """
         if self._failure is not None:
             raise self._failure.with_traceback(None)
-        self.last = timeline_pb2.ClockReport(
+        self._last = timeline_pb2.ClockReport(
             path=self.path,
             key=self.key,
             set_revision=self.set_revision,
@@ -106,12 +110,10 @@ class ClockReporter:
         """Report no more; what was said last holds as long as this stream does."""
         self._session.reports.discard(self)
 
-    def is_meant(self, message: timeline_pb2.ClockReportVoid) -> bool:
-        """Whether this is about it; for the session."""
+    def _is_meant(self, message: timeline_pb2.ClockReportVoid) -> bool:
         return (message.path, message.key, message.set_revision) == (self.path, self.key, self.set_revision)
 
-    def lose(self, error: EcumeneError) -> None:
-        """Its reports count no more; for the session."""
+    def _lose(self, error: EcumeneError) -> None:
         self._session.reports.discard(self)
         if self._failure is None:
             self._failure = error

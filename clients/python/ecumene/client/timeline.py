@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from env_api.v1 import (
@@ -15,8 +15,9 @@ from env_api.v1 import (
 
 from ecumene.client import timeline_actions
 from ecumene.client.actions import WriteOptions
-from ecumene.client.clock_reports import ClockReporter, OnVoid
+from ecumene.client.clock_reports import ClockReporter
 from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo, refuse_field
+from ecumene.client.errors import EcumeneError
 from ecumene.client.listings import Listing
 from ecumene.client.model import EventFilter, Json, Written
 from ecumene.client.participants import Participant
@@ -118,7 +119,9 @@ class EnvironmentClock:
         """
         return Participant(self._world, self.path, name, ttl_s, hears)
 
-    def reporter(self, key: str, set_revision: int, *, on_void: OnVoid | None = None) -> ClockReporter:
+    def reporter(
+        self, key: str, set_revision: int, *, on_void: Callable[[EcumeneError], None] | None = None
+    ) -> ClockReporter:
         """Reports for a participant of an event-driven clock that was set as an entry in this revision.
 
         For programs with a watch of their own; most want `participate`. What the entry's value says that it hears has

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from env_server.model.declaration_documents import FIELDS, document_of
 from env_server.model.environments import Access, Aggregate, Declaration, Function, Gate, Grant, Scope
+from env_server.model.spaces import Box, Disc, Grid, Neighbourhood, Proximity, Region, Space
 from env_server.model.values import Json
 
 FULL = Declaration(
@@ -21,6 +22,11 @@ FULL = Declaration(
     gates=(Gate("g", 3, 500, generation=7, members_path="/secret/members"),),
     grants=(Grant("/secret/group", Access.WRITE), Grant("*", Access.READ)),
     lease=12,
+    space=Space(
+        Grid(4, 3, Neighbourhood.HEX, capacity=2),
+        (Region("west", Box((0.0, 0.0), (1.0, 2.0))), Region("east", Disc((3.0, 1.0), 0.5))),
+        (Proximity("seen", 2.0, "a*"),),
+    ),
 )
 
 
@@ -37,6 +43,14 @@ def test_every_part_stands_in_it() -> None:
             "s": {"function": "sum", "scope": "children"},
         },
         "gates": {"g": {"count_target": 3, "deadline_ms": 500, "all_live_members": True}},
+        "space": {
+            "grid": {"width": 4, "height": 3, "neighbourhood": "hex", "capacity": 2},
+            "regions": {
+                "east": {"disc": {"centre": [3.0, 1.0], "radius": 0.5}},
+                "west": {"box": {"low": [0.0, 0.0], "high": [1.0, 2.0]}},
+            },
+            "proximities": {"seen": {"distance": 2.0, "key_glob": "a*"}},
+        },
         "lease_id": 12,
     }
     assert FULL.config.text in told.text, "documents are told byte for byte"
@@ -52,5 +66,16 @@ def test_it_tells_nothing_of_others_and_forgets_no_part() -> None:
     assert b"secret" not in document_of(FULL).text
     assert document_of(replace(FULL, grants=())) == document_of(FULL)
     parts = {field.name for field in fields(Declaration)}
-    assert parts == {"kind", "labels", "config", "schema", "aggregates", "gates", "grants", "lease"}, "tell it too"
+    assert parts == {
+        "kind",
+        "labels",
+        "config",
+        "schema",
+        "aggregates",
+        "gates",
+        "grants",
+        "lease",
+        "clock",
+        "space",
+    }, "tell it too"
     assert set(FIELDS) < parts

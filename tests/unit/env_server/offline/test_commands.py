@@ -34,8 +34,8 @@ def test_all_worlds_of_a_data_directory_are_upgraded_and_checked(
 ) -> None:
     code, out, err = run(capfdbinary, "upgrade", data)
     assert (code, err) == (0, "")
-    assert out.count("upgraded from storage format 1 to 3") == 2
-    assert run(capfdbinary, "upgrade", data)[1].count("has storage format 3 already") == 2
+    assert out.count("upgraded from storage format 1 to 4") == 2
+    assert run(capfdbinary, "upgrade", data)[1].count("has storage format 4 already") == 2
     code, out, _ = run(capfdbinary, "verify", data)
     assert code == 0
     assert "whole: the state is what the log tells" in out

@@ -39,7 +39,7 @@ def digest(directory: Path) -> str:
 @pytest.mark.parametrize(
     ("key", "value", "error", "advice"),
     [
-        (layout.META_FORMAT, b"4", StorageFormat, "newer"),
+        (layout.META_FORMAT, b"5", StorageFormat, "newer"),
         (layout.META_FORMAT, b"2", StorageFormat, "ecumene offline upgrade"),
         (layout.META_FORMAT, b"?", StorageUnreadable, "ecumene offline verify"),
         (layout.META_HISTORY, b"", StorageUnreadable, "ecumene offline verify"),

@@ -85,7 +85,7 @@ class Header(google.protobuf.message.Message):
     revision: builtins.int
     """A revision that includes the effect, or that the read saw at least."""
     sim_time_ns: builtins.int
-    """Time of the nearest clock of the environment that was asked for; unset = there is none."""
+    """Time of the nearest clock of the environment that a call asked for, as it was right before; unset = there is none."""
     def __init__(
         self,
         *,

@@ -94,6 +94,12 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
     controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
     """
+    EVENT_TYPE_TIMER_SET: _EventType.ValueType  # 27
+    """Key = the timer's name; the value is a JSON document {"due_ns", "every_ns", "missed", "payload"} with "missed"
+    "coalesce", "skip" or "catch_up".
+    """
+    EVENT_TYPE_TIMER_CANCELLED: _EventType.ValueType  # 28
+    """Key = the timer's name. Those of an environment that is deleted go with it, untold."""
 
 class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
 
@@ -165,6 +171,12 @@ EVENT_TYPE_CLOCK_CHANGED: EventType.ValueType  # 26
 """The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
 controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
 """
+EVENT_TYPE_TIMER_SET: EventType.ValueType  # 27
+"""Key = the timer's name; the value is a JSON document {"due_ns", "every_ns", "missed", "payload"} with "missed"
+"coalesce", "skip" or "catch_up".
+"""
+EVENT_TYPE_TIMER_CANCELLED: EventType.ValueType  # 28
+"""Key = the timer's name. Those of an environment that is deleted go with it, untold."""
 Global___EventType: typing_extensions.TypeAlias = EventType
 
 @typing.final
@@ -283,7 +295,7 @@ class Event(google.protobuf.message.Message):
     producer: builtins.str
     producer_seq: builtins.int
     sim_time_ns: builtins.int
-    """Time of the nearest clock; unset = there is none."""
+    """Time of the nearest clock; unset = there is none. Of a realtime clock: as of the first change of its commit group."""
     wall_time_ns: builtins.int
     @property
     def value(self) -> env_api.v1.values_pb2.Value: ...

@@ -89,7 +89,9 @@ class _MissedTicksEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """Every one."""
 
 class MissedTicks(_MissedTicks, metaclass=_MissedTicksEnumTypeWrapper):
-    """What a repeating timer does with ticks that a skip has passed. A timer that fires once fires, late."""
+    """What a repeating timer does with ticks that a skip, or a stall of the server, has passed. A timer that fires once fires,
+    late.
+    """
 
 MISSED_TICKS_UNSPECIFIED: MissedTicks.ValueType  # 0
 """COALESCE."""
@@ -207,7 +209,9 @@ Global___ClockState: typing_extensions.TypeAlias = ClockState
 
 @typing.final
 class ControlClock(google.protobuf.message.Message):
-    """Paused clocks refuse to advance or skip with FAILED_PRECONDITION / CLOCK_PAUSED, and step."""
+    """Paused clocks refuse to advance or skip with FAILED_PRECONDITION / CLOCK_PAUSED, and step. What a clock is asked while it
+    is still on its way comes after that: an advance begins where the way ends.
+    """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
@@ -230,6 +234,7 @@ class ControlClock(google.protobuf.message.Message):
     skip_to_ns: builtins.int
     """To a time at once: what was due before is dealt with by each timer's missed-tick policy. Any mode."""
     pause: builtins.bool
+    """Where it stands: a way that it is on ends there."""
     resume: builtins.bool
     rate: builtins.float
     """Realtime clocks: finite, above 0."""

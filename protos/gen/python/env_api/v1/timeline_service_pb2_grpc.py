@@ -84,14 +84,15 @@ class TimelineServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SetTimer(self, request, context):
-        """Sets a timer on the nearest clock, or sets it anew. Effect: one revision, no event of its own.
+        """Sets a timer on the nearest clock, or sets it anew; it stays on that clock, also when a nearer one is declared later.
+        Effect: one revision, event TIMER_SET.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelTimer(self, request, context):
-        """Effect: one revision, no event of its own.
+        """Effect: one revision, event TIMER_CANCELLED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -167,10 +167,12 @@ class TimelineServiceStub(typing.Generic[_TimelineServiceGetClockType, _Timeline
     """
 
     SetTimer: _TimelineServiceSetTimerType
-    """Sets a timer on the nearest clock, or sets it anew. Effect: one revision, no event of its own."""
+    """Sets a timer on the nearest clock, or sets it anew; it stays on that clock, also when a nearer one is declared later.
+    Effect: one revision, event TIMER_SET.
+    """
 
     CancelTimer: _TimelineServiceCancelTimerType
-    """Effect: one revision, no event of its own."""
+    """Effect: one revision, event TIMER_CANCELLED."""
 
     ListTimers: _TimelineServiceListTimersType
     """Timers of one environment, by name, in pages."""
@@ -227,7 +229,9 @@ class TimelineServiceServicer(metaclass=abc.ABCMeta):
         request: env_api.v1.timeline_service_pb2.SetTimerRequest,
         context: _ServicerContext,
     ) -> typing.Union[env_api.v1.timeline_service_pb2.SetTimerResponse, collections.abc.Awaitable[env_api.v1.timeline_service_pb2.SetTimerResponse]]:
-        """Sets a timer on the nearest clock, or sets it anew. Effect: one revision, no event of its own."""
+        """Sets a timer on the nearest clock, or sets it anew; it stays on that clock, also when a nearer one is declared later.
+        Effect: one revision, event TIMER_SET.
+        """
 
     @abc.abstractmethod
     def CancelTimer(
@@ -235,7 +239,7 @@ class TimelineServiceServicer(metaclass=abc.ABCMeta):
         request: env_api.v1.timeline_service_pb2.CancelTimerRequest,
         context: _ServicerContext,
     ) -> typing.Union[env_api.v1.timeline_service_pb2.CancelTimerResponse, collections.abc.Awaitable[env_api.v1.timeline_service_pb2.CancelTimerResponse]]:
-        """Effect: one revision, no event of its own."""
+        """Effect: one revision, event TIMER_CANCELLED."""
 
     @abc.abstractmethod
     def ListTimers(

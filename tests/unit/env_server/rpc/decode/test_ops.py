@@ -8,7 +8,7 @@ from env_api.v1 import operations_pb2 as pb
 from env_api.v1 import values_pb2
 
 from env_server.model.entries import COUNTER, STREAM, VALUE
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotSupported, Reason, WorldError
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.limits import Limits
 from env_server.model.operations import (
     Acknowledge,
@@ -157,20 +157,6 @@ def test_every_precondition_is_read() -> None:
             assert decode_preconditions([pb.Precondition(**{field.name: 1})], LIMITS) == (expected[field.name],)
         else:
             assert field.name == "value", "a new precondition is to be tested here"
-
-
-@pytest.mark.parametrize(
-    ("decode", "message", "key", "field"),
-    [
-        (decode_register, pb.Register(position=[1.0]), "k", "position"),
-        (decode_update, pb.Update(move={"position": [1.0]}), "k", "move"),
-        (decode_query, pb.Query(nearby={}), "", "nearby"),
-    ],
-)
-def test_what_is_not_served_is_refused_by_name(decode: Any, message: Any, key: str, field: str) -> None:
-    with pytest.raises(NotSupported) as caught:
-        decode(message, key, LIMITS)
-    assert field in caught.value.metadata["field"]
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_every_type_is_served_or_refused_by_name() -> None:
         ({"filter": {"path_glob": "a*"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "/" + "*" * 400}}, Reason.LIMIT_EXCEEDED),
         ({"filter": {"actor": "a b"}}, Reason.INVALID_FIELD),
-        ({"filter": {"region": "r"}}, Reason.NOT_SUPPORTED),
+        ({"filter": {"region": "a/b"}}, Reason.INVALID_FIELD),
         ({"slow_policy": 9}, Reason.INVALID_FIELD),
         ({"initial_state": True, "from_revision": 1}, Reason.INVALID_FIELD),
         ({"group": 1}, Reason.INVALID_FIELD),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from env_server.events.globs import compile_key_glob, compile_path_glob, find_literal_prefix
+from env_server.model.globs import compile_key_glob, compile_path_glob, find_literal_prefix
 from env_server.model.errors import InvalidRequest, Reason
 
 PATHS = [

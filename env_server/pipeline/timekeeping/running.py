@@ -1,0 +1,267 @@
+"""What makes clocks go on: they fire what is due, each timer in a revision of its own, and arrive.
+
+Little is done in the loop step that asked for it, much in slices: the next one comes when the last is on the disk, so
+that others have their turn and nothing piles up. What a kill leaves undone is found at the
+recovery, since clocks and timers are as durable as their targets, and goes on then. Keys that somebody holds are waited
+for, as by any op.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from env_server.model.changes import EventType
+from env_server.model.limits import Limits
+from env_server.model.ports import Clock, Handle
+from env_server.pipeline.commits.admission import Admission
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.timekeeping.clocks import Clocks
+from env_server.state_tree.tree import Tree
+from env_server.timeline import facts
+from env_server.timeline.control import arrive
+from env_server.timeline.line import Due, Timeline
+from env_server.timeline.ticks import plan_tick
+
+_FULL_RETRY_S: Final = 1.0
+_FIRING_BYTES: Final = 256
+"""Of a firing in a record, without its payload, roughly."""
+_SLEEP_NS_MAX: Final = 3_600_000_000_000
+
+
+class Running:
+    """Moves the clocks of one world."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        own: OwnChanges,
+        commits: Commits,
+        admission: Admission,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._tree = tree
+        self._own = own
+        self._commits = commits
+        self._admission = admission
+        self._clock = clock
+        self._limits = limits
+        self.clocks = Clocks(tree, clock, commits, self.stir)
+        #: Clocks that may have something to do, in the order of their turns.
+        self._stirred: dict[int, Timeline] = {}
+        #: Clocks whose next change waits for a key, and that key.
+        self._blocked: dict[int, str] = {}
+        self._alarms: dict[int, Handle] = {}
+        self._waiters: dict[int, list[Callable[[], None]]] = {}
+        self._is_scheduled = self._rests = self._has_stopped = False
+        #: Whether there is no room on the disk to go on.
+        self.is_full = False
+
+    def stir(self, line: Timeline) -> None:
+        """Something has changed for the clock: it is looked at before long."""
+        self._stirred[line.number] = line
+        if not (self._is_scheduled or self._rests):
+            self._is_scheduled = True
+            self._clock.call_soon(self._begin)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a clock goes on, or is about to."""
+        return bool(self._stirred or self._blocked) or any(line.runs for line in self.clocks.lines.values())
+
+    def blocked_by(self, line: Timeline) -> str:
+        """What the clock's next change waits for, as a place; "" = for nothing."""
+        return self._blocked.get(line.number, "")
+
+    def when_arrived(self, line: Timeline, call: Callable[[], None]) -> None:
+        """Calls when the clock is on no way any more, or gone; at once when it is."""
+        if self._has_stopped or line.state.target_ns is None or not self.clocks.lives(line):
+            call()
+        else:
+            self._waiters.setdefault(line.number, []).append(call)
+
+    def forget(self, line: Timeline, call: Callable[[], None]) -> None:
+        """Nobody waits for this call any more."""
+        waiting = self._waiters.get(line.number, [])
+        if call in waiting:
+            waiting.remove(call)
+
+    def stop(self) -> None:
+        """No clock goes on any more; whoever waits is called."""
+        self._has_stopped = True
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._stirred.clear()
+        for waiting in self._waiters.values():
+            for call in waiting:
+                call()
+        self._waiters.clear()
+
+    def go_on(self) -> None:
+        """Lets all clocks that were stirred go as far as they may, but not for long."""
+        if self._rests or self._has_stopped or not self._stirred:
+            return
+        room, bytes_left = self._limits.timer_slice_max, self._limits.timer_slice_bytes_max
+        while self._stirred:
+            number, line = next(iter(self._stirred.items()))
+            del self._stirred[number]
+            due = self._next(line)
+            if due is None:
+                continue
+            if not room or bytes_left <= 0:
+                self._stirred[number] = line
+                self._rest()
+                return
+            if self._is_refused(due):
+                self._stirred[number] = line
+                return
+            room -= 1
+            bytes_left -= _size(due)
+            self._fire(line, due)
+        self._tell_waiters()
+
+    def _begin(self) -> None:
+        self._is_scheduled = False
+        self.go_on()
+
+    def _rest(self) -> None:
+        """Goes on when everything so far is on the disk."""
+        self._rests = True
+        self._commits.touch()
+        self._commits.when_seen(lambda: self._clock.call_soon(self._wake))
+
+    def _wake(self) -> None:
+        self._rests = False
+        self.go_on()
+
+    def _is_refused(self, due: Due) -> bool:
+        """Whether there is no room for a firing; then this is tried again in a while."""
+        self.is_full = self._admission.refusal(1, _size(due)) is not None
+        if self.is_full:
+            self._rests = True
+            self._clock.call_later(_FULL_RETRY_S, self._wake)
+        return self.is_full
+
+    def _next(self, line: Timeline) -> Due | None:
+        """The timer that fires next; without one the clock goes as far as it may, and waits for what it must."""
+        clocks = self.clocks
+        if not clocks.lives(line):
+            self._cancel_alarm(line)
+            return None
+        if line.number in self._blocked or line.stands:
+            self._cancel_alarm(line)
+            return None
+        now_ns, bound_ns = clocks.read(line), clocks.bound(line)
+        goal_ns, first = line.goal(now_ns, bound_ns), line.first
+        if line.state.skipping and line.state.target_ns is not None and now_ns < goal_ns:
+            self._move_quietly(line, goal_ns)
+            now_ns = goal_ns
+        if first is not None and first.timer.due_ns <= goal_ns:
+            return first
+        target_ns = line.state.target_ns
+        if target_ns is not None and goal_ns >= target_ns:
+            self._change(line, "", lambda: self._arrive(line))
+            return None
+        if goal_ns > now_ns:
+            self._move_quietly(line, goal_ns)
+        if bound_ns is not None and (target_ns is not None or (line.runs and now_ns >= bound_ns)):
+            clocks.hold(line)
+        self._set_alarm(line, bound_ns)
+        return None
+
+    def _move_quietly(self, line: Timeline, now_ns: int) -> None:
+        """The clock goes on as far as it is let, which is no change of its own."""
+        self.clocks.move(line, now_ns)
+        self._commits.touch()
+
+    def _fire(self, line: Timeline, due: Due) -> None:
+        node = self._tree.nodes.by_number[due.key[0]]
+        self._change(line, due.key[1], lambda: self._tick(line, due), number=node.number)
+
+    def _change(self, line: Timeline, key: str, effect: Callable[[], bool], number: int = 0) -> None:
+        """Makes a change of the clock, behind whoever holds its key; the clock is looked at again afterwards."""
+        number = number or line.number
+        self._blocked[line.number] = f"{self._tree.nodes.by_number[number].path} {key}".rstrip()
+
+        def apply() -> bool:
+            del self._blocked[line.number]
+            if self._has_stopped or not self.clocks.lives(line):
+                return False
+            self.stir(line)
+            return effect()
+
+        self._own.make([(number, key)], apply)
+
+    def _tick(self, line: Timeline, due: Due) -> bool:
+        """Fires the timer if it is still the first one that is due."""
+        clocks, tree = self.clocks, self._tree
+        if line.stands or line.first != due:
+            return False
+        now_ns = clocks.read(line)
+        if due.timer.due_ns > line.goal(now_ns, clocks.bound(line)):
+            return False
+        now_ns = max(now_ns, due.timer.due_ns)
+        if now_ns > line.state.now_ns:
+            clocks.move(line, now_ns)
+        tick = plan_tick(due.timer, now_ns, line.late_ns(self._limits.timer_late_ms_max), clocks.next_order())
+        if tick.next is None:
+            clocks.drop_timer(due.key)
+        else:
+            clocks.set_timer(line, due.key, tick.next)
+        if not tick.fires:
+            self._commits.touch()
+            return False
+        node = tree.nodes.by_number[due.key[0]]
+        tree.row(node, EventType.TIMER_FIRED, due.key[1], facts.tell_firing(due.timer, tick), 0)
+        return True
+
+    def _arrive(self, line: Timeline) -> bool:
+        """The clock is where it was to go, unless something else is due before."""
+        state, first, clocks = line.state, line.first, self.clocks
+        if state.target_ns is None or (first is not None and first.timer.due_ns <= state.target_ns):
+            return False
+        bound_ns = clocks.bound(line)
+        if bound_ns is not None and bound_ns < state.target_ns and clocks.read(line) < state.target_ns:
+            return False
+        clocks.change(line, arrive(state))
+        clocks.tell_change(line)
+        return True
+
+    def _set_alarm(self, line: Timeline, bound_ns: int | None) -> None:
+        """A clock that runs, or waits for one that does, is looked at when it will have something to do."""
+        self._cancel_alarm(line)
+        delays, first, clocks = [], line.first, self.clocks
+        now_ns, above = clocks.read(line), clocks.above(line)
+        if line.runs:
+            if first is not None:
+                delays.append(line.delay_to(first.timer.due_ns, now_ns))
+            if bound_ns is not None and bound_ns > now_ns:
+                delays.append(line.delay_to(bound_ns, now_ns))
+        wants_ns = [ns for ns in (line.state.target_ns, first.timer.due_ns if first else None) if ns is not None]
+        if above is not None and above.runs and wants_ns and not line.stands:
+            assert line.declaration.lookahead_ns is not None
+            needed = min(wants_ns) - line.declaration.lookahead_ns
+            above_ns = clocks.read(above)
+            if needed > above_ns:
+                delays = [max([*delays, above.delay_to(needed, above_ns)])]
+        if delays:
+            delay_s = min(*delays, _SLEEP_NS_MAX) / 1e9
+            self._alarms[line.number] = self._clock.call_later(delay_s, lambda: self.stir(line))
+
+    def _cancel_alarm(self, line: Timeline) -> None:
+        alarm = self._alarms.pop(line.number, None)
+        if alarm is not None:
+            alarm.cancel()
+
+    def _tell_waiters(self) -> None:
+        for number, waiting in list(self._waiters.items()):
+            line = self.clocks.lines.get(number)
+            if line is None or line.state.target_ns is None:
+                del self._waiters[number]
+                for call in waiting:
+                    call()
+
+
+def _size(due: Due) -> int:
+    payload = due.timer.payload
+    return _FIRING_BYTES + (len(payload.text) if payload is not None else 0)

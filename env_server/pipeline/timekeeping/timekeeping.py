@@ -1,0 +1,140 @@
+"""The clocks and timers of a world, as its services and behaviours see them."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from env_server.model.errors import WorldError
+from env_server.model.limits import Limits
+from env_server.model.ports import Clock
+from env_server.model.timelines import ClockDeclaration, ClockState, Timer
+from env_server.pipeline.commits.admission import Admission
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.frames.effects import Effects
+from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.timekeeping.running import Running
+from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
+from env_server.state_tree.tree import Tree
+from env_server.timeline.line import Timeline
+
+
+class ClockSeen(NamedTuple):
+    """A clock at one moment."""
+
+    path: str
+    """Of the environment that owns it."""
+    declaration: ClockDeclaration
+    state: ClockState
+    timers: int
+    next_due_ns: int | None
+    held_by: tuple[str, ...]
+    """Why it does not go on, for people."""
+
+
+class Timekeeping:
+    """The simulated time of one world, from what was stored of it on."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        effects: Effects,
+        own: OwnChanges,
+        commits: Commits,
+        admission: Admission,
+        clock: Clock,
+        limits: Limits,
+        facts: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+    ) -> None:
+        """`facts` are those of clocks and of timers."""
+        self._tree = tree
+        self._commits = commits
+        self._running = running = Running(tree, own, commits, admission, clock, limits)
+        self._clocks = clocks = running.clocks
+        clocks.load(*facts)
+        tree.timing = clocks
+        TimelineOps(tree, clocks, effects, running.stir, limits)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a clock goes on by itself, or has something to do."""
+        return self._running.is_under_way
+
+    def go_on(self) -> None:
+        """Ops have had their effect: clocks go as far as those want."""
+        self._running.go_on()
+
+    def stop(self) -> None:
+        """No clock goes on any more; realtime ones are kept where they are."""
+        for line in self._clocks.lines.values():
+            self._clocks.tell(line)
+        self._running.stop()
+
+    def abandon(self) -> None:
+        """The world is gone: nothing of it counts any more."""
+        self._running.stop()
+
+    def tell_time(self, path: str) -> int | None:
+        """What the nearest clock of an environment shows, for an answer that waits for the open group; None = none.
+
+        A restart does not set a clock behind what was told.
+        """
+        if not self._clocks.lines:
+            return None
+        line = self._clocks.nearest(self._tree.nodes.by_path.get(path))
+        return None if line is None else self._clocks.tell(line)
+
+    def see(self, path: str) -> ClockSeen:
+        """The nearest clock of an environment, for an answer that waits for the open group.
+
+        Raises:
+            InvalidRequest: INVALID_PATH.
+            NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND.
+        """
+        clocks = self._clocks
+        line = clocks.find(path)
+        clocks.tell(line)
+        first = line.first
+        return ClockSeen(
+            clocks.node_of(line).path,
+            line.declaration,
+            line.state,
+            len(line.timers),
+            None if first is None else first.timer.due_ns,
+            tuple(self._held_by(line)),
+        )
+
+    def list_timers(self, path: str, after: str = "") -> list[Timer]:
+        """The timers of an environment with names above `after`, by name.
+
+        Raises:
+            InvalidRequest: INVALID_PATH.
+            NotFound: ENVIRONMENT_NOT_FOUND.
+        """
+        number = self._tree.nodes.find(path).number
+        found = self._clocks.timers.get(number, {})
+        return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
+
+    def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
+        """Calls once the nearest clock is on no way any more, or gone; returns what forgets the call."""
+        try:
+            line = self._clocks.find(path)
+        except WorldError:  # gone meanwhile
+            call()
+            return call
+        self._running.when_arrived(line, call)
+        return lambda: self._running.forget(line, call)
+
+    def _held_by(self, line: Timeline) -> list[str]:
+        held = []
+        state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
+        if state.paused:
+            held.append("it is paused")
+        wanted_ns = state.now_ns if state.target_ns is None else state.target_ns
+        is_at_bound = bound_ns is not None and wanted_ns >= bound_ns + (not line.runs)
+        if above is not None and is_at_bound:
+            path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
+            held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
+        if place := self._running.blocked_by(line):
+            held.append(f"an operation holds {place}")
+        if self._running.is_full and line.first is not None:
+            held.append("storage is nearly full")
+        return held

@@ -1,0 +1,157 @@
+"""Graphs: entries at nodes, distances along edges."""
+
+from bisect import bisect_left, insort
+from math import inf
+
+from env_server.model.errors import LimitExceeded
+from env_server.model.limits import Limits
+from env_server.model.ports import Near
+from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
+from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
+from env_server.space.roads import Roads
+
+
+class GraphIndex:
+    """Entries at the nodes of a graph. See `SpaceIndex` for what its methods promise."""
+
+    dimensions = 1
+
+    def __init__(self, graph: Graph, limits: Limits) -> None:
+        """Raises InvalidRequest, INVALID_FIELD, and LimitExceeded for a graph that is none, or too large."""
+        _check_graph(graph, limits)
+        self._graph = graph
+        self._roads = Roads(graph, limits.space_looks_max)
+        self._nodes: dict[str, int] = {}
+        self._crowds: dict[int, list[str]] = {}
+
+    @property
+    def looked(self) -> int:
+        return self._roads.looked
+
+    @property
+    def looks_max(self) -> int:
+        return self._roads.looks_max
+
+    @looks_max.setter
+    def looks_max(self, looks_max: int) -> None:
+        self._roads.looks_max = looks_max
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def check(self, position: Position) -> Position:
+        numbers = finite(position, 1)
+        check_whole(numbers[0], self._graph.nodes, "node")
+        return numbers
+
+    def check_area(self, area: Area) -> None:
+        if isinstance(area, Box):
+            raise refuse_field("area", "a graph has no boxes")
+        if isinstance(area, Disc):
+            self.check(area.centre)
+            check_radius(area.radius)
+        else:
+            for node in area.nodes:
+                self.check((node,))
+
+    def is_full(self, position: Position) -> bool:
+        capacity = self._graph.capacity
+        return bool(capacity) and len(self._crowds.get(int(position[0]), ())) >= capacity
+
+    def put(self, key: str, position: Position) -> None:
+        node = int(position[0])
+        before = self._nodes.get(key)
+        if before == node:
+            return
+        if before is not None:
+            self._leave(key, before)
+        self._nodes[key] = node
+        crowd = self._crowds.get(node)
+        if crowd is None:
+            self._crowds[node] = [key]
+        else:
+            insort(crowd, key)
+
+    def drop(self, key: str) -> None:
+        node = self._nodes.pop(key, None)
+        if node is not None:
+            self._leave(key, node)
+
+    def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
+        end = int(other[0])
+        for length, node in self._roads.spread(int(one[0]), hops=hops):
+            if node == end:
+                return self._roads.distance(length, hops=hops)
+        return inf
+
+    def way(self, one: Position, other: Position, *, hops: bool = False) -> tuple[int, ...]:
+        return self._roads.way(int(one[0]), int(other[0]), hops=hops)
+
+    def within(self, position: Position, radius: float, *, hops: bool = False) -> list[Near]:
+        check_radius(radius)
+        near: list[Near] = []
+        for length, node in self._roads.spread(int(self.check(position)[0]), hops=hops):
+            distance = self._roads.distance(length, hops=hops)
+            if distance > radius:
+                break
+            near += [(distance, key) for key in self._at(node, None)]
+        near.sort()
+        return near
+
+    def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
+        check_count(count)
+        near: list[Near] = []
+        for length, node in self._roads.spread(int(self.check(position)[0]), hops=hops):
+            distance = self._roads.distance(length, hops=hops)
+            # Nodes of the same distance come in no order that counts: all of them are looked at.
+            if len(near) >= count and distance > near[-1][0]:
+                break
+            near += [(distance, key) for key in self._at(node, count)]
+            if len(near) >= len(self._nodes):
+                break
+        near.sort()
+        return near[:count]
+
+    def adjacent(self, position: Position) -> list[Near]:
+        return self.within(position, 1.0, hops=True)
+
+    def in_box(self, box: Box) -> list[str]:
+        self.check_area(box)
+        return []
+
+    def contains(self, area: Area, position: Position) -> bool:
+        if isinstance(area, NodeSet):
+            return position[0] in area.nodes
+        if isinstance(area, Disc):
+            return self.distance(area.centre, position) <= area.radius
+        return False
+
+    def _at(self, node: int, count: int | None) -> list[str]:
+        """The first `count` at a node."""
+        crowd = self._crowds.get(node, [])[:count]
+        roads = self._roads
+        roads.looked += len(crowd)
+        if roads.looked > roads.looks_max:
+            raise LimitExceeded("space_looks_max", roads.looks_max, roads.looked)
+        return crowd
+
+    def _leave(self, key: str, node: int) -> None:
+        crowd = self._crowds[node]
+        del crowd[bisect_left(crowd, key)]
+        if not crowd:
+            del self._crowds[node]
+
+
+def _check_graph(graph: Graph, limits: Limits) -> None:
+    if type(graph.nodes) is not int or graph.nodes < 1:
+        raise refuse_field("space.graph.nodes", f"{graph.nodes} is no number from 1")
+    if graph.nodes > limits.space_nodes_max:
+        raise LimitExceeded("space_nodes_max", limits.space_nodes_max, graph.nodes)
+    if len(graph.edges) > limits.space_edges_max:
+        raise LimitExceeded("space_edges_max", limits.space_edges_max, len(graph.edges))
+    if type(graph.capacity) is not int or graph.capacity < 0:
+        raise refuse_field("space.graph.capacity", f"{graph.capacity} is no number from 0")
+    if graph.names and len(graph.names) != graph.nodes:
+        raise refuse_field("space.graph.names", f"{len(graph.names)} names for {graph.nodes} nodes")
+    if len(set(graph.names)) != len(graph.names):
+        raise refuse_field("space.graph.names", "two nodes have the same name")

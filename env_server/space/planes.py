@@ -1,0 +1,117 @@
+"""The plane: Euclidean distances, on a torus to the nearest image."""
+
+from itertools import product
+from math import hypot, isfinite
+
+from env_server.model.limits import Limits
+from env_server.model.spaces import Box, Plane, Position
+from env_server.space.checking import finite, refuse_field, refuse_position
+from env_server.space.flat_index import FlatIndex, Interval
+from env_server.space.spot_tree import Crowd, Leaf, SpotTree, Window
+from env_server.space.surroundings import Surroundings
+
+_BITS = 40
+"""Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
+
+
+class PlaneIndex(FlatIndex):
+    """Entries on a plane."""
+
+    def __init__(self, plane: Plane, limits: Limits) -> None:
+        """Raises InvalidRequest, INVALID_FIELD: bounds that are none."""
+        low, high = (plane.x_min, plane.y_min), (plane.x_max, plane.y_max)
+        if not all(map(isfinite, low + high)):
+            raise refuse_field("space.plane", "bounds are finite")
+        self._width, self._height = plane.x_max - plane.x_min, plane.y_max - plane.y_min
+        if not (self._width > 0 and self._height > 0):
+            raise refuse_field("space.plane", "an upper bound lies above the lower one")
+        side = max(self._width, self._height)
+        per_unit = ((1 << _BITS) - 1) / side
+        if not isfinite(hypot(self._width, self._height)) or not isfinite(per_unit):
+            raise refuse_field("space.plane", "a side is too long or too short for a double")
+        self._plane = plane
+        # Units are found by rounding, less than one unit and an ulp of the bounds away from what they would be.
+        rounding = max(map(abs, low + high)) * 2.0**-50
+        slack = 2.0 / per_unit + rounding
+        self._around_x = Surroundings((plane.x_min, plane.x_max), rounding, closed=plane.torus)
+        self._around_y = Surroundings((plane.y_min, plane.y_max), rounding, closed=plane.torus)
+        super().__init__(
+            SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
+        )
+
+    def check(self, position: Position) -> Position:
+        x, y = numbers = finite(position, 2)
+        plane = self._plane
+        if not (plane.x_min <= x <= plane.x_max and plane.y_min <= y <= plane.y_max):
+            raise refuse_position(f"({x:.17g}, {y:.17g}) lies outside the plane")
+        if plane.torus and (x == plane.x_max or y == plane.y_max):
+            raise refuse_position("the upper bounds of a torus are its lower ones again, and no positions")
+        return numbers
+
+    def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
+        x, y = abs(one[0] - other[0]), abs(one[1] - other[1])
+        if self._plane.torus:
+            x, y = min(x, self._width - x), min(y, self._height - y)
+        return hypot(x, y)
+
+    def _lens(self, position: Position) -> "_PlaneLens | _TorusLens":
+        if self._plane.torus:
+            return _TorusLens(position, self._around_x, self._around_y)
+        return _PlaneLens(position, self._around_x, self._around_y)
+
+    def _check_box(self, box: Box) -> None:
+        plane = self._plane
+        for corner in (finite(box.low, 2), finite(box.high, 2)):
+            if not (plane.x_min <= corner[0] <= plane.x_max and plane.y_min <= corner[1] <= plane.y_max):
+                raise refuse_position("a corner lies outside the plane")
+        if not plane.torus and (box.low[0] > box.high[0] or box.low[1] > box.high[1]):
+            raise refuse_field("box", "a lower bound is greater than the upper one")
+
+    def _intervals(self, box: Box) -> tuple[Interval, Interval]:
+        plane = self._plane
+        return (
+            Interval(box.low[0], box.high[0], (plane.x_min, plane.x_max), closed=plane.torus),
+            Interval(box.low[1], box.high[1], (plane.y_min, plane.y_max), closed=plane.torus),
+        )
+
+
+class _PlaneLens:
+    def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
+        self.x, self.y = position
+        self.around_x, self.around_y = around_x, around_y
+        self.join = hypot
+
+    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+        here_x, here_y = self.x, self.y
+        return [
+            (distance, crowd) for (x, y), crowd in leaf.items() if (distance := hypot(x - here_x, y - here_y)) <= bound
+        ]
+
+    def windows(self, radius: float) -> list[Window]:
+        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
+
+    def gap_x(self, low: float, high: float) -> float:
+        x = self.x
+        return low - x if x < low else x - high if x > high else 0.0
+
+    def gap_y(self, low: float, high: float) -> float:
+        y = self.y
+        return low - y if y < low else y - high if y > high else 0.0
+
+
+class _TorusLens(_PlaneLens):
+    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+        here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
+        found = []
+        for (x, y), crowd in leaf.items():
+            x, y = abs(x - here_x), abs(y - here_y)
+            distance = hypot(min(x, width - x), min(y, height - y))
+            if distance <= bound:
+                found.append((distance, crowd))
+        return found
+
+    def gap_x(self, low: float, high: float) -> float:
+        return self.around_x.gap(self.x, low, high)
+
+    def gap_y(self, low: float, high: float) -> float:
+        return self.around_y.gap(self.y, low, high)

@@ -1,0 +1,158 @@
+"""Borders: the regions and proximities of one environment, ready to tell what a move crosses.
+
+A crossing is an edge, not a state: what was inside before and after a move is told nothing of. The order of what is
+told follows from the names alone, never from how an index keeps its entries.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from env_server.model.changes import EventType
+from env_server.model.errors import Exhausted, LimitExceeded, Reason
+from env_server.model.globs import TextTest, compile_key_glob
+from env_server.model.limits import Limits
+from env_server.model.ports import Near, SpaceIndex
+from env_server.model.spaces import Area, Position, Proximity, Region, Space, region_document
+from env_server.model.values import Json
+
+_REGION_ENTERED: Final = int(EventType.REGION_ENTERED)
+_REGION_LEFT: Final = int(EventType.REGION_LEFT)
+_PROXIMITY_ENTERED: Final = int(EventType.PROXIMITY_ENTERED)
+_PROXIMITY_LEFT: Final = int(EventType.PROXIMITY_LEFT)
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_ALL: Final = 1 << 62
+_NOBODY: Final[list[Near]] = []
+
+Crossing = tuple[int, str, Json]
+"""Type of the event, key, document."""
+
+
+class Crossings(NamedTuple):
+    """What a move crosses, in the order in which it is told, and how many entries had to be looked at for that."""
+
+    told: list[Crossing]
+    looked: int
+
+
+class Borders:
+    """Those of one environment. Immutable, as the declaration is that they are made from."""
+
+    __slots__ = ("_proximities", "_regions", "is_empty")
+
+    def __init__(self, space: Space) -> None:
+        """Compiles globs.
+
+        Raises:
+            InvalidRequest: INVALID_FIELD: a glob is malformed.
+        """
+        self._regions = [_Border(region) for region in space.regions]
+        self._proximities = [_Reach(proximity) for proximity in space.proximities]
+        self.is_empty = not self._regions and not self._proximities
+
+    def cross(
+        self, index: SpaceIndex, key: str, before: Position | None, after: Position | None, limits: Limits
+    ) -> Crossings:
+        """What an entry crosses that goes from `before` to `after`; None = nowhere.
+
+        By the names of regions, then by those of proximities, there by the other one's key; of a pair the one that
+        moves is told first.
+
+        Raises:
+            Exhausted: RATE_LIMITED: it comes into a crowd of which more than `move_looks_max` would have to be looked
+                at. It can always leave one.
+        """
+        told: list[Crossing] = []
+        looked = 0
+        for region in self._regions:
+            was = before is not None and index.contains(region.area, before)
+            if was is not (after is not None and index.contains(region.area, after)):
+                told.append((_REGION_LEFT if was else _REGION_ENTERED, key, region.document))
+        for reach in self._proximities:
+            looked += reach.cross(index, key, before, after, limits.move_looks_max, told)
+        return Crossings(told, looked)
+
+
+class _Border:
+    """One region."""
+
+    __slots__ = ("area", "document")
+
+    def __init__(self, region: Region) -> None:
+        self.area: Area = region.area
+        self.document = region_document(region.name)
+
+
+class _Reach:
+    """One proximity."""
+
+    __slots__ = ("_accept", "_accept_other", "_distance", "_name", "_prefix")
+
+    def __init__(self, proximity: Proximity) -> None:
+        self._name = proximity.name
+        self._distance = proximity.distance
+        self._prefix = f'{{"proximity":{_encode(proximity.name)},"other":'
+        self._accept = compile_key_glob(proximity.key_glob, "proximities.key_glob")
+        self._accept_other = compile_key_glob(proximity.other_key_glob, "proximities.other_key_glob")
+
+    def cross(
+        self,
+        index: SpaceIndex,
+        key: str,
+        before: Position | None,
+        after: Position | None,
+        looks_max: int,
+        told: list[Crossing],
+    ) -> int:
+        """Adds what is told; returns how many entries were looked at."""
+        is_one, is_other = _matches(self._accept, key), _matches(self._accept_other, key)
+        if not is_one and not is_other:
+            return 0
+        was = now = _NOBODY
+        looked = 0
+        if before is not None:
+            was = self._near(index, before, _ALL)
+            looked += index.looked
+        if after is not None:
+            now = self._near(index, after, looks_max)
+            looked += index.looked
+        mine = self._document(key)
+        changed = {other for _, other in was}.symmetric_difference(other for _, other in now)
+        changed.discard(key)
+        if changed:
+            entered = {other for _, other in now}
+            for other in sorted(self._matching(changed, is_one, is_other)):
+                type_ = _PROXIMITY_ENTERED if other in entered else _PROXIMITY_LEFT
+                told.append((type_, key, self._document(other)))
+                told.append((type_, other, mine))
+        return looked
+
+    def _near(self, index: SpaceIndex, position: Position, looks_max: int) -> list[Near]:
+        usual, index.looks_max = index.looks_max, looks_max
+        try:
+            return index.within(position, self._distance)
+        except LimitExceeded:
+            problem = (
+                f"proximity {self._name!r} is so crowded there that more than move_looks_max = {looks_max} are near"
+            )
+            raise Exhausted.of(
+                Reason.RATE_LIMITED, "move_looks_max", looks_max, problem, proximity=self._name
+            ) from None
+        finally:
+            index.looks_max = usual
+
+    def _matching(self, others: Iterable[str], is_one: bool, is_other: bool) -> Iterator[str]:
+        """Those that make a pair with a key that matches as one, or as the other of the two."""
+        accept, accept_other = self._accept, self._accept_other
+        return (
+            other
+            for other in others
+            if (is_one and _matches(accept_other, other)) or (is_other and _matches(accept, other))
+        )
+
+    def _document(self, other: str) -> Json:
+        return Json(f"{self._prefix}{_encode(other)}}}".encode())
+
+
+def _matches(accept: TextTest | None, key: str) -> bool:
+    return accept is None or bool(accept(key))

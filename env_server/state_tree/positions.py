@@ -1,0 +1,145 @@
+"""Positions of entries: moves, and what follows from them in the same revision.
+
+A move is planned, which may fail, then applied, which cannot. It is a change of its entry with a version of its own,
+and no report: gates and aggregates go by values. Rows: ENTRY_MOVED, then what is crossed (see `borders`).
+"""
+
+from typing import Final, NamedTuple
+
+from env_server.model.changes import ENTRY_MOVED
+from env_server.model.entries import Entry
+from env_server.model.errors import NotFound, Reason, WrongState
+from env_server.model.spaces import Position
+from env_server.state_tree.borders import Crossing
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.tree import Tree
+
+_make = tuple.__new__  # an Entry without the call of its Python-level constructor
+_NOWHERE: Final[Position] = ()
+
+
+class Plan(NamedTuple):
+    """A move that may be made."""
+
+    position: Position
+    """In its one form; () = out of the space."""
+    crossed: list[Crossing] | None
+    """What is told beside it; None = nothing."""
+
+
+def move(tree: Tree, node: Node, key: str, asked: Position) -> None:
+    """Moves an entry that is there; () = out of the space.
+
+    Raises:
+        NotFound: SPACE_NOT_FOUND, ENTRY_NOT_FOUND.
+        InvalidRequest: INVALID_POSITION.
+        WrongState: CELL_FULL.
+        Exhausted: RATE_LIMITED: there are too many in its proximity.
+    """
+    old = node.entries.get(key)
+    if old is None:
+        if node.space is None:
+            raise NotFound(Reason.SPACE_NOT_FOUND, path=node.path)
+        raise tree.nodes.absent(node, key)
+    apply_move(tree, node, key, old, plan_move(tree, node, key, old[6], asked))
+
+
+def plan_move(tree: Tree, node: Node, key: str, before: Position | None, asked: Position) -> Plan:
+    """What a move from `before` would do. Raises as `move`; nothing has changed."""
+    index = node.space
+    if index is None:
+        raise NotFound(Reason.SPACE_NOT_FOUND, path=node.path)
+    position = _NOWHERE
+    if asked:
+        position = index.check(asked)
+        if position != before and index.is_full(position):
+            raise _full(node, key)
+    borders = node.borders
+    if borders is None or borders.is_empty or position == before:
+        return Plan(position, None)
+    crossed, looked = borders.cross(index, key, before, position or None, tree.limits)
+    if looked:
+        tree.look(looked)
+    return Plan(position, crossed)
+
+
+def apply_move(tree: Tree, node: Node, key: str, old: Entry, plan: Plan) -> None:
+    """Makes a planned move of an entry that is `old` now, with its rows."""
+    index, position = node.space, plan[0]
+    assert index is not None
+    value, version, created, modified, kind, lease, _, written = old
+    revision = tree.revision + 1
+    version += 1
+    at = position or None
+    # Of an entry that was written in this very revision, the placing is a part of that.
+    since = written or (modified if modified != revision else 0)
+    node.entries[key] = _make(Entry, (value, version, created, revision, kind, lease, at, since))
+    if at is None:
+        index.drop(key)
+    else:
+        index.put(key, at)
+    path, revisions, types, keys, values, versions = tree.row_appends
+    path(node.place if node.group == tree.changes.number else tree.place(node))
+    revisions(revision)
+    types(ENTRY_MOVED)
+    keys(key)
+    values(position)
+    versions(version)
+    if plan[1]:
+        tell(tree, node, plan[1])
+    node.unsaved[key] = None
+    if tree.journal is not None:
+        tree.journal.append(lambda: _move_back(node, key, old))
+
+
+def plan_leaving(tree: Tree, node: Node, key: str, entry: Entry, *, may_be_refused: bool) -> list[Crossing]:
+    """What is told beside the deletion of an entry that is somewhere.
+
+    Raises:
+        Exhausted: RATE_LIMITED, if it may be refused.
+    """
+    index, borders = node.space, node.borders
+    if index is None or borders is None or borders.is_empty:
+        return []
+    crossed, looked = borders.cross(index, key, entry.position, None, tree.limits)
+    if may_be_refused:
+        tree.look(looked)
+    else:
+        tree.looked += looked
+    return crossed
+
+
+def leave(node: Node, key: str) -> None:
+    """An entry that was somewhere is gone."""
+    if node.space is not None:
+        node.space.drop(key)
+
+
+def come_back(node: Node, key: str, entry: Entry) -> None:
+    """The deletion of an entry that was somewhere is taken back."""
+    if node.space is not None and entry.position is not None:
+        node.space.put(key, entry.position)
+
+
+def tell(tree: Tree, node: Node, crossed: list[Crossing]) -> None:
+    """Writes the rows of what was crossed. They are no changes of an entry: their version is 0."""
+    for type_, key, document in crossed:
+        tree.row(node, type_, key, document, 0)
+
+
+def _move_back(node: Node, key: str, old: Entry) -> None:
+    node.entries[key] = old
+    if old[6] is None:
+        leave(node, key)
+    else:
+        come_back(node, key, old)
+
+
+def _full(node: Node, key: str) -> WrongState:
+    space = node.declaration.space
+    capacity = getattr(space.shape, "capacity", 0) if space is not None else 0
+    return WrongState(
+        Reason.CELL_FULL,
+        f"entry {key!r} of {node.path} finds no room there: it holds {capacity} already",
+        metadata={"path": node.path, "key": key, "capacity": str(capacity)},
+    )

@@ -1,0 +1,232 @@
+"""Reads of a space: who is near, how far it is, everybody's neighbours.
+
+What is outside the space, or nowhere, is an error and never an empty answer. A step looks at a bounded number of
+entries (`space_looks_max`); everybody's neighbours, where they are many, are found piece by piece in an index of their
+own, which is made of the entries of that moment.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from env_server.model.entries import Entry
+from env_server.model.errors import InvalidRequest, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
+from env_server.model.limits import Limits
+from env_server.model.names import check_count
+from env_server.model.operations import Distance, Nearby, Neighbours
+from env_server.model.ordering import in_order
+from env_server.model.ports import Near, SpaceIndex
+from env_server.model.spaces import Position
+from env_server.state_tree.nodes import Node
+from env_server.state_tree.reads.listings import Slices, SlowRead
+from env_server.state_tree.reads.weights import weigh_text
+from env_server.state_tree.tree import Tree
+
+ROWS_AT_ONCE_MAX: Final = 128
+"""Whose neighbours are found in one step."""
+_PUT_SLICE: Final = 1024
+_LOOKS_SLICE: Final = 8192
+_ROW_BYTES: Final = 6
+"""Of a row beside its key and its position."""
+_NEIGHBOUR_BYTES: Final = 3
+
+Find = Callable[[SpaceIndex, Position], list[Near]]
+
+
+def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby) -> NearbyPage:
+    """Who is near the entry of `key`, or a position.
+
+    Raises:
+        NotFound: SPACE_NOT_FOUND, ENTRY_NOT_FOUND.
+        InvalidRequest: INVALID_POSITION, INVALID_FIELD.
+        WrongState: NOT_PLACED.
+        LimitExceeded: space_looks_max, page_items_max.
+    """
+    limits, index = tree.limits, _index(node)
+    check_count(ask.limit, "page_items_max", limits)
+    wanted = ask.limit or limits.page_items_max
+    if sum((ask.radius is not None, bool(ask.nearest), ask.box is not None, ask.adjacent)) != 1:
+        raise _invalid("query.nearby", "exactly one of radius, nearest, box and adjacent must be set")
+    if ask.box is not None:
+        if key or ask.position is not None:
+            raise _invalid("query.nearby.box", "excludes a key and a position")
+        near: list[Near] = [(0.0, other) for other in index.in_box(ask.box)]
+    else:
+        if bool(key) == (ask.position is not None):
+            raise _invalid("query.nearby.position", "exactly one of a key and a position must be given")
+        position = ask.position if ask.position is not None else _position(tree, node, key)
+        near = _find_near(index, position, key, ask, limits)
+    more = len(near) > wanted
+    del near[wanted:]
+    entries = node.entries
+    return NearbyPage(
+        [other for _, other in near],
+        [distance for distance, _ in near] if ask.box is None else [],
+        [entries[other].position or () for _, other in near],
+        more,
+        tree.revision,
+    )
+
+
+def read_distance(tree: Tree, node: Node, ask: Distance) -> DistanceRead:
+    """How far it is between two entries or positions.
+
+    Raises:
+        OutOfRange: UNREACHABLE.
+        NotFound, InvalidRequest, WrongState, LimitExceeded: as `read_nearby`.
+    """
+    index = _index(node)
+    ends = []
+    for name, position, key in (("from", ask.from_position, ask.from_key), ("to", ask.to_position, ask.to_key)):
+        if bool(key) == (position is not None):
+            raise _invalid(f"query.distance.{name}", "exactly one of a key and a position must be given")
+        ends.append(index.check(position) if position is not None else _position(tree, node, key))
+    distance = index.distance(ends[0], ends[1], hops=ask.hops)
+    if distance == float("inf"):
+        told = {"path": node.path, "from": str(ends[0]), "to": str(ends[1])}
+        raise OutOfRange(Reason.UNREACHABLE, f"no way leads from {ends[0]} to {ends[1]}", metadata=told)
+    return DistanceRead(distance, index.way(ends[0], ends[1], hops=ask.hops), tree.revision)
+
+
+def read_neighbours(tree: Tree, node: Node, ask: Neighbours) -> NeighbourTable | SlowRead:
+    """The neighbours of entries, of all that are somewhere when none is named.
+
+    Raises:
+        LimitExceeded: message_bytes_max: the answer would be too large; or space_looks_max.
+        NotFound, InvalidRequest, WrongState: as `read_nearby`.
+    """
+    index, limits, revision = _index(node), tree.limits, tree.revision
+    check_count(ask.nearest, "page_items_max", limits)
+    find = _finder(ask)
+    if len(set(ask.keys)) != len(ask.keys):
+        raise _invalid("query.neighbours.keys", "must be different")
+    asked = {key: _position(tree, node, key) for key in ask.keys}
+    _check_weight(len(asked) or len(index), index, 0, limits)
+    if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
+        rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
+        table = _Table(node.entries, index, find, limits)
+        for key, position in rows.items():
+            table.ask(key, position)
+        return table.told(list(rows), revision)
+    space = node.declaration.space
+    assert space is not None
+    return SlowRead(
+        lambda: _in_slices(tree.spaces.open(space), node.entries.copy(), asked, find, limits, revision),
+        len(node.entries),
+    )
+
+
+def _in_slices(
+    index: SpaceIndex,
+    entries: dict[str, Entry],
+    asked: dict[str, Position],
+    find: Find,
+    limits: Limits,
+    revision: int,
+) -> Slices:
+    """All entries, and whose neighbours are wanted; empty = of all that are somewhere."""
+    keys: list[str] = []
+    for count, (key, entry) in enumerate(entries.items(), 1):
+        if entry.position is not None:
+            index.put(key, entry.position)
+            keys.append(key)
+        if count % _PUT_SLICE == 0:
+            yield
+    order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
+    table = _Table(entries, index, find, limits)
+    rows: list[str] = []
+    looked = 0
+    for name in order:
+        if name is None:
+            yield
+            continue
+        rows.append(name)
+        table.ask(name, entries[name].position or ())
+        looked += max(index.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
+        if looked >= _LOOKS_SLICE:
+            looked = 0
+            yield
+    return table.told(rows, revision)
+
+
+class _Table:
+    """A table of neighbours that grows row by row."""
+
+    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, limits: Limits) -> None:
+        self._entries = entries
+        self._index = index
+        self._find = find
+        self._limits = limits
+        self._found: list[list[str]] = []
+        self._neighbours = 0
+        self._bytes = 0
+
+    def ask(self, key: str, position: Position) -> None:
+        """Adds the row of an entry."""
+        others = [other for _, other in self._find(self._index, position) if other != key]
+        self._found.append(others)
+        self._neighbours += len(others)
+        self._bytes += weigh_text(key)
+        _check_weight(len(self._found), self._index, self._bytes + _NEIGHBOUR_BYTES * self._neighbours, self._limits)
+
+    def told(self, keys: list[str], revision: int) -> NeighbourTable:
+        """The whole of it."""
+        rows = {key: row for row, key in enumerate(keys)}
+        neighbours = [rows.setdefault(other, len(rows)) for others in self._found for other in others]
+        names = list(rows)
+        positions = [self._entries[name].position or () for name in names]
+        counts = list(map(len, self._found))
+        return NeighbourTable(keys, counts, neighbours, names[len(keys) :], positions, revision)
+
+
+def _finder(ask: Neighbours) -> Find:
+    """How one row is found."""
+    if sum((ask.radius is not None, bool(ask.nearest), ask.adjacent)) != 1:
+        raise _invalid("query.neighbours", "exactly one of radius, nearest and adjacent must be set")
+    if ask.radius is not None:
+        radius = ask.radius
+        return lambda index, position: index.within(position, radius, hops=ask.hops)
+    if ask.adjacent:
+        return lambda index, position: index.adjacent(position)
+    return lambda index, position: index.nearest(position, ask.nearest + 1, hops=ask.hops)
+
+
+def _find_near(index: SpaceIndex, position: Position, key: str, ask: Nearby, limits: Limits) -> list[Near]:
+    if ask.radius is not None:
+        near = index.within(position, ask.radius, hops=ask.hops)
+    elif ask.adjacent:
+        near = index.adjacent(position)
+    else:
+        check_count(ask.nearest, "page_items_max", limits)
+        near = index.nearest(position, ask.nearest + bool(key), hops=ask.hops)
+    if not key:
+        return near
+    others = [one for one in near if one[1] != key]
+    return others[: ask.nearest] if ask.nearest else others
+
+
+def _check_weight(rows: int, index: SpaceIndex, size_bytes: int, limits: Limits) -> None:
+    weight = rows * (_ROW_BYTES + 8 * index.dimensions) + size_bytes
+    if weight > limits.message_bytes_max:
+        raise LimitExceeded("message_bytes_max", limits.message_bytes_max, weight)
+
+
+def _index(node: Node) -> SpaceIndex:
+    if node.space is None:
+        raise NotFound(Reason.SPACE_NOT_FOUND, path=node.path)
+    return node.space
+
+
+def _position(tree: Tree, node: Node, key: str) -> Position:
+    """Where the entry is."""
+    entry = node.entries.get(key)
+    if entry is None:
+        raise tree.nodes.absent(node, key)
+    if entry.position is None:
+        told = {"path": node.path, "key": key}
+        raise WrongState(Reason.NOT_PLACED, f"entry {key!r} of {node.path} has no position", metadata=told)
+    return entry.position
+
+
+def _invalid(field: str, problem: str) -> InvalidRequest:
+    return InvalidRequest(Reason.INVALID_FIELD, field, problem)

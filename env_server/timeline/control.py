@@ -1,0 +1,120 @@
+"""What control does to a clock: where it stands afterwards, or why that cannot be."""
+
+import math
+from dataclasses import replace
+
+from env_server.model.errors import InvalidRequest, OutOfRange, Reason, WrongState
+from env_server.model.operations import ClockAction, ControlClock
+from env_server.model.timelines import ClockMode, ClockState
+from env_server.model.values import INT_MAX, INT_MIN
+from env_server.timeline.line import Timeline
+
+
+def plan_control(
+    line: Timeline, now_ns: int, bound_ns: int | None, asked: ControlClock, path: str
+) -> ClockState | None:
+    """The state after the op; None = it has no effect. The clock of the environment at `path` shows `now_ns`.
+
+    A way without a timer on it, and without a bound, is gone in the op itself.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+        WrongState: CLOCK_PAUSED, CLOCK_MODE_MISMATCH.
+        OutOfRange: TIME_PASSED.
+    """
+    state = replace(line.state, now_ns=now_ns)
+    match asked.action:
+        case ClockAction.PAUSE:
+            return None if state.paused else replace(state, paused=True, target_ns=None, skipping=False)
+        case ClockAction.RESUME:
+            return replace(state, paused=False) if state.paused else None
+        case ClockAction.SET_RATE:
+            return _set_rate(line, state, asked, path)
+        case ClockAction.STEP:
+            first = line.first
+            if first is None:
+                return None
+            end_ns = max(_end_of(state), first.timer.due_ns)
+            return _go(line, replace(state, target_ns=end_ns), bound_ns)
+        case _:
+            return _aim(line, state, asked, path, bound_ns)
+
+
+def check_rate(rate: float, field: str) -> None:
+    """Accepts a rate.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    if not (math.isfinite(rate) and rate > 0):
+        raise InvalidRequest(Reason.INVALID_FIELD, field, "must be finite and above 0")
+
+
+def check_time(ns: int, field: str) -> None:
+    """Accepts a time.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+        TypeError: it is no integer: a defect of a behaviour.
+    """
+    if type(ns) is not int:
+        raise TypeError(f"{field} is an integer")
+    if not INT_MIN <= ns <= INT_MAX:
+        raise InvalidRequest(Reason.INVALID_FIELD, field, "must fit in 64 bits")
+
+
+def _aim(line: Timeline, state: ClockState, asked: ControlClock, path: str, bound_ns: int | None) -> ClockState | None:
+    """Advances or skips."""
+    skips = asked.action is ClockAction.SKIP_TO
+    if not skips and line.declaration.mode is not ClockMode.MANUAL:
+        raise _mismatch(line, path, "advanced: skip instead")
+    if state.paused:
+        raise WrongState(Reason.CLOCK_PAUSED, f"the clock of {path} is paused", metadata={"path": path})
+    field, end_ns = f"control.{asked.action.name.lower()}_ns", _end_of(state)
+    goal_ns = asked.ns
+    if asked.action is ClockAction.ADVANCE_BY:
+        if asked.ns < 0:
+            raise InvalidRequest(Reason.INVALID_FIELD, field, "must not be negative")
+        goal_ns += end_ns
+    check_time(goal_ns, field)
+    if goal_ns < end_ns:
+        problem = f"the clock of {path} is at {state.now_ns} ns already, or on its way to {end_ns} ns"
+        raise OutOfRange(Reason.TIME_PASSED, problem, metadata={"now_ns": str(state.now_ns), "end_ns": str(end_ns)})
+    if goal_ns == end_ns:
+        return None
+    return _go(line, replace(state, target_ns=goal_ns, skipping=skips), bound_ns)
+
+
+def _go(line: Timeline, state: ClockState, bound_ns: int | None) -> ClockState:
+    """Sets out for the target: a jump is done, and a way on which nothing is due."""
+    target_ns, first = state.target_ns, line.first
+    assert target_ns is not None
+    if bound_ns is not None and bound_ns < target_ns:
+        return state
+    if first is None or first.timer.due_ns > target_ns:
+        return arrive(state)
+    return replace(state, now_ns=target_ns) if state.skipping else state
+
+
+def arrive(state: ClockState) -> ClockState:
+    """The state at the target."""
+    assert state.target_ns is not None
+    return replace(state, now_ns=max(state.now_ns, state.target_ns), target_ns=None, skipping=False)
+
+
+def _set_rate(line: Timeline, state: ClockState, asked: ControlClock, path: str) -> ClockState | None:
+    if line.declaration.mode is not ClockMode.REALTIME:
+        raise _mismatch(line, path, "given a rate")
+    check_rate(asked.rate, "control.rate")
+    return None if asked.rate == state.rate else replace(state, rate=asked.rate)
+
+
+def _end_of(state: ClockState) -> int:
+    """Where it will be when it has done all that it was asked."""
+    return state.now_ns if state.target_ns is None else max(state.now_ns, state.target_ns)
+
+
+def _mismatch(line: Timeline, path: str, what: str) -> WrongState:
+    mode = line.declaration.mode.name.lower()
+    problem = f"the clock of {path} is {mode} and cannot be {what}"
+    return WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": path, "mode": mode})

@@ -1,0 +1,123 @@
+"""A clock and the timers that wait on it. Whoever drives it says what the machine's time is, and when to go on."""
+
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
+from env_server.model.values import INT_MAX
+
+_NS_A_MS: Final = 1_000_000
+_STALE_MIN: Final = 64
+"""Places of timers that were set anew or cancelled stay in the queue until so many, and half of all, are such."""
+
+TimerKey = tuple[int, str]
+"""The number of the environment whose timer it is, and the timer's name."""
+
+
+class Due(NamedTuple):
+    """The first timer of a clock."""
+
+    key: TimerKey
+    timer: Timer
+
+
+class Saved(NamedTuple):
+    """Where a clock stood, for `Timeline.restore`."""
+
+    state: ClockState
+    base_ns: int
+    anchor_ns: int
+
+
+class Timeline:
+    """The clock of one environment: where it stands, and its timers in the order in which they are due.
+
+    A manual clock stands at `state.now_ns`. A realtime clock that is not paused goes on from `base_ns`, where it was at
+    the machine's time `anchor_ns`; its `state.now_ns` is the greatest time that anybody may have been told.
+    """
+
+    __slots__ = ("_queue", "anchor_ns", "base_ns", "declaration", "number", "state", "timers")
+
+    def __init__(self, number: int, declaration: ClockDeclaration, state: ClockState, monotonic_ns: int) -> None:
+        self.number = number
+        self.declaration = declaration
+        self.state = state
+        self.base_ns, self.anchor_ns = state.now_ns, monotonic_ns
+        self.timers: dict[TimerKey, Timer] = {}
+        self._queue: list[tuple[int, int, TimerKey]] = []
+
+    @property
+    def runs(self) -> bool:
+        """Whether it goes on by itself."""
+        return self.declaration.mode is ClockMode.REALTIME and not self.state.paused
+
+    @property
+    def stands(self) -> bool:
+        """Whether it fires nothing: it is paused, and on no step."""
+        return self.state.paused and self.state.target_ns is None
+
+    def read(self, monotonic_ns: int, bound_ns: int | None = None) -> int:
+        """The time that it shows; it goes no further than `bound_ns`, but never back."""
+        state = self.state
+        if not self.runs:
+            return state.now_ns
+        elapsed_ns = max(monotonic_ns - self.anchor_ns, 0) * state.rate
+        reached = self.base_ns + int(min(elapsed_ns, INT_MAX))
+        return max(min(reached, INT_MAX if bound_ns is None else bound_ns), state.now_ns)
+
+    def set_to(self, now_ns: int, monotonic_ns: int) -> None:
+        """From now on it goes on from there."""
+        self.state = replace(self.state, now_ns=now_ns)
+        self.base_ns, self.anchor_ns = now_ns, monotonic_ns
+
+    def save(self) -> Saved:
+        """Where it stands, without its timers."""
+        return Saved(self.state, self.base_ns, self.anchor_ns)
+
+    def restore(self, saved: Saved) -> None:
+        """Stands there again."""
+        self.state, self.base_ns, self.anchor_ns = saved
+
+    def goal(self, now_ns: int, bound_ns: int | None) -> int:
+        """How far it may go now: to its target, if it has one, and not beyond the bound; a jump is whole or none."""
+        target_ns = self.state.target_ns
+        goal_ns = now_ns if target_ns is None else max(now_ns, target_ns)
+        if bound_ns is None or goal_ns <= bound_ns:
+            return goal_ns
+        return now_ns if self.state.skipping else max(now_ns, bound_ns)
+
+    def delay_to(self, due_ns: int, now_ns: int) -> int:
+        """Nanoseconds of the machine until a running clock shows `due_ns`; at least 1."""
+        wanted = (due_ns - now_ns) / self.state.rate
+        return int(min(wanted, float(INT_MAX))) + 1 if wanted > 0 else 1
+
+    def late_ns(self, late_ms_max: int) -> int:
+        """How late a tick may be without being missed."""
+        if self.declaration.mode is not ClockMode.REALTIME:
+            return 0
+        return int(min(late_ms_max * _NS_A_MS * self.state.rate, INT_MAX))
+
+    def put(self, key: TimerKey, timer: Timer) -> None:
+        """A timer waits, in the place of one of this name."""
+        self.timers[key] = timer
+        heappush(self._queue, (timer.due_ns, timer.order, key))
+        if len(self._queue) > _STALE_MIN + 2 * len(self.timers):
+            self._queue = [(timer.due_ns, timer.order, key) for key, timer in self.timers.items()]
+            heapify(self._queue)
+
+    def drop(self, key: TimerKey) -> Timer:
+        """A timer waits no more."""
+        return self.timers.pop(key)
+
+    @property
+    def first(self) -> Due | None:
+        """The timer that is due first."""
+        queue, timers = self._queue, self.timers
+        while queue:
+            due_ns, order, key = queue[0]
+            timer = timers.get(key)
+            if timer is not None and timer.due_ns == due_ns and timer.order == order:
+                return Due(key, timer)
+            heappop(queue)
+        return None

@@ -1,0 +1,138 @@
+"""Entries on graphs, against a library's shortest paths."""
+
+import math
+import random
+
+import networkx
+import pytest
+
+from env_server.model.errors import InvalidRequest, LimitExceeded, Reason
+from env_server.model.limits import Limits
+from env_server.model.spaces import Box, Disc, Graph, NodeSet, Position
+from env_server.space.spaces import open_space
+from tests.contracts.space_index import Stand, check_space_index
+
+
+def draw_graph(seed: int) -> Graph:
+    """Some nodes, self-loops, parallel edges, free ones, parts that no way leads to."""
+    rng = random.Random(seed)
+    nodes = rng.choice([1, 2, 5, 30])
+    weights = rng.choice([[1.0], [0.0, 1.0], [0.1, 0.2, 0.3], [1e-300, 1.0, 1e300], [rng.random() for _ in range(50)]])
+    edges = tuple(
+        (rng.randrange(nodes), rng.randrange(nodes), rng.choice(weights))
+        for _ in range(rng.choice([0, nodes, 3 * nodes]))
+    )
+    return Graph(nodes, edges, directed=rng.random() < 0.5)
+
+
+def stand_of(graph: Graph) -> Stand:
+    net = networkx.MultiDiGraph() if graph.directed else networkx.MultiGraph()
+    net.add_nodes_from(range(graph.nodes))
+    scale = max((weight.as_integer_ratio()[1] for _, _, weight in graph.edges), default=1)
+    for one, other, weight in graph.edges:
+        numerator, denominator = weight.as_integer_ratio()
+        net.add_edge(one, other, weight=numerator * scale // denominator)
+
+    def draw(rng: random.Random) -> Position:
+        return (rng.randrange(graph.nodes),)
+
+    def measure(one: Position, other: Position) -> float:
+        lengths = networkx.single_source_dijkstra_path_length(net, int(one[0]))
+        return lengths[int(other[0])] / scale if int(other[0]) in lengths else math.inf
+
+    return Stand(open_space, graph, draw, measure, directed=graph.directed)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_query_tells_what_a_look_at_all_tells(seed: int) -> None:
+    check_space_index(stand_of(draw_graph(seed)), seed, entries=25)
+
+
+def test_hops_count_edges_and_not_their_weights() -> None:
+    index = open_space(Graph(4, ((0, 1, 10.0), (1, 2, 10.0), (0, 3, 1.0), (3, 2, 1.0), (2, 2, 0.0))), Limits())
+    for key, node in (("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 3.0)):
+        index.put(key, (node,))
+    assert index.distance((0.0,), (1.0,)) == 10.0
+    assert index.distance((0.0,), (1.0,), hops=True) == 1.0
+    assert index.within((0.0,), 1.0, hops=True) == [(0.0, "a"), (1.0, "b"), (1.0, "d")]
+    assert index.nearest((0.0,), 3) == [(0.0, "a"), (1.0, "d"), (2.0, "c")]
+    assert index.nearest((0.0,), 3, hops=True) == [(0.0, "a"), (1.0, "b"), (1.0, "d")]
+    assert index.adjacent((1.0,)) == [(0.0, "b"), (1.0, "a"), (1.0, "c")]
+    assert index.way((0.0,), (2.0,)) == (0, 3, 2)
+    assert index.way((0.0,), (2.0,), hops=True) == (0, 1, 2)
+
+
+def test_a_directed_edge_leads_one_way() -> None:
+    index = open_space(Graph(3, ((0, 1, 1.0), (1, 2, 1.0)), directed=True), Limits())
+    index.put("end", (2.0,))
+    index.put("start", (0.0,))
+    assert index.nearest((0.0,), 5) == [(0.0, "start"), (2.0, "end")]
+    assert index.nearest((2.0,), 5) == [(0.0, "end")]
+    assert index.distance((2.0,), (0.0,)) == math.inf
+    assert index.way((2.0,), (0.0,)) == ()
+    assert index.within((2.0,), math.inf) == [(0.0, "end")]
+
+
+def test_areas_are_nodes_and_discs() -> None:
+    index = open_space(Graph(4, ((0, 1, 1.5), (1, 2, 1.5))), Limits())
+    some = NodeSet(frozenset({1, 3}))
+    index.check_area(some)
+    assert [index.contains(some, (float(node),)) for node in range(4)] == [False, True, False, True]
+    disc = Disc((0.0,), 1.5)
+    index.check_area(disc)
+    assert [index.contains(disc, (float(node),)) for node in range(4)] == [True, True, False, False]
+    for area in (NodeSet(frozenset({4})), NodeSet(frozenset({-1})), Box((0.0,), (1.0,)), Disc((4.0,), 1.0)):
+        with pytest.raises(InvalidRequest):
+            index.check_area(area)
+    with pytest.raises(InvalidRequest):
+        index.in_box(Box((0.0,), (1.0,)))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph(0),
+        Graph(2, ((0, 2, 1.0),)),
+        Graph(2, ((-1, 0, 1.0),)),
+        Graph(2, ((0, 1, -1.0),)),
+        Graph(2, ((0, 1, math.nan),)),
+        Graph(2, ((0, 1, math.inf),)),
+        Graph(2, ((0, 1, 1.7e308), (0, 1, 1.7e308))),
+        Graph(2, names=("a",)),
+        Graph(2, names=("a", "a")),
+        Graph(2, capacity=-1),
+    ],
+    ids=str,
+)
+def test_what_is_no_graph_is_refused(graph: Graph) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        open_space(graph, Limits())
+    assert caught.value.reason == Reason.INVALID_FIELD
+
+
+def test_graphs_beyond_the_limits_are_refused() -> None:
+    for graph, limit in ((Graph(5), "space_nodes_max"), (Graph(2, ((0, 1, 1.0),) * 5), "space_edges_max")):
+        with pytest.raises(LimitExceeded) as caught:
+            open_space(graph, Limits(space_nodes_max=4, space_edges_max=4))
+        assert caught.value.metadata["limit"] == limit
+
+
+def test_a_long_search_is_refused_as_soon_as_it_has_looked_at_enough() -> None:
+    index = open_space(Graph(1000, tuple((node, node + 1, 1.0) for node in range(999))), Limits(space_looks_max=200))
+    index.put("far", (999.0,))
+    for ask in (
+        lambda: index.nearest((0.0,), 1),
+        lambda: index.way((0.0,), (999.0,)),
+        lambda: index.distance((0.0,), (999.0,)),
+    ):
+        with pytest.raises(LimitExceeded):
+            ask()
+        assert index.looked <= 203
+
+
+def test_a_node_holds_as_many_as_it_may() -> None:
+    index = open_space(Graph(2, capacity=1), Limits())
+    assert not index.is_full((1.0,))
+    index.put("a", (1.0,))
+    assert index.is_full((1.0,))
+    assert not index.is_full((0.0,))
