@@ -142,6 +142,7 @@ class World:
         self.timekeeping = Timekeeping(
             *(tree, effects, self._own, self._commits, self._admission, clock, limits),
             (recovered.facts[FactKind.CLOCK], recovered.facts[FactKind.TIMER]),
+            self._is_quiet,
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
@@ -306,5 +307,12 @@ class World:
     def _publish(self, changes: Changes) -> None:
         if self._tree.grants.was_withdrawn(changes.number):
             self.watches.end_denied()  # before they are told of anything that came later
+            self.timekeeping.end_denied()
         self.watches.publish(changes)
+        self.timekeeping.publish(changes)
         self._listening.publish(changes)
+
+    def _is_quiet(self) -> bool:
+        """Whether everything is durable, and nothing goes on that may still change something."""
+        is_done = self._commits.is_durable and self._queues.is_empty
+        return is_done and not self._listening.is_behind and not self.leasing.is_clearing

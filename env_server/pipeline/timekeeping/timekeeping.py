@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from env_server.model.changes import Changes
 from env_server.model.errors import WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockDeclaration, ClockState, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.timekeeping.jumping import Jumping
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
@@ -29,6 +31,12 @@ class ClockSeen(NamedTuple):
     held_by: tuple[str, ...]
     """Why it does not go on, for people."""
 
+    @property
+    def participants_path(self) -> str:
+        """Event-driven: where its participants are."""
+        is_event_driven = self.declaration.mode is ClockMode.EVENT_DRIVEN
+        return (self.declaration.participants_path or self.path) if is_event_driven else ""
+
 
 class Timekeeping:
     """The simulated time of one world, from what was stored of it on."""
@@ -43,11 +51,16 @@ class Timekeeping:
         clock: Clock,
         limits: Limits,
         facts: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+        is_quiet: Callable[[], bool],
     ) -> None:
-        """`facts` are those of clocks and of timers."""
+        """`facts` are those of clocks and of timers. `is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
         self._commits = commits
-        self._running = running = Running(tree, own, commits, admission, clock, limits)
+        self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
+        self._jumping = Jumping(
+            *(tree, running, own, commits, admission),
+            *(lambda: not running.is_at_work and is_quiet(), clock, limits),
+        )
         self._clocks = clocks = running.clocks
         clocks.load(*facts)
         tree.timing = clocks
@@ -56,21 +69,44 @@ class Timekeeping:
     @property
     def is_under_way(self) -> bool:
         """Whether a clock goes on by itself, or has something to do."""
-        return self._running.is_under_way
+        return self._running.is_under_way or self._jumping.is_under_way
 
     def go_on(self) -> None:
         """Ops have had their effect: clocks go as far as those want."""
         self._running.go_on()
+        self._jumping.look_again()
+
+    def publish(self, changes: Changes) -> None:
+        """A group is durable: each once, in order."""
+        self._jumping.publish(changes)
+
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
+        """Takes what is said of a participant of an event-driven clock.
+
+        Raises:
+            WorldError: it does not count; see Participation.report.
+        """
+        self._jumping.report(report, reporter)
+
+    def end_reports(self, reporter: Reporter) -> None:
+        """What this reporter has said counts no more."""
+        self._jumping.end_reports(reporter)
+
+    def end_denied(self) -> None:
+        """A grant was withdrawn: so may be what groups have reported."""
+        self._jumping.end_denied()
 
     def stop(self) -> None:
         """No clock goes on any more; realtime ones are kept where they are."""
         for line in self._clocks.lines.values():
             self._clocks.tell(line)
         self._running.stop()
+        self._jumping.stop()
 
     def abandon(self) -> None:
         """The world is gone: nothing of it counts any more."""
         self._running.stop()
+        self._jumping.stop()
 
     def tell_time(self, path: str) -> int | None:
         """What the nearest clock of an environment shows, for an answer that waits for the open group; None = none.
@@ -114,7 +150,7 @@ class Timekeeping:
         return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls once the nearest clock is on no way any more, or gone; returns what forgets the call."""
+        """Calls once the nearest clock is on no way, and no step, any more, or gone; returns what forgets the call."""
         try:
             line = self._clocks.find(path)
         except WorldError:  # gone meanwhile
@@ -137,4 +173,9 @@ class Timekeeping:
             held.append(f"an operation holds {place}")
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")
+        if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+            held += self._jumping.describe_holders(line)
         return held
+
+    def _rested(self, line: Timeline) -> None:
+        self._jumping.stir(line)
