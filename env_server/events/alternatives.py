@@ -15,7 +15,7 @@ from env_server.model.watching import Filter
 class AnyMatcher:
     """Stands for several matchers; to an index it is one that is found by no more than its root and its types."""
 
-    __slots__ = ("_parts", "actor", "key", "root", "roots", "types")
+    __slots__ = ("_parts", "actor", "key", "region", "root", "roots", "types")
 
     def __init__(self, parts: Sequence[Matcher]) -> None:
         self._parts = tuple(parts)
@@ -26,6 +26,7 @@ class AnyMatcher:
         typed = all(part.types for part in self._parts)
         self.types: frozenset[int] = frozenset().union(*(part.types for part in self._parts)) if typed else frozenset()
         self.key = self.actor = ""
+        self.region = b""
 
     def matches_place(self, place: Place) -> bool:
         """Whether the path and the labels match."""

@@ -111,7 +111,7 @@ def _gates(write: Write) -> tuple[Gate, ...]:
 def _clock(write: Write) -> ClockDeclaration | None:
     """The clock that the write declares."""
     if write.code == Code.REGISTER_ENVIRONMENT:
-        return write.argument.declaration.clock  # type: ignore[attr-defined, no-any-return]
+        return write.argument.declaration.clock  # type: ignore[attr-defined]
     if write.code == Code.UPDATE_ENVIRONMENT:
-        return write.argument.clock  # type: ignore[attr-defined, no-any-return]
+        return write.argument.clock  # type: ignore[attr-defined]
     return None

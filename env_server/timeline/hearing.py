@@ -42,7 +42,8 @@ def read_hearing(value: object, clock_path: str, limits: Limits) -> Hearing:
         InvalidRequest: INVALID_VALUE: it is a document that cannot be understood.
     """
     document = value.document if type(value) is Json else None
-    group, parts = "", (HeardPart(path_prefix=clock_path),)
+    group = ""
+    parts: tuple[HeardPart, ...] = (HeardPart(path_prefix=clock_path),)
     if not isinstance(document, dict):
         return Hearing(parts)
     if "group" in document:
