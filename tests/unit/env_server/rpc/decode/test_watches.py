@@ -37,6 +37,12 @@ def test_a_full_watch() -> None:
     )
 
 
+def test_alternatives_are_filters_of_their_own() -> None:
+    filter_ = {"any_of": [{"path_prefix": "/a", "types": [4]}, {"key_glob": "k", "exclude_own": True}]}
+    parts = Filter("/a", types=frozenset({4})), Filter(key_glob="k", excluded_producer="me")
+    assert decode(filter=filter_).filter == Filter(any_of=parts)
+
+
 def test_a_monitor_call_is_the_same_watch() -> None:
     message = environment_service_pb2.MonitorRequest(filter={"exclude_own": True}, initial_state=True, client_id="me")
     assert decode_monitor(message, LIMITS) == WatchSpec(Filter(excluded_producer="me"), initial_state=True)
@@ -57,6 +63,10 @@ def test_every_type_is_served_or_refused_by_name() -> None:
     [
         ({"filter": {"types": [0]}}, Reason.INVALID_FIELD),
         ({"filter": {"types": [99]}}, Reason.INVALID_FIELD),
+        ({"filter": {"any_of": [{}], "path_prefix": "/a"}}, Reason.INVALID_FIELD),
+        ({"filter": {"any_of": [{"any_of": [{}]}]}}, Reason.INVALID_FIELD),
+        ({"filter": {"any_of": [{}] * 17}}, Reason.LIMIT_EXCEEDED),
+        ({"filter": {"any_of": [{}]}, "initial_state": True}, Reason.INVALID_FIELD),
         ({"filter": {"path_prefix": "a"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "a*"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "/" + "*" * 400}}, Reason.LIMIT_EXCEEDED),
