@@ -1,70 +1,56 @@
-"""Filters with alternatives: what matches any of several filters, in the one order of events."""
+"""Several filters of one watch: it is told what any of them lets through, each row once, in order."""
 
+import os.path
 from collections.abc import Sequence
-from itertools import takewhile
 
 from env_server.events.filters import Matcher
-from env_server.model.changes import Changes, Place
-from env_server.model.errors import InvalidRequest, Reason
+from env_server.model.changes import Changes
 from env_server.model.limits import Limits
-from env_server.model.names import ROOT, check_count
+from env_server.model.names import ROOT
 from env_server.model.views import View
 from env_server.model.watching import Filter
 
 
-class AnyMatcher:
-    """Stands for several matchers; to an index it is one that is found by no more than its root and its types."""
+class Alternatives:
+    """Compiled filters, of which one has to match. Immutable; selects, and is found, as a Matcher is."""
 
-    __slots__ = ("_parts", "actor", "key", "region", "root", "roots", "types")
+    __slots__ = ("_matchers", "actor", "key", "region", "root", "types")
 
-    def __init__(self, parts: Sequence[Matcher]) -> None:
-        self._parts = tuple(parts)
-        self.roots = tuple(part.root for part in self._parts)
-        """Everything matching equals one of these environments, or lies below it."""
-        self.root = _common_root(self.roots)
-        """The deepest environment of which that is true alone."""
-        typed = all(part.types for part in self._parts)
-        self.types: frozenset[int] = frozenset().union(*(part.types for part in self._parts)) if typed else frozenset()
-        self.key = self.actor = ""
-        self.region = b""
-
-    def matches_place(self, place: Place) -> bool:
-        """Whether the path and the labels match."""
-        return any(part.matches_place(place) for part in self._parts)
-
-    def matches_key(self, key: str) -> bool:
-        """Whether the key matches one of them; perhaps one whose place does not."""
-        return any(part.matches_key(key) for part in self._parts)
+    def __init__(self, matchers: Sequence[Matcher]) -> None:
+        self._matchers = tuple(matchers)
+        self.root = os.path.commonpath([matcher.root for matcher in matchers]) or ROOT
+        """The deepest environment that everything matching equals or lies below."""
+        self.key = _shared([matcher.key for matcher in matchers])
+        self.actor = _shared([matcher.actor for matcher in matchers])
+        regions = {matcher.region for matcher in matchers}
+        self.region = regions.pop() if len(regions) == 1 else b""
+        types = [matcher.types for matcher in matchers]
+        self.types: frozenset[int] = frozenset().union(*types) if all(types) else frozenset()
 
     def select(self, changes: Changes, first_row: int = 0) -> list[int] | None:
-        """Indexes of the matching rows from `first_row` on, ascending; None = all rows of the group."""
+        """Indexes of the rows from `first_row` on that one of them selects, ascending; None = all rows of the group."""
         found: set[int] = set()
-        for part in self._parts:
-            rows = part.select(changes, first_row)
+        for matcher in self._matchers:
+            rows = matcher.select(changes, first_row)
             if rows is None:
                 return None
             found.update(rows)
-        return None if len(found) == len(changes) else sorted(found)
+        return None if len(found) == len(changes.keys) else sorted(found)
 
 
-def compile_filter(asked: Filter, limits: Limits, view: View | None = None) -> Matcher | AnyMatcher:
-    """Compiles a filter, with its alternatives, for a group with this view.
-
-    Raises:
-        InvalidRequest, DeniedView: as Matcher; INVALID_FIELD: alternatives beside something else, or within one.
-        LimitExceeded: filter_alternatives_max.
-    """
-    if not asked.any_of:
-        return Matcher(asked, limits, view)
-    check_count(len(asked.any_of), "filter_alternatives_max", limits)
-    if asked != Filter(any_of=asked.any_of) or any(one.any_of for one in asked.any_of):
-        raise InvalidRequest(Reason.INVALID_FIELD, "filter.any_of", "stands alone, and is not nested")
-    if len(asked.any_of) == 1:
-        return Matcher(asked.any_of[0], limits, view)
-    return AnyMatcher([Matcher(one, limits, view) for one in asked.any_of])
+AnyMatcher = Matcher | Alternatives
 
 
-def _common_root(roots: Sequence[str]) -> str:
-    split = [root[1:].split("/") if root != ROOT else [] for root in roots]
-    same = takewhile(lambda segments: len(set(segments)) == 1, zip(*split, strict=False))
-    return ROOT + "/".join(segments[0] for segments in same)
+def compile_filters(asked: Filter, also: Sequence[Filter], limits: Limits, view: View | None) -> tuple[Matcher, ...]:
+    """Each filter compiled. Raises as Matcher does, for any of them."""
+    return tuple(Matcher(one, limits, view) for one in (asked, *also))
+
+
+def join(matchers: Sequence[Matcher]) -> AnyMatcher:
+    """What one of them lets through."""
+    return matchers[0] if len(matchers) == 1 else Alternatives(matchers)
+
+
+def _shared(values: Sequence[str]) -> str:
+    """What all have in common; "" = nothing."""
+    return values[0] if len(set(values)) == 1 else ""

@@ -81,11 +81,6 @@ class Matcher:
             self._accept_key or self.types or self.region or self.actor or self.excluded_producer or view
         )
 
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """As of a matcher with alternatives."""
-        return (self.root,)
-
     def matches_place(self, place: Place) -> bool:
         """Whether the path and the labels match."""
         path, prefix = place.path, self._prefix

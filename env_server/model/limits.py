@@ -98,6 +98,8 @@ class Limits:
     lease_sweep_interval_ms: int = 10
     """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
+    participant_filters_max: int = 15
+    """Of one participant: a watch of as many, and of the clock's own changes, has them all."""
     participants_max: int = 10_000
     """Of one event-driven clock; with more it stands."""
     participant_wait_ms: int = 20
@@ -142,7 +144,6 @@ class Limits:
     server_streams_max: int = 40_000
     """Those of all worlds, and the ones that have not said yet what they want."""
     watches_per_session_max: int = 10_000
-    filter_alternatives_max: int = 16
     watch_credit_events: int = 65_536
     watch_credit_bytes: int = 8 * MIB
     ring_bytes_max: int = 16 * MIB

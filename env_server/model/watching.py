@@ -24,8 +24,6 @@ class Filter:
     """Leave out changes of this producer, and what the session of this name has sent: a client's own."""
     region: str = ""
     """Only crossings of the border of the region of this name."""
-    any_of: tuple["Filter", ...] = ()
-    """Instead of all the others: what any of these wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,8 @@ class WatchSpec:
     conflate: bool = False
     group: str = ""
     """Path of the group whose view it takes, as of its start; "" = it sees everything."""
+    also: tuple[Filter, ...] = ()
+    """What one of these lets through is told, too; excludes `initial_state`."""
 
 
 class EntryMatcher(Protocol):

@@ -54,7 +54,7 @@ def read_hearing(value: object, clock_path: str, limits: Limits) -> Hearing:
         if not isinstance(told, list):
             raise _refuse("hears", "must be a list")
         try:
-            check_count(len(told), "filter_alternatives_max", limits)
+            check_count(len(told), "participant_filters_max", limits)
         except LimitExceeded as error:
             raise _refuse("hears", error.message) from None
         parts = tuple(_read_part(one, f"hears[{index}]") for index, one in enumerate(told))

@@ -11,8 +11,8 @@ happened so far: who heard what of it is not known.
 from collections.abc import Callable
 from typing import Final
 
-from env_server.events.alternatives import AnyMatcher, compile_filter
-from env_server.events.filters import TYPES, Matcher, find_values
+from env_server.events.alternatives import AnyMatcher, compile_filters, join
+from env_server.events.filters import TYPES, find_values
 from env_server.events.routing import Routes
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
 from env_server.model.entries import Entry
@@ -30,7 +30,6 @@ from env_server.model.errors import (
 )
 from env_server.model.limits import Limits
 from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
-from env_server.model.watching import Filter
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.state_tree.tree import Tree
 from env_server.timeline.hearing import Hearing, read_hearing
@@ -61,7 +60,7 @@ class Hears(Heard):
 
     __slots__ = ("attended", "hearing", "matcher", "number", "users")
 
-    def __init__(self, number: int, attended: Attended, hearing: Hearing, matcher: Matcher | AnyMatcher) -> None:
+    def __init__(self, number: int, attended: Attended, hearing: Hearing, matcher: AnyMatcher) -> None:
         super().__init__()
         self.number = number
         self.attended = attended
@@ -71,7 +70,7 @@ class Hears(Heard):
 
 
 class Participation:
-    """The participants of all event-driven clocks of one world. `moved` is told of a clock whose participants have moved."""
+    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
 
     def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
         self._tree = tree
@@ -273,9 +272,10 @@ class Participation:
         if not hearing.parts:
             return None
         view = self._tree.grants.view_of(hearing.group) if hearing.group else None
-        asked = Filter(any_of=tuple(part.filter for part in hearing.parts))
+        first, *rest = [part.filter for part in hearing.parts]
+        matcher = join(compile_filters(first, rest, self._limits, view))
         self._made += 1
-        hears = Hears(self._made, attended, hearing, compile_filter(asked, self._limits, view))
+        hears = Hears(self._made, attended, hearing, matcher)
         self._routes.add(hears)
         attended.hearings[hearing] = hears
         return hears

@@ -2,7 +2,7 @@
 
 from env_api.v1 import subscription_service_pb2
 
-from env_server.model.errors import InvalidRequest, NotSupported, Reason
+from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_identity, check_segment
 from env_server.model.subscriptions import CreateSubscription
@@ -16,8 +16,6 @@ def decode_create(message: subscription_service_pb2.CreateSubscriptionRequest, l
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
     check_name(message.name, limits)
-    if message.filter.any_of:
-        raise NotSupported("filter.any_of")
     check_count(message.partitions, "subscription_partitions_max", limits)
     timeout_ms = message.ack_timeout_ms or limits.ack_timeout_ms
     if not limits.ack_timeout_ms_min <= timeout_ms <= limits.ack_timeout_ms_max:

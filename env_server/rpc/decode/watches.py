@@ -10,6 +10,7 @@ from env_server.model.views import check_group
 from env_server.model.watching import Filter, WatchSpec
 from env_server.rpc.decode.environments import decode_labels
 
+WATCH_FILTERS_MAX = 16
 _LATER_TYPES = frozenset(events_pb2.EventType.values()) - {0} - {int(type_) for type_ in EventType}
 
 
@@ -52,14 +53,18 @@ def check_history(asked: str, world: str, history: str) -> None:
 def _decode_spec(
     message: session_pb2.WatchStart | environment_service_pb2.MonitorRequest, client_id: str, group: str, limits: Limits
 ) -> WatchSpec:
-    if message.initial_state and message.filter.any_of:
-        raise InvalidRequest(Reason.INVALID_FIELD, "initial_state", "excludes filter.any_of")
     if message.initial_state and message.from_revision:
         raise InvalidRequest(Reason.INVALID_FIELD, "from_revision", "excludes initial_state")
     if message.slow_policy not in session_pb2.SlowPolicy.values():
         raise InvalidRequest(Reason.INVALID_FIELD, "slow_policy", "unknown policy")
+    also = message.also if isinstance(message, session_pb2.WatchStart) else ()
+    if also and message.initial_state:
+        raise InvalidRequest(Reason.INVALID_FIELD, "watch.also", "excludes initial_state")
+    if len(also) > WATCH_FILTERS_MAX - 1:
+        raise LimitExceeded("watch_filters_max", WATCH_FILTERS_MAX, len(also) + 1)
     return WatchSpec(
         filter=decode_filter(message.filter, client_id, limits),
+        also=tuple(decode_filter(one, client_id, limits) for one in also),
         from_revision=message.from_revision,
         initial_state=message.initial_state,
         conflate=message.slow_policy == session_pb2.SLOW_POLICY_CONFLATE,
@@ -73,8 +78,6 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
     Raises:
         InvalidRequest, LimitExceeded, NotSupported: naming the field.
     """
-    if message.any_of:
-        return _decode_alternatives(message, client_id, limits)
     if message.region:
         check_segment(message.region, limits, Reason.INVALID_FIELD, "filter.region")
     prefix = message.path_prefix
@@ -101,14 +104,6 @@ def decode_filter(message: events_pb2.EventFilter, client_id: str, limits: Limit
         excluded_producer=client_id if message.exclude_own else "",
         region=message.region,
     )
-
-
-def _decode_alternatives(message: events_pb2.EventFilter, client_id: str, limits: Limits) -> Filter:
-    check_count(len(message.any_of), "filter_alternatives_max", limits)
-    others = [field.name for field, _ in message.ListFields() if field.name != "any_of"]
-    if others or any(one.any_of for one in message.any_of):
-        raise InvalidRequest(Reason.INVALID_FIELD, "filter.any_of", "stands alone, and is not nested")
-    return Filter(any_of=tuple(decode_filter(one, client_id, limits) for one in message.any_of))
 
 
 def _decode_types(message: events_pb2.EventFilter) -> frozenset[int]:

@@ -18,7 +18,6 @@ def read_filter(message: events_pb2.EventFilter) -> EventFilter:
         actor=message.actor,
         exclude_own=message.exclude_own,
         region=message.region,
-        any_of=tuple(map(read_filter, message.any_of)),
     )
 
 
@@ -32,7 +31,6 @@ def fill_filter(wanted: EventFilter) -> events_pb2.EventFilter:
         actor=wanted.actor,
         exclude_own=wanted.exclude_own,
         region=wanted.region,
-        any_of=map(fill_filter, wanted.any_of),
     )
     message.types.extend(int(kind) for kind in wanted.types)  # type: ignore[misc]
     return message

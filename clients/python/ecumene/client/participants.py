@@ -61,7 +61,7 @@ class Participant:
         self._clock_path = path
         self._ttl_s = ttl_s
         self._hears = None if hears is None else [_describe(wanted) for wanted in hears]
-        self._filter = _find_filter(path, hears)
+        self._filters = _find_filters(path, hears)
         self._place = ""
         self._lease: Lease | None = None
         self._entered: Written | None = None
@@ -165,7 +165,11 @@ class Participant:
         session, group_index = self._session, self._world.stamp.group_index
         self._reporter = ClockReporter(session, self._clock_path, self.name, revision, group_index, self._fail)
         start = session_pb2.WatchStart(
-            filter=fill_filter(self._filter), from_revision=revision + 1, history=session.history, group=group_index
+            filter=fill_filter(self._filters[0]),
+            also=map(fill_filter, self._filters[1:]),
+            from_revision=revision + 1,
+            history=session.history,
+            group=group_index,
         )
         window = Credit(session.settings.watch_events_max, session.settings.watch_bytes_max)
         self._feed = feed = WatchFeed(start, window, revision)
@@ -241,9 +245,9 @@ def _describe(wanted: EventFilter) -> dict[str, Json]:
     return told
 
 
-def _find_filter(clock_path: str, hears: Sequence[EventFilter] | None) -> EventFilter:
+def _find_filters(clock_path: str, hears: Sequence[EventFilter] | None) -> list[EventFilter]:
     """All that a participant hears, the clock's own changes with it."""
     if hears is None:
-        return EventFilter(path_prefix=clock_path)
+        return [EventFilter(path_prefix=clock_path)]
     literal = _MAGIC.sub(lambda found: f"[{found[0]}]", clock_path)
-    return EventFilter(any_of=(*hears, EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,))))
+    return [EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,)), *hears]

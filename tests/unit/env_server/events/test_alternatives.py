@@ -1,81 +1,57 @@
-"""What matches any of several filters, held against one condition a row."""
+"""A watch of several filters: what one of them lets through, once, in order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env_server.events.alternatives import AnyMatcher, compile_filter
+from env_server.events.alternatives import Alternatives, compile_filters, join
 from env_server.events.filters import Matcher
 from env_server.events.routing import Routes
-from env_server.model.errors import DeniedView, InvalidRequest, LimitExceeded
 from env_server.model.limits import Limits
-from env_server.model.views import View
 from env_server.model.watching import Filter
 from tests.unit.env_server.events.oracle import FILTERS, ROWS, accepts
 from tests.unit.env_server.events.worlds import Row, World
 
-SEVERAL = st.lists(FILTERS, min_size=1, max_size=4)
+SEVERAL = st.lists(FILTERS, min_size=2, max_size=4)
 
 
-@dataclass(frozen=True)
-class Listener:
-    number: int
-    matcher: Matcher | AnyMatcher
+class Seat:
+    """A watch, as far as the index of watches looks at one."""
 
-    def __hash__(self) -> int:
-        return self.number
+    def __init__(self, matcher: Matcher | Alternatives) -> None:
+        self.number = 1
+        self.matcher = matcher
 
 
-@given(rows=st.lists(ROWS, min_size=1, max_size=12), several=SEVERAL, first_row=st.integers(0, 12))
-def test_it_selects_what_any_of_them_accepts_in_the_order_of_events(
-    rows: list[Row], several: list[Filter], first_row: int
-) -> None:
+@given(rows=st.lists(ROWS, min_size=1, max_size=12), asked=SEVERAL, first_row=st.integers(0, 12))
+def test_it_selects_what_one_of_its_filters_accepts(rows: list[Row], asked: list[Filter], first_row: int) -> None:
     changes = World().apply(*rows)
-    selected = compile_filter(Filter(any_of=tuple(several)), Limits()).select(changes, first_row)
+    selected = join(compile_filters(asked[0], asked[1:], Limits(), None)).select(changes, first_row)
     wanted = [
-        number
-        for number, row in enumerate(rows)
-        if number >= first_row and any(accepts(asked, row) for asked in several)
+        number for number, row in enumerate(rows) if number >= first_row and any(accepts(one, row) for one in asked)
     ]
     assert (list(range(len(rows))) if selected is None else selected) == wanted
+    assert (selected is None) == (len(wanted) == len(rows))
 
 
-@given(rows=st.lists(ROWS, min_size=1, max_size=6), several=SEVERAL)
-def test_it_is_found_by_every_group_that_holds_a_match(rows: list[Row], several: list[Filter]) -> None:
-    routes: Routes[Listener] = Routes()
-    listener = Listener(1, compile_filter(Filter(any_of=tuple(several)), Limits()))
-    routes.add(listener)
-    found = routes.find(World().apply(*rows))
-    if any(accepts(asked, row) for asked in several for row in rows):
-        assert found == [listener]
-    routes.remove(listener)
-    assert routes.find(World().apply(*rows)) == []
+@given(rows=st.lists(ROWS, min_size=1, max_size=6), asked=SEVERAL)
+def test_whatever_it_selects_finds_it_in_the_index(rows: list[Row], asked: list[Filter]) -> None:
+    changes = World().apply(*rows)
+    seat = Seat(join(compile_filters(asked[0], asked[1:], Limits(), None)))
+    routes: Routes[Seat] = Routes()
+    routes.add(seat)
+    if any(accepts(one, row) for one in asked for row in rows):
+        assert routes.find(changes) == [seat]
+    routes.remove(seat)
+    assert routes.find(changes) == []
 
 
-@pytest.mark.parametrize(
-    ("prefixes", "root"),
-    [(("/town/a", "/town/a/b"), "/town/a"), (("/town/a", "/town/ab"), "/town"), (("/a", "/b"), "/"), (("", "/a"), "/")],
-)
-def test_its_root_is_the_deepest_above_all(prefixes: tuple[str, ...], root: str) -> None:
-    matcher = compile_filter(Filter(any_of=tuple(Filter(path_prefix=prefix) for prefix in prefixes)), Limits())
-    assert matcher.root == root
+def test_one_filter_stays_what_it_is() -> None:
+    assert isinstance(join(compile_filters(Filter(key_glob="a"), (), Limits(), None)), Matcher)
 
 
-def test_they_stand_alone_are_not_nested_and_not_too_many() -> None:
-    for asked in (Filter(path_prefix="/a", any_of=(Filter(),)), Filter(any_of=(Filter(any_of=(Filter(),)),))):
-        with pytest.raises(InvalidRequest):
-            compile_filter(asked, Limits())
-    with pytest.raises(LimitExceeded):
-        compile_filter(Filter(any_of=(Filter(),) * 17), Limits())
-
-
-def test_a_group_must_see_each_of_them() -> None:
-    view = View("/east", {})
-    seen, hidden = Filter(path_prefix="/east"), Filter(path_prefix="/west")
-    compile_filter(Filter(any_of=(seen, Filter(path_prefix="/"))), Limits(), view)
-    with pytest.raises(DeniedView):
-        compile_filter(Filter(any_of=(seen, hidden)), Limits(), view)
+def test_those_of_certain_types_are_found_by_them() -> None:
+    both = [Filter(path_prefix="/a", types=frozenset({3})), Filter(path_prefix="/b", types=frozenset({16}))]
+    joined = join(compile_filters(both[0], both[1:], Limits(), None))
+    assert (joined.root, joined.types, joined.key) == ("/", {3, 16}, "")

@@ -96,7 +96,7 @@ class Described(NamedTuple):
 
 @dataclass
 class FakeTimekeeping:
-    """Keeps what is reported, with the frames that were executed before; refuses a participant "stranger"."""
+    """No clocks. Keeps what is reported, and refuses a participant "stranger"."""
 
     reported: list[tuple[ClockReport, Reporter]] = field(default_factory=list)
     ended: list[Reporter] = field(default_factory=list)
@@ -105,6 +105,9 @@ class FakeTimekeeping:
         if report.key == "stranger":
             raise NotFound(Reason.PARTICIPANT_NOT_FOUND, key=report.key)
         self.reported.append((report, reporter))
+
+    def tell_time(self, path: str) -> None:
+        return None
 
     def end_reports(self, reporter: Reporter) -> None:
         self.ended.append(reporter)

@@ -48,7 +48,7 @@ def test_it_may_hear_nothing_and_name_a_group() -> None:
         {"hears": [{"types": ["gate_closed"]}]},
         {"hears": [{"types": [10]}]},
         {"hears": [{"path_prefix": 1}]},
-        {"hears": [{}] * 17},
+        {"hears": [{}] * 16},
         {"group": 7},
     ],
 )

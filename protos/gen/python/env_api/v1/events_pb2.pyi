@@ -209,7 +209,6 @@ class EventFilter(google.protobuf.message.Message):
     ACTOR_FIELD_NUMBER: builtins.int
     EXCLUDE_OWN_FIELD_NUMBER: builtins.int
     REGION_FIELD_NUMBER: builtins.int
-    ANY_OF_FIELD_NUMBER: builtins.int
     path_prefix: builtins.str
     """This environment and all below it."""
     path_glob: builtins.str
@@ -229,12 +228,6 @@ class EventFilter(google.protobuf.message.Message):
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Labels that the environment must carry (as recorded with the event)."""
 
-    @property
-    def any_of(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EventFilter]:
-        """Instead of all the others: what matches any of these, in the one order of events. They have none of their own. Not
-        with an initial state.
-        """
-
     def __init__(
         self,
         *,
@@ -246,9 +239,8 @@ class EventFilter(google.protobuf.message.Message):
         actor: builtins.str = ...,
         exclude_own: builtins.bool = ...,
         region: builtins.str = ...,
-        any_of: collections.abc.Iterable[Global___EventFilter] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "any_of", b"any_of", "exclude_own", b"exclude_own", "key_glob", b"key_glob", "labels", b"labels", "path_glob", b"path_glob", "path_prefix", b"path_prefix", "region", b"region", "types", b"types"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "exclude_own", b"exclude_own", "key_glob", b"key_glob", "labels", b"labels", "path_glob", b"path_glob", "path_prefix", b"path_prefix", "region", b"region", "types", b"types"]) -> None: ...
 
 Global___EventFilter: typing_extensions.TypeAlias = EventFilter
 

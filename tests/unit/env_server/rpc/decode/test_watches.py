@@ -37,10 +37,11 @@ def test_a_full_watch() -> None:
     )
 
 
-def test_alternatives_are_filters_of_their_own() -> None:
-    filter_ = {"any_of": [{"path_prefix": "/a", "types": [4]}, {"key_glob": "k", "exclude_own": True}]}
-    parts = Filter("/a", types=frozenset({4})), Filter(key_glob="k", excluded_producer="me")
-    assert decode(filter=filter_).filter == Filter(any_of=parts)
+def test_a_watch_of_several_filters() -> None:
+    also = [{"key_glob": "a"}, {"exclude_own": True}]
+    assert decode(filter={"key_glob": "k"}, also=also) == WatchSpec(
+        Filter(key_glob="k"), also=(Filter(key_glob="a"), Filter(excluded_producer="me"))
+    )
 
 
 def test_a_monitor_call_is_the_same_watch() -> None:
@@ -62,11 +63,10 @@ def test_every_type_is_served_or_refused_by_name() -> None:
     ("fields", "reason"),
     [
         ({"filter": {"types": [0]}}, Reason.INVALID_FIELD),
+        ({"also": [{"types": [99]}]}, Reason.INVALID_FIELD),
+        ({"also": [{"key_glob": "a"}], "initial_state": True}, Reason.INVALID_FIELD),
+        ({"also": [{"key_glob": "a"}] * 16}, Reason.LIMIT_EXCEEDED),
         ({"filter": {"types": [99]}}, Reason.INVALID_FIELD),
-        ({"filter": {"any_of": [{}], "path_prefix": "/a"}}, Reason.INVALID_FIELD),
-        ({"filter": {"any_of": [{"any_of": [{}]}]}}, Reason.INVALID_FIELD),
-        ({"filter": {"any_of": [{}] * 17}}, Reason.LIMIT_EXCEEDED),
-        ({"filter": {"any_of": [{}]}, "initial_state": True}, Reason.INVALID_FIELD),
         ({"filter": {"path_prefix": "a"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "a*"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "/" + "*" * 400}}, Reason.LIMIT_EXCEEDED),
