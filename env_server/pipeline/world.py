@@ -104,17 +104,15 @@ class World:
         start_mark: str = "",
         pool: Pool | None = None,
     ) -> None:
-        self.name, self.limits, self.clock = name, limits, clock
-        self._log = log
+        self.name, self.limits, self.clock, self._log = name, limits, clock, log
         tree, producers, sessions, recovered = recovery or load_world(log, limits)
         self._tree, self._producers, self._sessions = tree, producers, sessions
-        self.history = recovered.history
+        self.history, self._restored_from = recovered.history, recovered.restored_from
         saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
         saving.note_facts(recovered.facts_replayed)
         self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number, limits.ahead_ms_max)
         self._admission = Admission(name, log, self._commits, saving, limits)
         self._compaction = Compaction(log, self._commits)
-        self._restored_from = recovered.restored_from
         self.watches = open_watches(tree, log, limits, read_log)
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
@@ -124,12 +122,13 @@ class World:
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
         self._pages = pages = Pages(limits, clock.monotonic_ns, tree.remains.drop, start_mark)
-        reader = Reader(tree, pages)
         requests = RequestIds(producers, limits, clock.monotonic_ns)
         read_then = read_log_then or read_at_once(log, clock)
         self._slow = slow = SlowReads(clock, limits)
         past = PastReads(tree, log, self._commits, read_then, slow, limits)
-        execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
+        execution = Execution(
+            tree, effects, Reader(tree, pages), producers, requests, queues, invoking, slow, past, limits
+        )
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
         self._own = OwnChanges(tree, queues, self._commits)
         self._clearing = Clearing(tree.remains, clock)

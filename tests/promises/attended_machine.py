@@ -8,6 +8,8 @@ its decision, with nothing but the log and what the workers have said.
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -63,6 +65,8 @@ class AttendedTown:
         self.minds: dict[str, Mind] = {}
         self.jumps = 0
         self._number = 0
+        self._log: list[tuple[int, int, str, str, Any]] = []
+        self._read_at = -1
 
     def run(self, steps: int) -> None:
         """So many random steps, then everybody deals with everything until nothing is due."""
@@ -96,8 +100,15 @@ class AttendedTown:
             raise Wrong("jumps while it is paused")
 
     def _last_heard(self, mind: Mind) -> int:
-        heard = [row[0] for row in self.stand.rows() if row[0] > mind.set_revision and _hears(mind.hears, row)]
-        return max(heard, default=0)
+        rows = self._rows()
+        first = bisect_right(rows, mind.set_revision, key=itemgetter(0))
+        return max((row[0] for row in rows[first:] if _hears(mind.hears, row)), default=0)
+
+    def _rows(self) -> list[tuple[int, int, str, str, Any]]:
+        """All rows of the log, read once a state of it."""
+        if self._read_at != self._durable():
+            self._log, self._read_at = self.stand.rows(), self._durable()
+        return self._log
 
     # -- what happens --
 

@@ -29,6 +29,7 @@ def test_every_jump_is_one_that_everybody_has_let(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_every_jump_of_many_is_one_that_everybody_has_let(monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = sum(run(seed, monkeypatch).jumps for seed in range(SEEDS, 40 * SEEDS))
     assert jumps > 5 * 39 * SEEDS, "too few to say anything"

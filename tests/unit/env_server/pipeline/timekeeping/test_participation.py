@@ -278,4 +278,5 @@ def test_ten_thousand_take_part_at_a_cost_that_is_not_their_square() -> None:
         stand.clock.settle()
         assert now_ns(stand) == 50 * (round_ + 1)
     took_us = (time.process_time() - begun) / 3 / len(keys) * 1e6
-    assert not worker.voids and took_us < 200, f"{took_us:.0f} us a report"
+    print(f"{took_us:.0f} us a report")
+    assert not worker.voids and took_us < 200
