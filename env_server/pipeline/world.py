@@ -122,16 +122,14 @@ class World:
         calls = Calls(tree, effects, behaviours, queues, slots, clock, limits, ready.drain)
         invoking = Invoking(tree, behaviours, calls, limits)
         self._pages = pages = Pages(limits, clock.monotonic_ns, tree.remains.drop, start_mark)
+        reader = Reader(tree, pages)
         requests = RequestIds(producers, limits, clock.monotonic_ns)
         read_then = read_log_then or read_at_once(log, clock)
         self._slow = slow = SlowReads(clock, limits)
         past = PastReads(tree, log, self._commits, read_then, slow, limits)
-        execution = Execution(
-            tree, effects, Reader(tree, pages), producers, requests, queues, invoking, slow, past, limits
-        )
+        execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
-        self._own = OwnChanges(tree, queues, self._commits)
-        self._clearing = Clearing(tree.remains, clock)
+        self._own, self._clearing = OwnChanges(tree, queues, self._commits), Clearing(tree.remains, clock)
         self._gate_timers = GateTimers(tree, clock, self._own, self._commits, recovered)
         holds = LogHolds(log)
         facts = recovered.facts[FactKind.SUBSCRIPTION]
