@@ -43,6 +43,7 @@ PARTS = {
     ),
     "takeovers": (
         "tests/faults/test_takeovers.py",
+        "tests/faults/test_wakes.py",
         "tests/faults/test_resume.py",
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_ordered_runs.py",

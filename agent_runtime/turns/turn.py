@@ -125,7 +125,8 @@ class Turn:
     def sim_time_ns(self) -> int | None:
         """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes.
 
-        Of a wake it is the time that was asked for, even if the clock has gone on since.
+        Of a wake it is the time that was asked for, even if the clock has gone on since; where a skip has passed that,
+        the time that it went to.
         """
         return self.notice.sim_time_ns
 

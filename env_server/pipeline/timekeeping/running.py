@@ -223,7 +223,8 @@ class Running:
             self._commits.touch()
             return False
         node = tree.nodes.by_number[due.key[0]]
-        tree.row(node, EventType.TIMER_FIRED, due.key[1], facts.tell_firing(due.timer, tick), 0)
+        told = facts.tell_firing(due.timer, tick, is_skipped=line.state.skipping and tick.due_ns < now_ns)
+        tree.row(node, EventType.TIMER_FIRED, due.key[1], told, 0)
         return True
 
     def _arrive(self, line: Timeline) -> bool:

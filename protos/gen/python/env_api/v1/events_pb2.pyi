@@ -68,7 +68,8 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_MEMBER_EXPIRED: _EventType.ValueType  # 15
     EVENT_TYPE_TIMER_FIRED: _EventType.ValueType  # 16
     """Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
-    how often it has fired, ticks that were left out before this one, whether it was the last one.
+    how often it has fired, ticks that were left out before this one, whether it was the last one;
+    and "skipped": true where a skip has passed its time, so that the event's simulated time is a later one.
     """
     EVENT_TYPE_REGION_ENTERED: _EventType.ValueType  # 17
     """Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""
@@ -145,7 +146,8 @@ EVENT_TYPE_MEMBER_LEFT: EventType.ValueType  # 14
 EVENT_TYPE_MEMBER_EXPIRED: EventType.ValueType  # 15
 EVENT_TYPE_TIMER_FIRED: EventType.ValueType  # 16
 """Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
-how often it has fired, ticks that were left out before this one, whether it was the last one.
+how often it has fired, ticks that were left out before this one, whether it was the last one;
+and "skipped": true where a skip has passed its time, so that the event's simulated time is a later one.
 """
 EVENT_TYPE_REGION_ENTERED: EventType.ValueType  # 17
 """Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""

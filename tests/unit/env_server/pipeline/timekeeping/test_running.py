@@ -103,8 +103,11 @@ def test_a_skip_deals_with_missed_ticks_as_each_timer_says(missed: MissedTicks, 
     stand.done(control("/town", ClockAction.SKIP_TO, 10))
     assert sorted(fired(stand)) == sorted([*expected, ("once", 5, 0)])
     assert {row[2] for row in told(stand, EventType.TIMER_FIRED)} == {10}
+    assert all(row[3]["skipped"] for row in told(stand, EventType.TIMER_FIRED)), "which tells them from late ones"
     stand.done(control("/town", ClockAction.ADVANCE_BY, 2))
     assert fired(stand)[-1] == ("t", 12, 3 if missed is MissedTicks.SKIP else 0)
+    stand.done(set_timer("/town", "late", at_ns=11))
+    assert not [row for row in told(stand, EventType.TIMER_FIRED)[-2:] if "skipped" in row[3]]
 
 
 def test_a_timer_waits_for_who_holds_its_name_and_with_it_the_clock() -> None:
