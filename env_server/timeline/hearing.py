@@ -10,7 +10,7 @@ from env_server.model.values import Json
 from env_server.model.views import check_group
 from env_server.model.watching import Filter
 
-_PARTS: Final = frozenset({"path_prefix", "types", "key_glob"})
+_PARTS: Final = frozenset({"path_prefix", "path_glob", "types", "key_glob"})
 
 
 class HeardPart(NamedTuple):
@@ -19,11 +19,12 @@ class HeardPart(NamedTuple):
     path_prefix: str = ""
     types: frozenset[int] = frozenset()
     key_glob: str = ""
+    path_glob: str = ""
 
     @property
     def filter(self) -> Filter:
         """As a filter of events."""
-        return Filter(path_prefix=self.path_prefix, types=self.types, key_glob=self.key_glob)
+        return Filter(self.path_prefix, self.path_glob, self.key_glob, self.types)
 
 
 class Hearing(NamedTuple):
@@ -71,6 +72,7 @@ def _read_part(told: Any, field: str) -> HeardPart:
         _text(told.get("path_prefix", ""), f"{field}.path_prefix"),
         frozenset(_read_type(name, f"{field}.types") for name in types),
         _text(told.get("key_glob", ""), f"{field}.key_glob"),
+        _text(told.get("path_glob", ""), f"{field}.path_glob"),
     )
 
 

@@ -102,6 +102,8 @@ from ecumene.client.model import (
 )
 from ecumene.client.participants import (
     Participant,
+    describe_hearing,
+    hear_clock,
 )
 from ecumene.client.reasons import (
     AggregateNotFoundError,
@@ -443,5 +445,7 @@ __all__ = [
     "WrongOwnerError",
     "WrongStateError",
     "connect",
+    "describe_hearing",
+    "hear_clock",
     "ns",
 ]

@@ -36,13 +36,15 @@ class ReportTable:
         """There is a new stream, and what was said on the last one counts no more."""
         self._unsent = dict(self._reporters)
 
-    def next_message(self) -> session_pb2.SessionRequest | None:
-        """What is to be said next, if anything."""
-        while self._unsent:
-            reporter = next(iter(self._unsent))
-            del self._unsent[reporter]
-            if reporter._last is not None:
-                return session_pb2.SessionRequest(clock_report=reporter._last)
+    def next_message(self, *, all_sent: bool) -> session_pb2.SessionRequest | None:
+        """What is to be said next, if anything; before all ops are sent only that somebody is busy."""
+        for reporter in self._unsent:
+            last = reporter._last
+            if last is not None and (all_sent or last.busy):
+                del self._unsent[reporter]
+                if reporter._is_closed:
+                    del self._reporters[reporter]
+                return session_pb2.SessionRequest(clock_report=last)
         return None
 
     def take_void(self, message: timeline_pb2.ClockReportVoid) -> None:
@@ -74,6 +76,7 @@ class ClockReporter:
         self._on_void = on_void
         self._group_index = group_index
         self._failure: EcumeneError | None = None
+        self._is_closed = False
         #: The report that holds.
         self._last: timeline_pb2.ClockReport | None = None
         self.path: str = path
@@ -84,7 +87,7 @@ class ClockReporter:
         return f"<ClockReporter of {self.key!r} for the clock of {self.path}>"
 
     def report(self, *, busy: bool = False, earliest_wake_ns: int | None = None, consumed_revision: int = 0) -> None:
-        """Say how the participant stands; sent behind the ops that this session was given before.
+        """Say how the participant stands. That it is idle is sent behind the ops that this session was given before.
 
         `consumed_revision`: every event that it hears up to this one is dealt with. `earliest_wake_ns`: when the
         clock has to stop at the latest; None = it waits for events alone. `busy`: it has something to do that it has
@@ -95,6 +98,8 @@ class ClockReporter:
         """
         if self._failure is not None:
             raise self._failure.with_traceback(None)
+        if self._is_closed:
+            return
         self._last = timeline_pb2.ClockReport(
             path=self.path,
             key=self.key,
@@ -107,8 +112,12 @@ class ClockReporter:
         self._session.reports.note(self)
 
     async def close(self) -> None:
-        """Report no more; what was said last holds as long as this stream does."""
-        self._session.reports.discard(self)
+        """Report no more: the clock waits, until the entry goes or somebody else reports for it."""
+        if self._last is None or self._failure is not None or self._is_closed:
+            self._session.reports.discard(self)
+            return
+        self.report(busy=True)
+        self._is_closed = True
 
     def _is_meant(self, message: timeline_pb2.ClockReportVoid) -> bool:
         return (message.path, message.key, message.set_revision) == (self.path, self.key, self.set_revision)

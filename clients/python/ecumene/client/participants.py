@@ -27,6 +27,7 @@ from ecumene.client.watches import FrameWatch
 if TYPE_CHECKING:
     from ecumene.client.world import World
 
+_HEARD_BY = ("path_prefix", "path_glob", "key_glob")
 _MAGIC = re.compile(r"[*?\[]")
 
 
@@ -60,8 +61,8 @@ class Participant:
         self._session = world.session
         self._clock_path = path
         self._ttl_s = ttl_s
-        self._hears = None if hears is None else [_describe(wanted) for wanted in hears]
-        self._filters = _find_filters(path, hears)
+        self._value = describe_hearing(hears, world.group)
+        self._filters = [EventFilter(path_prefix=path)] if hears is None else [hear_clock(path), *hears]
         self._place = ""
         self._lease: Lease | None = None
         self._entered: Written | None = None
@@ -148,18 +149,10 @@ class Participant:
 
     async def _enter(self) -> Written:
         if self._lease is None:
-            return await self._world.environment(self._place).set(self.name, self._value())
-        register = actions.register_entry(EntryKind.MEMBER, self._value(), if_absent=False, lease_id=self._lease.id)
+            return await self._world.environment(self._place).set(self.name, self._value)
+        register = actions.register_entry(EntryKind.MEMBER, self._value, if_absent=False, lease_id=self._lease.id)
         ops = OpCalls(self._session, self._place, None, self._world.stamp)
         return await ops.answer(ops.write(session_pb2.Op(key=self.name, register=register), {}), Written)
-
-    def _value(self) -> Value:
-        told: dict[str, Json] = {}
-        if self._world.group:
-            told["group"] = self._world.group
-        if self._hears is not None:
-            told["hears"] = list[Json](self._hears)
-        return told or None
 
     def _begin(self, revision: int) -> None:
         session, group_index = self._session, self._world.stamp.group_index
@@ -227,27 +220,33 @@ class Participant:
             self._session.watches.cancel(self._feed)
 
 
-def _describe(wanted: EventFilter) -> dict[str, Json]:
-    """A filter as the value of the entry says it.
+def describe_hearing(hears: Sequence[EventFilter] | None, group: str = "") -> Value:
+    """The value of the entry of a participant that hears these; None = all of the clock's environment and below.
+
+    `group`: path of the group whose view its watch takes.
 
     Raises:
-        InvalidFieldError: it restricts what a participant cannot.
+        InvalidFieldError: a filter restricts by what a participant cannot hear by.
     """
-    if wanted != EventFilter(path_prefix=wanted.path_prefix, types=wanted.types, key_glob=wanted.key_glob):
-        raise refuse_field("hears: a participant hears by path_prefix, types and key_glob alone")
     told: dict[str, Json] = {}
-    if wanted.path_prefix:
-        told["path_prefix"] = wanted.path_prefix
+    if group:
+        told["group"] = group
+    if hears is not None:
+        told["hears"] = [_describe(wanted) for wanted in hears]
+    return told or None
+
+
+def hear_clock(path: str) -> EventFilter:
+    """What every participant hears, and has to watch: changes of the clock of the environment at `path`."""
+    literal = _MAGIC.sub(lambda found: f"[{found[0]}]", path)
+    return EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,))
+
+
+def _describe(wanted: EventFilter) -> dict[str, Json]:
+    texts = {name: getattr(wanted, name) for name in _HEARD_BY}
+    if wanted != EventFilter(types=wanted.types, **texts):
+        raise refuse_field(f"hears: a participant hears by types, {', '.join(_HEARD_BY)} alone")
+    told: dict[str, Json] = {name: text for name, text in texts.items() if text}
     if wanted.types:
         told["types"] = [EventType(kind).name.lower() for kind in wanted.types]
-    if wanted.key_glob:
-        told["key_glob"] = wanted.key_glob
     return told
-
-
-def _find_filters(clock_path: str, hears: Sequence[EventFilter] | None) -> list[EventFilter]:
-    """All that a participant hears, the clock's own changes with it."""
-    if hears is None:
-        return [EventFilter(path_prefix=clock_path)]
-    literal = _MAGIC.sub(lambda found: f"[{found[0]}]", clock_path)
-    return [EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,)), *hears]

@@ -346,12 +346,9 @@ class Session:
             return self._controls.popleft().SerializeToString()
         if self._is_draining:
             return None
-        frame = self._outbox.next_message()
-        if frame is None and not self._outbox.has_unsent:
-            # What is said of a participant holds for the ops that came before, too.
-            report = self.reports.next_message()
-            return None if report is None else report.SerializeToString()
-        return frame
+        # That a participant is idle holds for the ops that came before, too.
+        report = self.reports.next_message(all_sent=not self._outbox.has_unsent)
+        return self._outbox.next_message() if report is None else report.SerializeToString()
 
     def _acknowledge(self) -> None:
         seq = self._outbox.next_acknowledgement()

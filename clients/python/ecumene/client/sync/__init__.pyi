@@ -176,6 +176,8 @@ from ecumene.client import Writes as Writes
 from ecumene.client import Written as Written
 from ecumene.client import WrongOwnerError as WrongOwnerError
 from ecumene.client import WrongStateError as WrongStateError
+from ecumene.client import describe_hearing as describe_hearing
+from ecumene.client import hear_clock as hear_clock
 from ecumene.client import ns as ns
 
 _Item = TypeVar("_Item")
@@ -366,6 +368,8 @@ __all__ = [
     "WrongOwnerError",
     "WrongStateError",
     "connect",
+    "describe_hearing",
+    "hear_clock",
     "ns",
 ]
 
@@ -413,7 +417,7 @@ class ClockReporter:
     set_revision: int
 
     def report(self, *, busy: bool = False, earliest_wake_ns: int | None = None, consumed_revision: int = 0) -> None:
-        """Say how the participant stands; sent behind the ops that this session was given before.
+        """Say how the participant stands. That it is idle is sent behind the ops that this session was given before.
 
         `consumed_revision`: every event that it hears up to this one is dealt with. `earliest_wake_ns`: when the
         clock has to stop at the latest; None = it waits for events alone. `busy`: it has something to do that it has
@@ -423,7 +427,7 @@ class ClockReporter:
             EcumeneError: its reports do not count any more.
         """
     def close(self) -> None:
-        """Report no more; what was said last holds as long as this stream does."""
+        """Report no more: the clock waits, until the entry goes or somebody else reports for it."""
 
 class Deliveries:
     """What a subscription delivers to one consumer: every event at least once, in order.
@@ -814,10 +818,10 @@ class EnvironmentClock:
     ) -> Participant:
         """Take part in an event-driven clock, under this name: `async with clock.participate("bob") as bob:`.
 
-        `hears`: what it has to deal with before time goes on, by path_prefix, types and key_glob; None = all events of
-        the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the lease under
-        which it takes part: when this program is gone, or does not answer for so long, the clock goes on without it.
-        None = without a lease: it takes the place of whoever takes part under this name, and if this program is gone,
+        `hears`: what it has to deal with before time goes on, by path_prefix, path_glob, key_glob and types; None = all
+        events of the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the
+        lease under which it takes part: when this program is gone, or does not answer for so long, the clock goes on
+        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this program is gone,
         the clock stands until another one takes it, or the entry is deleted.
 
         Raises (when entered):
@@ -854,6 +858,8 @@ class FrameWatch:
         """Line of revisions that `resume_revision` belongs to."""
     def statistics(self) -> WatchStatistics:
         """How full it is."""
+    def call_on_mark(self, call: Callable[[], None] | None) -> None:
+        """Have this called when `resume_revision` has grown although nothing came to be read."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> EventBatch: ...
     def close(self) -> None:
