@@ -110,8 +110,8 @@ class EnvironmentClock:
         `hears`: what it has to deal with before time goes on, by path_prefix, path_glob, key_glob and types; None = all
         events of the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the
         lease under which it takes part: when this program is gone, or does not answer for so long, the clock goes on
-        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this program is gone,
-        the clock stands until another one takes it, or the entry is deleted.
+        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this
+        program is gone, the clock stands until another one takes it, or the entry is deleted.
 
         Raises (when entered):
             ClockNotFoundError: there is no clock.
