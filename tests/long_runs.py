@@ -26,6 +26,8 @@ PARTS = {
         "tests/promises/test_event_driven_model.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
+        "tests/promises/test_timeline_model.py",
+        "tests/promises/test_crossings.py",
         "tests/faults/test_replay_equals_state.py",
         "tests/faults/test_listeners.py",
         "tests/unit/env_server",
@@ -39,6 +41,7 @@ PARTS = {
         "tests/faults/test_server_kills.py",
         "tests/faults/test_verify_after_kills.py",
         "tests/faults/test_leases.py",
+        "tests/faults/test_timers.py",
         "tests/faults/test_relaxed_durability.py",
     ),
     "takeovers": (
@@ -70,7 +73,19 @@ PARTS = {
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),
-    "validation": ("tests/validation",),
+    "validation": (
+        "tests/validation/test_dilemma.py",
+        "tests/validation/test_epidemic.py",
+        "tests/validation/test_life.py",
+        "tests/validation/test_wealth.py",
+    ),
+    "spatial": (
+        "tests/validation/test_evacuation.py",
+        "tests/validation/test_flock.py",
+        "tests/validation/test_segregation.py",
+        "tests/validation/test_traffic.py",
+        "tests/validation/test_wealth_grid.py",
+    ),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

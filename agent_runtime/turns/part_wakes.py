@@ -204,8 +204,7 @@ class PartWakes:
 
     def _group(self, at_ns: int, rows: Rows) -> list[tuple[Wakes, Rows]]:
         """Rows in the order of their ids, those next to each other together whose wakes are alike."""
-        ids = self._cohort.select_ids(rows).to_pylist()
-        rows = rows[sorted(range(len(ids)), key=ids.__getitem__)]
+        rows = self._cohort.sort_rows(rows)
         if not self._calendars:
             return [((Wake(at_ns),), rows)] if len(rows) else []
         alike: list[tuple[Wakes, list[int]]] = []

@@ -138,8 +138,7 @@ class World:
         )
         self.timekeeping = Timekeeping(
             *(tree, effects, self._own, self._commits, self._admission, clock, limits),
-            (recovered.facts[FactKind.CLOCK], recovered.facts[FactKind.TIMER]),
-            self._is_quiet,
+            *(recovered.facts, self._is_quiet),
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(

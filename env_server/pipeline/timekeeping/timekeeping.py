@@ -1,9 +1,9 @@
 """The clocks and timers of a world, as its services and behaviours see them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, FactKind
 from env_server.model.errors import WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
@@ -12,6 +12,7 @@ from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.recovery import Facts
 from env_server.pipeline.timekeeping.jumping import Jumping
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
@@ -51,10 +52,10 @@ class Timekeeping:
         admission: Admission,
         clock: Clock,
         limits: Limits,
-        facts: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+        facts: Facts,
         is_quiet: Callable[[], bool],
     ) -> None:
-        """`facts` are those of clocks and of timers. `is_quiet` tells whether nothing else is on its way."""
+        """`is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
         self._commits = commits
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
@@ -63,7 +64,7 @@ class Timekeeping:
             *(lambda: not running.is_at_work and is_quiet(), clock, limits),
         )
         self._clocks = clocks = running.clocks
-        clocks.load(*facts)
+        clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
         TimelineOps(tree, clocks, effects, running.stir, limits)
 
