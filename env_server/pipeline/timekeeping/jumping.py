@@ -84,7 +84,7 @@ class Jumping:
 
     def report(self, report: ClockReport, reporter: Reporter) -> None:
         """Takes a report. Raises as Participation.report."""
-        self._participation.report(report, reporter, self._commits.durable_revision)
+        self._participation.report(report, reporter)
 
     def end_reports(self, reporter: Reporter) -> None:
         """What this reporter has said counts no more."""
@@ -104,6 +104,10 @@ class Jumping:
         self._alarms.clear()
         if self._look_later is not None:
             self._look_later.cancel()
+
+    def find_place(self, line: Timeline) -> str:
+        """The environment whose entries are the participants of the clock."""
+        return self._participation.of(line).place
 
     def describe_holders(self, line: Timeline) -> list[str]:
         """Why the clock does not jump, for people; [] = nothing holds it."""

@@ -123,7 +123,7 @@ class Participation:
                 hears.last = changes.revisions[-1 if rows is None else rows[-1]]
                 self._stir(hears.attended)
 
-    def report(self, report: ClockReport, reporter: Reporter, durable_revision: int) -> None:
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
         """Takes a report.
 
         Raises:
@@ -152,9 +152,9 @@ class Participation:
             problem = f"{attended.place} holds more entries than may take part in a clock"
             raise Exhausted.of(Reason.PARTICIPANT_QUOTA, "participants_max", maximum, problem)
         participant = self._find(attended, report)
-        if report.consumed_revision > durable_revision:
-            problem = f"revision {report.consumed_revision} is not there yet, the last one is {durable_revision}"
-            raise OutOfRange(Reason.REVISION_IN_FUTURE, problem, metadata={"revision": str(durable_revision)})
+        if report.consumed_revision > tree.revision:
+            problem = f"revision {report.consumed_revision} is not there yet, the last one is {tree.revision}"
+            raise OutOfRange(Reason.REVISION_IN_FUTURE, problem, metadata={"revision": str(tree.revision)})
         self._let_go(participant)
         attended.participants.report(participant, report, reporter)
         self._reported.setdefault(reporter, {})[participant] = attended

@@ -32,12 +32,8 @@ class ClockSeen(NamedTuple):
     next_due_ns: int | None
     held_by: tuple[str, ...]
     """Why it does not go on, for people."""
-
-    @property
-    def participants_path(self) -> str:
-        """Event-driven: where its participants are."""
-        is_event_driven = self.declaration.mode is ClockMode.EVENT_DRIVEN
-        return (self.declaration.participants_path or self.path) if is_event_driven else ""
+    participants_path: str = ""
+    """Event-driven: where its participants are; "" = where the group that asks may not look."""
 
 
 class Timekeeping:
@@ -136,7 +132,8 @@ class Timekeeping:
             line.state,
             len(line.timers),
             None if first is None else first.timer.due_ns,
-            tuple(self._held_by(line)),
+            tuple(self._held_by(line, group)),
+            self._find_place(line, group),
         )
 
     def list_timers(self, path: str, after: str = "", group: str = "") -> list[Timer]:
@@ -166,7 +163,12 @@ class Timekeeping:
         if group:
             check_seen(self._tree.grants, group, path)
 
-    def _held_by(self, line: Timeline) -> list[str]:
+    def _find_place(self, line: Timeline, group: str) -> str:
+        """Where participants are, as far as a group sees it; "" = nowhere."""
+        place = self._jumping.find_place(line) if line.declaration.mode is ClockMode.EVENT_DRIVEN else ""
+        return "" if group and not self._tree.grants.access(group, place) else place
+
+    def _held_by(self, line: Timeline, group: str) -> list[str]:
         held = []
         state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
         if state.paused:
@@ -180,7 +182,9 @@ class Timekeeping:
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")
         if line.declaration.mode is ClockMode.EVENT_DRIVEN:
-            held += self._jumping.describe_holders(line)
+            holders = self._jumping.describe_holders(line)
+            is_seen = not holders or bool(self._find_place(line, group))
+            held += holders if is_seen else ["somebody takes part who is not to be seen from here"]
         return held
 
     def _rested(self, line: Timeline) -> None:

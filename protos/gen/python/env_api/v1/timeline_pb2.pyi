@@ -173,7 +173,7 @@ class ClockState(google.protobuf.message.Message):
     """Timers on it, and when the first of them is due."""
     next_due_ns: builtins.int
     participants_path: builtins.str
-    """Event-driven: where its participants are."""
+    """Event-driven: where its participants are; empty where the group that asks may not look."""
     stepping: builtins.bool
     """Event-driven: it is on a step, and makes one jump although it is paused."""
     @property

@@ -218,6 +218,16 @@ def test_a_group_may_report_where_it_may_write_until_that_is_withdrawn() -> None
     assert reasons(worker) == [Reason.PERMISSION_DENIED] and now_ns(stand) == 0
 
 
+def test_a_group_is_not_told_who_takes_part_where_it_may_not_look() -> None:
+    stand = make_town()
+    stand.done(new_environment("/town/east"))
+    Worker(stand).join("bob")
+    see = stand.world.timekeeping.see
+    assert see("/town").participants_path == WORKERS and see("/town").held_by == ("bob: no report",)
+    seen = see("/town", "/town/east")
+    assert seen.participants_path == "" and "bob" not in " ".join(seen.held_by) and seen.held_by
+
+
 def test_a_participant_in_a_group_hears_what_that_sees() -> None:
     stand = Stand()
     stand.done(new_environment("/east"), new_environment("/west"))
