@@ -7,9 +7,7 @@ from ecumene.client.actions import (
 from ecumene.client.bulk import (
     BulkResult,
 )
-from ecumene.client.clock_reports import (
-    ClockReporter,
-)
+from ecumene.client.clock_reports import ClockReporter
 from ecumene.client.clocks import (
     Clock,
     ClockMode,
@@ -100,11 +98,7 @@ from ecumene.client.model import (
     WorldInfo,
     Written,
 )
-from ecumene.client.participants import (
-    Participant,
-    describe_hearing,
-    hear_clock,
-)
+from ecumene.client.participants import Participant, describe_hearing, hear_clock
 from ecumene.client.reasons import (
     AggregateNotFoundError,
     CounterOverflowError,
