@@ -122,9 +122,7 @@ class HostedPart:
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
-        book = None
-        if spec.clock:
-            book = WakeBook(shared.world, owned.world, shared.run, owned.part.name, spec.clock)
+        book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
         self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
         self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
@@ -150,9 +148,6 @@ class HostedPart:
         self._turns = self._make_turns(agent_class, cohort)
         self._rules = WakeRules(spec.wake)
         self._alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
-        self._attendance = None
-        if spec.clock:
-            self._attendance = Attendance(shared.world, owned.world, shared.run, owned.part.name, spec.clock)
         self._has_moved = asyncio.Event()
         self._watch: FrameWatch
         self._feed: GroupFeed
@@ -292,9 +287,8 @@ class HostedPart:
 
     async def _stop_attending(self) -> None:
         """From now on the clock waits for the next owner."""
-        attendance, self._attendance = self._attendance, None
-        if attendance is not None:
-            await attendance.close()
+        if self._attendance is not None:
+            await self._attendance.close()
 
     async def _begin_wakes(self, wakes: PartWakes) -> None:
         """First wakes of all, and what those who had theirs have asked for since."""
@@ -334,6 +328,11 @@ class HostedPart:
         deadline_s = clock.now_s() + timeout_s
         while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
             await asyncio.sleep(WAIT_ASKED_S)
+
+    def _enter_clock(self, clock: str) -> tuple[WakeBook, Attendance]:
+        shared, fenced, part = self._shared, self.owned.world, self.name
+        book = WakeBook(shared.world, fenced, shared.run, part, clock)
+        return book, Attendance(shared.world, fenced, shared.run, part, clock)
 
     def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
         owned, shared = self.owned, self._shared
