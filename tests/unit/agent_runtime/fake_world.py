@@ -59,6 +59,7 @@ class FakeWorld:
         """Where the clock of /game stands; None = there is none."""
         self.timers: dict[tuple[str, str], int] = {}
         self.timers_set = 0
+        self.positions: dict[str, Any] = {}
 
     def environment(self, path: str) -> FakeEnvironment:
         return FakeEnvironment(self, path)
@@ -204,6 +205,7 @@ class FakeFrames:
         actors: Sequence[str] | None = None,
         causes: Sequence[str] | None = None,
         add: bool = False,
+        positions: Any = None,
     ) -> asyncio.Future[FrameResult]:
         # As the SDK does: what no frame can hold fails here.
         encode_block(
@@ -216,8 +218,10 @@ class FakeFrames:
             gate_generation=gate_generation,
             causes=causes,
             add=add,
+            positions=positions,
         )
         world = self._world
+        world.positions.update(zip(keys, positions or (), strict=False))
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
         for index, (key, value) in enumerate(zip(keys, values, strict=True)):
