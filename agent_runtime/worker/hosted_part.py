@@ -122,6 +122,7 @@ class HostedPart:
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
+        self._attendance: Attendance | None
         book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
         self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
