@@ -350,9 +350,9 @@ class HostedPart:
         context, turns = self._context, self.owned.cursor.turns
         if issubclass(agent_class, RuleAgents):
             agents = make_rule_agents(agent_class, context.group)
-            self._first_wakes = list_first_wakes(context.spec, cohort.list_ids(), context.group, agents)
+            self._first_wakes = list_first_wakes(context.spec, cohort, context.group, agents)
             settings = self._shared.settings
             return ColumnTurns(context, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
         check_group(agent_class, context.group)
-        self._first_wakes = list_first_wakes(context.spec, range(len(cohort)), context.group, None)
+        self._first_wakes = list_first_wakes(context.spec, cohort, context.group, None)
         return SingleTurns(context, cohort, agent_class, turns)
