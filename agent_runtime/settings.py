@@ -26,6 +26,7 @@ from agent_runtime.llm.settings import (
 )
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
+from agent_runtime.model.wakes import Time
 
 __all__ = [
     "EndpointSettings",
@@ -113,6 +114,8 @@ class GroupSpec(Frozen):
         resumable: keep what each agent remembers, and how its last turn ended, in the world, so that another worker
             goes on with it and asks no model again; None = yes for agents that are objects. Rule agents have nothing
             to keep.
+        clock: path of an environment by whose clock the agents live; "" = by none: nobody asks to be woken.
+        first_wake_ns: when each of them is woken for the first time; None = not unless its class says so.
         process: `shared`: many agents a worker process; `agent`: each agent has a process of its own.
         node_labels: labels that a node must have to host agents of the group.
     """
@@ -121,7 +124,7 @@ class GroupSpec(Frozen):
     agent: str
     agents: Path
     rows: tuple[int, int] | None = None
-    wake: Annotated[tuple[WakeRule, ...], Field(min_length=1)]
+    wake: tuple[WakeRule, ...] = ()
     parameters: Mapping[str, Any] = {}
     model: ModelName | None = None
     seed: Seed | None = None
@@ -131,8 +134,18 @@ class GroupSpec(Frozen):
     turns_in_flight_max: Annotated[int, Field(ge=1, le=CROWD_MAX)] = 100_000
     parts: Annotated[int, Field(ge=1, le=4096)] | None = None
     resumable: bool | None = None
+    clock: Annotated[str, Field(pattern=r"^(/.*)?$")] = ""
+    first_wake_ns: Time | None = None
     process: Literal["shared", "agent"] = "shared"
     node_labels: Mapping[str, str] = {}
+
+    @model_validator(mode="after")
+    def _check_wakes(self) -> Self:
+        if not self.wake and self.first_wake_ns is None:
+            raise ValueError("nothing ever wakes its agents: name a rule in wake, or a first_wake_ns")
+        if self.first_wake_ns is not None and not self.clock:
+            raise ValueError("whoever is woken at a time lives by a clock: name it")
+        return self
 
     def models(self) -> frozenset[str]:
         """The models that its agents ask."""

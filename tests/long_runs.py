@@ -68,6 +68,7 @@ PARTS = {
         "tests/faults/test_workflow_kills.py",
         "tests/journey/test_workflow_examples.py",
     ),
+    "validation": ("tests/validation",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

@@ -86,18 +86,23 @@ class Outbox:
         self.ops = 0
 
     async def send(
-        self, producer: str, seq: int, actions: Sequence[Action], cause: str = "", remembered: Remembered | None = None
+        self,
+        producer: str,
+        seq: int,
+        actions: Sequence[Action],
+        cause: str = "",
+        remembered: Sequence[Remembered] = (),
     ) -> Outcome:
         """All effects of one turn as one op, `cause` its event; returns what became of it, failures too.
 
-        With `remembered`, that is written with them, or alone if a gate of theirs has closed (GateClosedError then).
+        What is `remembered` is written with them, or alone if a gate of theirs has closed (GateClosedError then).
         Cancelling the wait takes nothing back: what was packed is sent.
         """
         await self._room.acquire()
         try:
             if self.is_closed:
                 await self._never()
-            is_plain = len(actions) == 1 and remembered is None and actions[0].change in _BLOCK_CHANGES
+            is_plain = len(actions) == 1 and not remembered and actions[0].change in _BLOCK_CHANGES
             if is_plain and (kind := _BLOCK_KINDS.get(type(actions[0].value))):
                 return await self._pack(producer, seq, actions[0], kind, cause)
             await self._let_go_first(producer)
@@ -109,9 +114,19 @@ class Outbox:
             self._room.release()
 
     async def submit(
-        self, path: str, generation: int, seq: int, keys: Sequence[str], values: Sequence[Value], cause: str = ""
+        self,
+        path: str,
+        generation: int,
+        seq: int,
+        keys: Sequence[str],
+        values: Sequence[Value],
+        cause: str = "",
+        *,
+        is_repeatable: bool = True,
     ) -> asyncio.Future[FrameResult]:
         """A frame of its own: sets one value a key; the keys are the producers. Waits while the world has its fill.
+
+        Not `is_repeatable`: there are no producers, so that it would take effect anew when it was sent again.
 
         Raises EcumeneError if the session ended.
         """
@@ -121,7 +136,14 @@ class Outbox:
         self.ops += len(keys)
         causes, actors = _all_the_same(cause), _all_the_same(self._actor)
         return await self._world.frames.submit_block(
-            path, keys, values, producers=keys, seqs=seq, gate_generation=generation, actors=actors, causes=causes
+            path,
+            keys,
+            values,
+            producers=keys if is_repeatable else None,
+            seqs=seq if is_repeatable else 0,
+            gate_generation=generation,
+            actors=actors,
+            causes=causes,
         )
 
     async def settle(self, answer: asyncio.Future[FrameResult]) -> Settled:

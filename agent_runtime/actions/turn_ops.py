@@ -26,19 +26,19 @@ class TurnOps:
         self._lose = lose
 
     async def transact(
-        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
+        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Sequence[Remembered]
     ) -> Outcome:
         """Writes alone, behind their gates; where one of those has closed, what is remembered is kept all the same."""
         transaction = self._world.transaction()
-        if remembered is None:
+        if not remembered:
             _add_actions(transaction, actions)
         else:
             _require_gates(transaction, actions)
             _add_actions(transaction, [replace(action, gate_generation=0) for action in actions])
-        if remembered is not None:
-            transaction.set(remembered.path, remembered.key, remembered.value)
+        for one in remembered:
+            transaction.set(one.path, one.key, one.value)
             if any(action.gate_generation for action in actions):
-                transaction.otherwise.set(remembered.path, remembered.key, remembered.if_late)
+                transaction.otherwise.set(one.path, one.key, one.if_late)
         try:
             done: Transacted = await transaction.commit(producer=producer, seq=seq, actor=self._actor, cause=cause)
         except FencedError as error:
@@ -50,13 +50,13 @@ class TurnOps:
         return read_answer(done)
 
     async def invoke(
-        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Remembered | None
+        self, producer: str, seq: int, actions: Sequence[Action], cause: str, remembered: Sequence[Remembered]
     ) -> Outcome:
         """One operation, and the writes beside it."""
         companions = self._world.writes()
         _add_actions(companions, [action for action in actions if action.change != "invoke"])
-        if remembered is not None:
-            companions.set(remembered.path, remembered.key, remembered.value)
+        for one in remembered:
+            companions.set(one.path, one.key, one.value)
         (asked,) = (action for action in actions if action.change == "invoke")
         arguments: dict[str, Json] = asked.value  # type: ignore[assignment]
         try:
@@ -67,8 +67,8 @@ class TurnOps:
             await self._lose(error)
         except GateClosedError as error:
             # An operation has no else branch, so that nothing of the turn was kept.
-            if remembered is not None:
-                await self._keep_late(remembered, cause)
+            for one in remembered:
+                await self._keep_late(one, cause)
             return Outcome(error=error)
         except EcumeneError as error:
             return Outcome(error=error)

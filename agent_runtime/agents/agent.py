@@ -78,11 +78,25 @@ class Agent:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """What rule agents do when their time has come, in columns: one element an agent, in their order.
+
+    Attributes:
+        next_ns: when each is to be woken next, later than it was woken now; NEVER_NS = not again.
+        values, path: its entry there, under its id, is set to its number; None in place of a number: it does nothing.
+    """
+
+    next_ns: Sequence[int]
+    values: Sequence[float | None] | None = None
+    path: str = ""
+
+
 class RuleAgents:
     """A group of agents whose numbers follow from a rule; decided many at a time.
 
     Each has its own turn, with its own record, status and producer, all the same; it reports one number
-    to whatever the waking event asks reports for.
+    to whatever the waking event asks reports for, and follows a routine where its group lives by a clock.
     """
 
     def __init__(self, group: GroupInfo) -> None:
@@ -95,6 +109,18 @@ class RuleAgents:
         When it raises, each agent is asked alone, so that only those fail who must.
         """
         raise NotImplementedError
+
+    def wake_many(self, agent_ids: Sequence[str], times_ns: Sequence[int]) -> Routine:
+        """What agents do whose time has come, and when they are to be woken next; `times_ns` when each was to be woken.
+
+        It must not depend on who else is asked, and be the same when it is asked again. Where it raises, each agent is
+        asked alone; one that fails then is not woken again.
+        """
+        raise NotImplementedError
+
+    def first_wakes(self, agent_ids: Sequence[str], first_ns: int) -> Sequence[int]:
+        """When each is woken for the first time, where the group's `first_wake_ns` is `first_ns`: all of them then."""
+        return [first_ns] * len(agent_ids)
 
     def fall_back(self, agent_id: str, event: Event, failure: Exception) -> float | None:
         """A number in place of one that could not be had or is none; the agent's turn then ends as `fallback`.

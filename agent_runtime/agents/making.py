@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.settings import GroupSpec
 
 
 def make_rule_agents(agent_class: type[RuleAgents], group: GroupInfo) -> RuleAgents:
@@ -20,6 +27,23 @@ def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
         agent_class.check_group(group)
     except (Exception, SystemExit) as error:
         raise refuse_parameters(group, error) from error
+
+
+def list_first_wakes(
+    spec: GroupSpec, ids: Sequence[Any], group: GroupInfo, agents: RuleAgents | None
+) -> npt.NDArray[np.int64] | None:
+    """When agents are woken for the first time; None = not by a clock. Raises LaunchError."""
+    if spec.first_wake_ns is None:
+        return None
+    if agents is None:
+        return np.full(len(ids), spec.first_wake_ns, dtype=np.int64)
+    try:
+        times = np.asarray(agents.first_wakes(ids, spec.first_wake_ns), dtype=np.int64)
+        if times.shape != (len(ids),):
+            raise ValueError(f"{len(times)} first wakes for {len(ids)} agents")
+    except (Exception, SystemExit) as error:
+        raise refuse_parameters(group, error) from error
+    return times
 
 
 def refuse_parameters(group: GroupInfo, error: BaseException) -> LaunchError:

@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
-from ecumene.client import Event, EventBatch, FrameWatch
+from ecumene.client import Event, EventBatch, EventFilter, EventType, FrameWatch
 
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.notices import EVERYONE, Notice, find_ask
+from agent_runtime.model.wakes import TIMERS
 from agent_runtime.recording import RecordingError
 
 Deliver = Callable[[Notice, str], Awaitable[None]]
 """Takes a notice, and the agent that it is for or EVERYONE. While it waits, the watch is not read on."""
+Ring = Callable[[Event, float], Awaitable[None]]
+"""Takes the firing of the part's own timer, and when it was received. While it waits, the watch is not read on."""
+
+
+class Alarm(NamedTuple):
+    """The timer that wakes agents because it is their time, and who takes its firing."""
+
+    path: str
+    name: str
+    ring: Ring
+
+    @property
+    def event_filter(self) -> EventFilter:
+        """Lets through its firings."""
+        return EventFilter(path_prefix=self.path, key_glob=self.name, types=(EventType.TIMER_FIRED,))
 
 
 class GroupFeed:
     """Passes on what one group is woken by: in the order of revisions, once each."""
 
     def __init__(
-        self, rules: WakeRules, deliver: Deliver, clock: Clock, watch: FrameWatch, incidents: Incidents
+        self,
+        rules: WakeRules,
+        deliver: Deliver,
+        clock: Clock,
+        watch: FrameWatch,
+        incidents: Incidents,
+        alarm: Alarm | None = None,
     ) -> None:
+        """`watch`: of the rules' filter, and of the alarm's."""
         self._rules = rules
         self._deliver = deliver
         self._clock = clock
         self._watch = watch
         self._incidents = incidents
+        self._alarm = alarm
         self._reached = 0
         self._is_handing_over = False
         self.events_seen = 0
@@ -56,7 +81,9 @@ class GroupFeed:
         revision = 0
         woken: dict[str, list[tuple[int, Event]]] = {}
         for row, (kind, path, key) in enumerate(zip(batch.types, batch.paths, batch.keys, strict=True)):
-            if (whom := match(kind, path, key)) is None:
+            is_timer = kind == EventType.TIMER_FIRED and key.startswith(TIMERS)
+            whom = self._match_timer(path, key) if is_timer else match(kind, path, key)
+            if whom is None:
                 continue
             if batch.revisions[row] != revision:
                 await self._hand_over(revision, woken, received_s)
@@ -66,8 +93,27 @@ class GroupFeed:
             except Exception as error:  # noqa: BLE001 - the turn edge: anybody may write what is read here
                 self._incidents.note(f"the event of revision {revision} at {path} cannot be read", error)
                 continue
-            woken.setdefault(whom, []).append((row, event))
+            if is_timer:
+                await self._ring(event, received_s)
+            else:
+                woken.setdefault(whom, []).append((row, event))
         await self._hand_over(revision, woken, received_s)
+
+    def _match_timer(self, path: str, key: str) -> str | None:
+        """A timer of a runtime: the part's own, or one that is none of its business, whatever the rules say."""
+        alarm = self._alarm
+        return EVERYONE if alarm is not None and (path, key) == (alarm.path, alarm.name) else None
+
+    async def _ring(self, event: Event, received_s: float) -> None:
+        """A timer fires in a revision of its own, so that nobody is woken twice in it."""
+        assert self._alarm is not None
+        self.notices += 1
+        try:
+            await self._alarm.ring(event, received_s)
+        except RecordingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge: as below
+            self._incidents.note(f"the timer of revision {event.revision} was not heard", error)
 
     async def _hand_over(self, revision: int, woken: dict[str, list[tuple[int, Event]]], received_s: float) -> None:
         """All events of a revision that concern an agent are one notice, those for everyone included."""

@@ -38,7 +38,7 @@ class WakeRules:
         self._by_type: dict[int, list[_Rule]] = {}
         self._matches: dict[tuple[int, str, str], str | None] = {}
         self._is_addressed = any(rule.key == AGENT_KEY for rule in rules)
-        self.event_filter = join_filters(rules)
+        self.event_filters = (join_filters(rules),) if rules else ()
         """What a watch must ask for so that nothing that wakes anyone is missed."""
         for rule in rules:
             is_literal = bool(rule.path) and not _MAGIC & set(rule.path)

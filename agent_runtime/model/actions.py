@@ -11,10 +11,11 @@ Change = Literal["set", "append", "increment", "merge", "delete", "invoke"]
 
 REPORT = "report"
 NO_ANSWER = "no_answer"
-# An op holds 128 writes; one is kept for the report that a turn may owe, one for what the agent remembers.
-TURN_ACTIONS_MAX = 126
-# An operation takes 16 writes along; two are kept likewise.
-TURN_COMPANIONS_MAX = 14
+# An op holds 128 writes; one is kept for the report that a turn may owe, one each for what the agent remembers and for
+# when it wants to be woken.
+TURN_ACTIONS_MAX = 125
+# An operation takes 16 writes along; three are kept likewise.
+TURN_COMPANIONS_MAX = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the world keeps of the agent, written in the same op: as it is, or as it is if the gate has closed."""
+    """What the world keeps of an agent, written in the same op: as it is, or as it is if the gate has closed."""
 
     path: str
     key: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ecumene.client import Event
 
+from agent_runtime.model.wakes import Wakes
+
 EVERYONE = ""
 """In place of an agent's id: all agents of the group."""
 GENERATION_MAX = 2**63 - 1
@@ -31,7 +33,8 @@ class Ask:
 class Notice:
     """All events of one revision that concern an agent, and so one turn.
 
-    `received_s` is when the worker had them, on its own clock. Several agents share a notice.
+    `received_s` is when the worker had them, on its own clock. Several agents share a notice. Where it is time for
+    many that were to be woken at different times, `sim_time_ns` is None, and the times are told beside it.
     """
 
     revision: int
@@ -41,6 +44,10 @@ class Notice:
     ask: Ask | None
     ask_problem: str = ""
     """Why an event that means to ask is not taken to; "" if none does."""
+    wakes: Wakes = ()
+    """The wakes that the agent had asked for, if it is its time; all of one time."""
+    is_wake: bool = False
+    """Whether those whom it concerns are woken because it is their time."""
 
     @property
     def event(self) -> Event:

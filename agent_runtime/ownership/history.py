@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ecumene.client import EventBatch, EventFilter, EventType, Value, World
 
+from agent_runtime.model.wakes import WakesUnreadableError, read_wakes
 from agent_runtime.ownership.agent_states import AgentState, StateUnreadableError
 
 logger = logging.getLogger("ecumene.runtime")
@@ -50,9 +51,10 @@ class History:
         after: int,
         term: int,
         agents_path: str,
+        wakes_path: str = "",
         list_agents: Callable[[], Collection[str]] | None = None,
     ) -> None:
-        """Of the revisions behind `after`, before `term`; states are kept at `agents_path`.
+        """Of the revisions behind `after`, before `term`; states are kept at `agents_path`, wakes at `wakes_path`.
 
         `list_agents`: whose turns are kept; the log tells everybody's. None = all.
         """
@@ -60,6 +62,8 @@ class History:
         self._list_agents = list_agents
         self._after = after
         self._agents_path = agents_path
+        self._wakes_path = wakes_path
+        self._woken: dict[int, dict[str, int]] = {}
         self._done: dict[int, dict[str, DoneTurn]] = {}
         self.term = term
         self.is_read = False
@@ -89,10 +93,15 @@ class History:
             return {}
         return {place: done[agent] for place, agent in enumerate(agents) if agent in done}
 
+    def find_woken(self, revision: int) -> Mapping[str, int]:
+        """Whom a timer's event has woken, with the time of each; of them those who took their turn, or began it."""
+        return self._woken.get(revision, {})
+
     def forget(self, through: int) -> None:
         """Turns up to `through` are not asked for any more."""
-        for revision in [known for known in self._done if known <= through]:
-            del self._done[revision]
+        for known in (self._done, self._woken):
+            for revision in [revision for revision in known if revision <= through]:
+                del known[revision]
         self.is_over = through >= self.term
 
     def _take(self, batch: EventBatch, ours: Collection[str] | None) -> None:
@@ -103,6 +112,10 @@ class History:
             if path == self._agents_path:
                 if ours is None or key in ours:
                     self._take_state(key, value, revision)
+            elif path == self._wakes_path:
+                event = cause.removeprefix(marks).partition(".")[0]
+                if event.isdecimal() and (ours is None or key in ours):
+                    self._take_wakes(key, value, int(event))
             elif cause.startswith(marks) and (ours is None or producer in ours):
                 self._add(producer, seq, (Effect(path, key, kind, value, revision),), None)
 
@@ -113,6 +126,17 @@ class History:
             logger.warning("passed over what stands for agent %s: %s", agent, error)
             return
         self._add(agent, state.revision, (), state)
+
+    def _take_wakes(self, agent: str, value: Value, event: int) -> None:
+        """What a turn asked for, in answer to an event."""
+        try:
+            _, woke_ns = read_wakes(agent, value)
+        except WakesUnreadableError as error:
+            logger.warning("passed over: %s", error)
+            return
+        self._add(agent, event, (), None)
+        if woke_ns is not None:
+            self._woken.setdefault(event, {})[agent] = woke_ns
 
     def _add(self, agent: str, event: int, effects: tuple[Effect, ...], state: Any) -> None:
         turns = self._done.setdefault(event, {})

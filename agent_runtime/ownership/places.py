@@ -6,6 +6,7 @@
 /runtime/runs/<run>/cursors           how far each part has come
 /runtime/runs/<run>/agents            what agents remember
 /runtime/runs/<run>/spent             what its models have cost
+/runtime/runs/<run>/wakes/<part>      when its agents want to be woken: one entry an agent, of groups that have a clock
 
 and of runs on nodes only:
 
@@ -59,6 +60,11 @@ class RunPlaces:
     def spent(self) -> str:
         """What its models have cost."""
         return f"{self.path}/spent"
+
+    @property
+    def wakes(self) -> str:
+        """When its agents want to be woken."""
+        return f"{self.path}/wakes"
 
     @property
     def placed(self) -> str:

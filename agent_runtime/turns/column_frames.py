@@ -15,6 +15,7 @@ from agent_runtime.agents.cohort import Cohort
 from agent_runtime.model.actions import REPORT, Outcome
 from agent_runtime.model.notices import Ask
 from agent_runtime.recording import RecordingError
+from agent_runtime.turns.column_wakes import ColumnWakes
 from agent_runtime.turns.deciding import Failures, all_numbers, decide
 from agent_runtime.turns.ends import MUTED, OK, STOPPED, UNANSWERED, TurnEnd, end_by_incident, make_no_answer
 from agent_runtime.turns.part_context import PartContext
@@ -33,11 +34,18 @@ class ColumnFrames:
         self._cohort = cohort
         self._agents = agents
         self._release = release
+        self.wakes = None
+        """What is done by those whose time has come; None: the group lives by no clock."""
+        if context.wakes is not None:
+            self.wakes = ColumnWakes(context, context.wakes, agents, self.close, release)
         self._sitting: set[asyncio.Task[None]] = set()
 
     async def answer(self, pack: Thinkers) -> None:
         """Decide for agents that have thought, and send what they decided."""
         keys: list[str] = self._cohort.select_ids(pack.rows).to_pylist()
+        if pack.notice.is_wake and self.wakes is not None:
+            await self.wakes.answer(pack, keys)
+            return
         unsent = set(range(len(keys)))
         apart: set[int] = set()
         try:
@@ -65,10 +73,18 @@ class ColumnFrames:
             await self._break_off(pack.select(left), [keys[place] for place in left], error)
 
     async def close(
-        self, pack: Thinkers, end: TurnEnd, values: Sequence[Any] | None = None, revisions: Any = None
+        self,
+        pack: Thinkers,
+        end: TurnEnd,
+        values: Sequence[Any] | None = None,
+        revisions: Any = None,
+        *,
+        act: tuple[str, str] | None = None,
     ) -> None:
-        """Record turns that ended alike; a report of numbers is recorded as their action."""
+        """Record turns that ended alike; numbers are recorded as their action, a report or else `act` at a path."""
         acted = values is not None and len(values) > 0 and all_numbers(values[:1])
+        if act is None and pack.notice.ask is not None:
+            act = (REPORT, pack.notice.ask.path)
         await self._context.records.close_many(
             self._context.group.name,
             pack.notice,
@@ -76,7 +92,8 @@ class ColumnFrames:
             pack.turns,
             pack.started_s,
             end,
-            action=REPORT if acted else None,
+            action=act if acted else None,
+            sim_times_ns=self.wakes.find_times(pack) if self.wakes is not None and pack.notice.is_wake else None,
             values=values if acted else None,
             revisions=revisions,
         )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from ecumene.client import Event
 
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.agents.cohort import Cohort, Rows
@@ -68,6 +69,7 @@ class ColumnTurns:
         self._room.set()
         self._is_stopping = False
         self._frames = ColumnFrames(context, cohort, agents, self._release)
+        self._wakes = self._frames.wakes
         self._adopting = 0
 
     @property
@@ -88,9 +90,27 @@ class ColumnTurns:
                 await self._refuse(notice, alone)
             elif admission is Admission.STARTS:
                 self._queue(notice, alone)
-        if len(self._starts) >= self._context.notices_waiting_max:
-            self._room.clear()
-            await self._room.wait()
+        await self._wait_room()
+
+    async def wake(self, event: Event, received_s: float) -> None:
+        """It is time: take those who are to be woken by the part's timer; waits as `deliver` does."""
+        wakes, revision = self._context.wakes, event.revision
+        assert wakes is not None
+        for at_ns, _, rows in wakes.fire_again(revision):
+            notice = Notice(revision, (event,), received_s, at_ns, None, is_wake=True)
+            await self._admit(rows, notice)
+        woken = [woken.rows for woken in wakes.fire(revision, event.sim_time_ns or 0)]
+        if woken:
+            # One notice for all of them; the time of each is its own.
+            await self._admit(np.concatenate(woken), Notice(revision, (event,), received_s, None, None, is_wake=True))
+        await self._wait_room()
+
+    async def _admit(self, rows: Rows, notice: Notice) -> None:
+        starts, refused = self.mailboxes.admit_rows(rows, notice)
+        await self._refuse(notice, refused)
+        if len(refused) and self._context.wakes is not None:
+            self._context.wakes.end_unchanged(refused)
+        self._queue(notice, starts)
 
     async def run(self) -> None:
         """Start and answer turns until cancelled."""
@@ -142,6 +162,11 @@ class ColumnTurns:
             if timer is not None:
                 timer.cancel()
 
+    async def _wait_room(self) -> None:
+        if len(self._starts) >= self._context.notices_waiting_max:
+            self._room.clear()
+            await self._room.wait()
+
     def _queue(self, notice: Notice, rows: Rows) -> None:
         if len(rows) and not self._is_stopping:
             self._starts.append((notice, rows, self.mailboxes.turns[rows]))
@@ -189,15 +214,23 @@ class ColumnTurns:
         """Record those who took their turn before, as it was; returns the others."""
         ask, ids = notice.ask, self._cohort.select_ids(rows).to_pylist()
         known = history.find_all(ids, notice.revision)
-        if not known or ask is None:
+        if notice.is_wake and self._wakes is not None:
+            known = self._wakes.list_done(known)
+        elif ask is None:
+            return rows, turns
+        if not known:
             return rows, turns
         pack = Thinkers.begun(notice, self._context.clock.now_s(), rows, turns)
         self._adopting += 1
         try:
-            for alike in group_done(ask, ids, known):
-                turns_alike, revisions = pack.select(alike.places), np.array(alike.revisions)
-                await self._frames.close(turns_alike, alike.end, alike.values, revisions)
-            self._release(pack.select(list(known)))
+            if ask is None:
+                assert self._wakes is not None
+                await self._wakes.adopt(pack.select(list(known)), list(known.values()))
+            else:
+                for alike in group_done(ask, ids, known):
+                    turns_alike, revisions = pack.select(alike.places), np.array(alike.revisions)
+                    await self._frames.close(turns_alike, alike.end, alike.values, revisions)
+                self._release(pack.select(list(known)))
         finally:
             self._adopting -= 1
         left = [place for place in range(len(ids)) if place not in known]

@@ -110,6 +110,25 @@ class Mailboxes:
         self._letters.setdefault(row, deque()).append((next(self._numbers), notice))
         return Admission.WAITS
 
+    def admit_rows(self, rows: Rows, notice: Notice) -> tuple[Rows, Rows]:
+        """Gives a notice to some agents who have had none of its revision, each once; returns as `admit_all` does.
+
+        The order of those whose turn starts is that of `rows`.
+        """
+        self._noticed[rows] = notice.revision
+        is_busy = self.busy[rows]
+        starts, late = rows[~is_busy], rows[is_busy]
+        self.busy[starts] = True
+        self.turns[starts] += 1
+        is_refused = self.waiting[late] >= self._depth_max
+        refused, waiting = late[is_refused], late[~is_refused]
+        self.progress.admit_rows(notice.revision, rows, len(starts) + len(waiting))
+        self.turns[refused] += 1
+        self.waiting[waiting] += 1
+        for row in waiting.tolist():
+            self._letters.setdefault(row, deque()).append((next(self._numbers), notice))
+        return starts, refused
+
     def release_one(self, row: int) -> Notice | None:
         """A turn has ended: the agent's next notice, if one waits; its turn has then begun."""
         if not self.waiting[row]:
@@ -130,7 +149,7 @@ class Mailboxes:
         begun: dict[int, tuple[Notice, list[int]]] = {}
         for row in expectant.tolist():
             notice = self._take_next(row)
-            begun.setdefault(notice.revision, (notice, []))[1].append(row)
+            begun.setdefault(id(notice), (notice, []))[1].append(row)
         return [(notice, np.array(chosen, dtype=np.int32)) for notice, chosen in begun.values()]
 
     def count_turns(self, through: int) -> Counts:

@@ -18,6 +18,7 @@ from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.history import History
 from agent_runtime.settings import GroupSpec
 from agent_runtime.turns.part_records import PartRecords
+from agent_runtime.turns.part_wakes import PartWakes
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.threads import AgentThreads
 
@@ -32,6 +33,7 @@ class PartContext:
     Attributes:
         world: for reads; what is written goes through the outbox, behind the part's fence.
         states: where agents' memories are kept; None = nowhere.
+        wakes: when its agents want to be woken; None: the group lives by no clock.
         history: turns that the agents have had before, in another worker or another life of this one; None = none.
     """
 
@@ -50,6 +52,7 @@ class PartContext:
     presence: Presence = field(default_factory=Presence)
     incidents: Incidents = field(default_factory=Incidents)
     threads: AgentThreads = field(default_factory=AgentThreads)
+    wakes: PartWakes | None = None
 
     @property
     def is_taken_over(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from ecumene.client import Event
+
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.mailboxes import Mailboxes
@@ -23,6 +25,9 @@ class PartTurns(Protocol):
 
     async def deliver(self, notice: Notice, whom: str) -> None:
         """Take a notice for everyone or for one agent."""
+
+    async def wake(self, event: Event, received_s: float) -> None:
+        """Take those who are to be woken by the part's timer."""
 
     async def run(self) -> None:
         """Take turns until cancelled."""

@@ -42,6 +42,13 @@ class Progress:
         self._revisions.append(revision)
         self._rows.append(row)
 
+    def admit_rows(self, revision: int, rows: npt.NDArray[np.int32], turns: int) -> None:
+        """A notice went to some rows, once each; `turns` of it will be told as ended."""
+        if turns:
+            self._open[revision] = self._open.get(revision, 0) + turns
+        self._revisions.extend(array("q", [revision]) * len(rows))
+        self._rows.frombytes(rows.astype(np.int32).tobytes())
+
     def end(self, revision: int, turns: int = 1) -> None:
         """Turns that the event of `revision` began have had their effect, and are recorded."""
         left = self._open[revision] - turns

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from ecumene.client import Event
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
@@ -80,6 +81,18 @@ class SingleTurns:
                 alone = np.array([row], dtype=np.int32)
                 await self._starts.put((notice, alone, self.mailboxes.turns[alone]))
 
+    async def wake(self, event: Event, received_s: float) -> None:
+        """It is time: take those who are to be woken by the part's timer; waits as `deliver` does."""
+        wakes, revision = self._context.wakes, event.revision
+        assert wakes is not None
+        for at_ns, why, rows in (*wakes.fire_again(revision), *wakes.fire(revision, event.sim_time_ns or 0)):
+            notice = Notice(revision, (event,), received_s, at_ns, None, wakes=why, is_wake=True)
+            starts, refused = self.mailboxes.admit_rows(rows, notice)
+            for row in refused.tolist():
+                await self._refuse(row, notice)
+            if len(starts):
+                await self._starts.put((notice, starts, self.mailboxes.turns[starts]))
+
     async def run(self) -> None:
         """Start turns, as room allows, until cancelled."""
         while True:
@@ -89,7 +102,7 @@ class SingleTurns:
                 ids = self._cohort.select_ids(some).to_pylist()
                 for row, number, agent_id in zip(some.tolist(), turns.tolist(), ids, strict=True):
                     await self._room.acquire()
-                    turn = Turn(self._context, agent_id, number, notice)
+                    turn = Turn(self._context, agent_id, number, notice, row)
                     self._context.tasks.start(self._live(row, turn), TURN_TASK + agent_id)
                     self._starting -= 1
                 await asyncio.sleep(0)
@@ -135,11 +148,12 @@ class SingleTurns:
                         return
                 finally:
                     del self._running[row]
+                self._end_wake(turn)
                 self.mailboxes.progress.end(turn.revision)
                 notice = self.mailboxes.release_one(row)
                 if notice is None:
                     return
-                turn = Turn(self._context, turn.agent_id, int(self.mailboxes.turns[row]), notice)
+                turn = Turn(self._context, turn.agent_id, int(self.mailboxes.turns[row]), notice, row)
         finally:
             self._room.release()
 
@@ -197,9 +211,15 @@ class SingleTurns:
         turn.is_committing = False
         return not self._is_stopping
 
+    def _end_wake(self, turn: Turn) -> None:
+        """What a turn asked for of being woken counts from now on."""
+        if self._context.wakes is not None and (turn.notice.is_wake or turn.wishes):
+            self._context.wakes.end(turn.row, turn.wishes or {}, turn.notice.is_wake)
+
     async def _refuse(self, row: int, notice: Notice) -> None:
-        turn = Turn(self._context, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice)
+        turn = Turn(self._context, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice, row)
         await self._edge.close_unstarted(turn, MAILBOX_FULL)
+        self._end_wake(turn)
 
     def _make_agent(self, agent_id: str, row: int) -> Agent:
         agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._context.group)

@@ -50,9 +50,10 @@ class Thinkers:
 
 def join_alike(some: Sequence[Thinkers]) -> list[Thinkers]:
     """Those about one notice together: they fill frames, whenever they began."""
+    # By the notice itself: of one revision there may be several, for those who are woken at different times.
     by_notice: dict[int, list[Thinkers]] = {}
     for thinkers in some:
-        by_notice.setdefault(thinkers.notice.revision, []).append(thinkers)
+        by_notice.setdefault(id(thinkers.notice), []).append(thinkers)
     return [_join(alike) for alike in by_notice.values()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from agent_runtime.llm import Message
 from agent_runtime.model.actions import REPORT, Action, Change
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.model.notices import Notice
+from agent_runtime.model.wakes import Wake, Wakes, change_wakes, find_wake_problem
 from agent_runtime.turns.conversation import TOOL_ROUNDS_MAX, Conversation
 from agent_runtime.turns.reading import Reading
 from agent_runtime.turns.toolbox import Toolbox, open_toolbox
@@ -34,6 +36,8 @@ T = TypeVar("T")
 NO_PROFILE: Mapping[str, Any] = {}
 CORRECTIONS_MAX = 1
 _FLAG = re.compile(r"[\w.-]{1,64}", re.ASCII)
+WAKE = "wake"
+"""What a wish is called where it is refused."""
 BAD_ASK = "bad_ask"
 """Flag of a turn whose event asks for what cannot be given, so that it counts as asking for nothing."""
 
@@ -47,6 +51,8 @@ class Turn:
         memory, profile: the agent's.
         actions: what it decided so far; sent as one op when it is done.
         refusals: how many ops of this turn the world has refused.
+        row: the agent's, in its part.
+        wishes: what it asked for of being woken; None = nothing.
     """
 
     __slots__ = (
@@ -71,11 +77,15 @@ class Turn:
         "profile",
         "prompt_tokens",
         "refusals",
+        "row",
         "started_s",
+        "wishes",
     )
 
-    def __init__(self, context: PartContext, agent_id: str, number: int, notice: Notice) -> None:
+    def __init__(self, context: PartContext, agent_id: str, number: int, notice: Notice, row: int = 0) -> None:
         self._context = context
+        self.row = row
+        self.wishes: dict[str, Wake | None] | None = None
         self._corrections = 0
         self.agent_id = agent_id
         self.number = number
@@ -113,7 +123,10 @@ class Turn:
 
     @property
     def sim_time_ns(self) -> int | None:
-        """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes."""
+        """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes.
+
+        Of a wake it is the time that was asked for, even if the clock has gone on since.
+        """
         return self.notice.sim_time_ns
 
     @property
@@ -195,6 +208,47 @@ class Turn:
         if ask is None:
             raise ActionRefusedError(REPORT, self.notice.ask_problem or "the event asks for no report")
         self.act(REPORT, ask.path, self.agent_id, value, gate_generation=ask.generation)
+
+    @property
+    def wakes(self) -> Wakes:
+        """The wakes that the agent had asked for, if one of them has woken it; all of one time. Else none."""
+        return self.notice.wakes
+
+    def wake_at(self, at_ns: int, name: str = "", payload: Json = None) -> None:
+        """Ask to be woken at a time of the group's clock, once, in place of an earlier wish of that name.
+
+        Kept with the turn, also if it fails afterwards; `payload` is told with the wake. An agent wants at most 64
+        wakes at a time, the first of them if it asks for more.
+
+        Raises ActionRefusedError: the group lives by no clock, the time has passed for this turn, or is none.
+        """
+        now_ns = self.sim_time_ns
+        problem = "" if self._context.wakes is not None else "the group lives by no clock"
+        problem = problem or find_wake_problem(at_ns, name, payload)
+        if not problem and now_ns is not None and at_ns <= now_ns:
+            problem = f"it is {now_ns} ns, and a wake lies behind that: {at_ns} ns does not"
+        if problem:
+            raise ActionRefusedError(WAKE, problem)
+        self.wishes = {**(self.wishes or {}), name: Wake(at_ns, name, json.loads(json.dumps(payload)))}
+
+    def wake_after(self, after_ns: int, name: str = "", payload: Json = None) -> None:
+        """The same, so long after the time of what woke the agent. Raises ActionRefusedError: that has no time, too."""
+        if self.sim_time_ns is None:
+            raise ActionRefusedError(WAKE, "what woke the agent has no time; ask for one with wake_at")
+        if not isinstance(after_ns, int):
+            raise ActionRefusedError(WAKE, find_wake_problem(after_ns, name, payload))
+        self.wake_at(self.sim_time_ns + after_ns, name, payload)
+
+    def cancel_wake(self, name: str = "") -> None:
+        """Do not want a wake any more; nothing happens if there is none of that name."""
+        if self._context.wakes is not None:
+            self.wishes = {**(self.wishes or {}), name: None}
+
+    @property
+    def pending_wakes(self) -> Wakes:
+        """What the agent wants after this turn, so far."""
+        wakes = self._context.wakes
+        return change_wakes(wakes.pending(self.row), self.wishes or {}) if wakes is not None else ()
 
     def flag(self, flag: str) -> None:
         """Note something about this turn in its record; one word, few distinct ones.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ecumene.client import EcumeneError, GateClosedError
 
 from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
-from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome
+from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome, Remembered
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.turns.ends import NOTHING_REPORTED, OK, STOPPED, TurnEnd, make_no_answer
 from agent_runtime.turns.part_context import PartContext
@@ -35,10 +35,12 @@ class TurnEffects:
             no_answer = Action(NO_ANSWER, ask.path, turn.agent_id, make_no_answer(end), gate_generation=ask.generation)
             told = [*actions, no_answer]
         states = self._context.states
-        remembered = None
-        if states is not None and turn.memory is not None and end is not STOPPED:
-            remembered = remember_turn(states.path, turn, end, actions)
-        if not told and remembered is None:
+        remembered: list[Remembered] = []
+        if end is not STOPPED:
+            if states is not None and turn.memory is not None:
+                remembered.append(remember_turn(states.path, turn, end, actions))
+            remembered += self._note_wakes(turn)
+        if not told and not remembered:
             await self.record(turn, end, actions, None)
             return None
         notice = turn.notice
@@ -46,7 +48,7 @@ class TurnEffects:
         if outcome.error is not None and actions and is_answerable(outcome.error):
             return ActionRefusedError(", ".join(dict.fromkeys(action.name for action in actions)), str(outcome.error))
         end, actions = await self._judge(turn, end, actions, outcome)
-        if remembered is not None and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
+        if remembered and outcome.error is not None and not isinstance(outcome.error, GateClosedError):
             await self._keep_failed(turn, end, actions)
         await self.record(turn, end, actions, outcome.revision)
         return None
@@ -60,11 +62,23 @@ class TurnEffects:
         if turn.is_seated:
             self._context.presence.end(turn.agent_id, turn.number, end.status.value, end.reason)
 
+    def _note_wakes(self, turn: Turn) -> list[Remembered]:
+        """When the agent wants to be woken after the turn, if the turn changes anything of it."""
+        wakes, notice = self._context.wakes, turn.notice
+        if wakes is None or not (notice.is_wake or turn.wishes):
+            return []
+        woke_ns = notice.sim_time_ns if notice.is_wake else None
+        return [wakes.note(turn.row, turn.agent_id, turn.wishes or {}, woke_ns)]
+
     async def _keep_failed(self, turn: Turn, end: TurnEnd, actions: Sequence[Action]) -> None:
-        """The turn's op had no effect; what the agent remembers of the turn is kept all the same."""
-        assert self._context.states is not None
+        """The turn's op had no effect; what the agent remembers of the turn, and wants, is kept all the same."""
+        states, wakes = self._context.states, self._context.wakes
         try:
-            await self._context.states.keep(turn.agent_id, describe_agent(turn, end, actions))
+            if states is not None and turn.memory is not None:
+                await states.keep(turn.agent_id, describe_agent(turn, end, actions))
+            for note in self._note_wakes(turn):
+                assert wakes is not None
+                await wakes.book.keep(note.key, note.value, turn.notice.event.id)
         except EcumeneError as error:
             self._log(turn, error)
 

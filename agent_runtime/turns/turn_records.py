@@ -121,14 +121,17 @@ class TurnRecords:
         started_s: npt.NDArray[np.float64],
         end: TurnEnd,
         *,
-        action: str | None = None,
+        action: tuple[str, str] | None = None,
+        sim_times_ns: Sequence[int] | None = None,
         values: Any = None,
         revisions: Any = None,
     ) -> None:
-        """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it.
+        """Turns of rule agents of one group that ended alike, in columns; with one action each if `action` names it and
+        its path.
 
         `agents` is an Arrow array or list of ids, `turns` their numbers, `started_s` when each began, `values`
-        doubles, `revisions` those of the commits (None: no effect).
+        doubles, `revisions` those of the commits (None: no effect), `sim_times_ns` what each saw (None: what the notice
+        tells).
         """
         count = len(agents)
         self.statuses[end.status] += count
@@ -140,15 +143,15 @@ class TurnRecords:
         shared = {"agent": agents, "group": group, "turn": turns, "round": notice.round}
         observed = {
             "observation_revision": notice.revision,
-            "sim_time_ns": notice.sim_time_ns,
+            "sim_time_ns": notice.sim_time_ns if sim_times_ns is None else sim_times_ns,
             "observed_at_ns": notice.observed_at_ns,
         }
-        if action is not None and notice.ask is not None:
+        if action is not None:
             columns = {
                 **shared,
                 "seq": 0,
-                "action": action,
-                "path": notice.ask.path,
+                "action": action[0],
+                "path": action[1],
                 "key": agents,
                 "value_kind": "double",
                 "value_double": np.asarray(values, dtype=np.float64),

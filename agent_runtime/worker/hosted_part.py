@@ -10,37 +10,42 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ecumene.client import EcumeneError, FencedError, World
+from ecumene.client import ClockNotFoundError, EcumeneError, EnvironmentNotFoundError, Event, FencedError, World
 
 from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort, open_agents
-from agent_runtime.agents.making import check_group, make_rule_agents
+from agent_runtime.agents.making import check_group, list_first_wakes, make_rule_agents
 from agent_runtime.agents.registry import find_agent_class
 from agent_runtime.gateways.models import ModelChoice
-from agent_runtime.listeners.feed import GroupFeed
+from agent_runtime.listeners.feed import Alarm, GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
+from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import OwnedPart
+from agent_runtime.ownership.wake_book import WakeBook
 from agent_runtime.settings import GroupSpec, WorkerSettings
+from agent_runtime.turns.agenda import Times
 from agent_runtime.turns.columns import ColumnTurns
 from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.part_turns import PartTurns
+from agent_runtime.turns.part_wakes import PartWakes
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.threads import AgentThreads
 from agent_runtime.turns.turn_records import TurnRecords
+from agent_runtime.turns.wake_timer import WakeTimer
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -56,10 +61,25 @@ class Shared:
     places: KnownPlaces
     settings: WorkerSettings
     agents_path: str
+    run: str
     clock: Clock
     failure: asyncio.Future[None]
     presence: Presence = field(default_factory=Presence)
     threads: AgentThreads = field(default_factory=AgentThreads)
+
+
+class PartActivity(NamedTuple):
+    """What a part is about to do.
+
+    Attributes:
+        is_busy: turns run or wait, or the world does not know yet when somebody is to be woken.
+        earliest_wake_ns: when somebody is to be woken next who has no turn to take before; None = nobody.
+        consumed_revision: every event up to it has had its turns, and the world has answered to all of them.
+    """
+
+    is_busy: bool
+    earliest_wake_ns: int | None
+    consumed_revision: int
 
 
 class HostedPart:
@@ -82,6 +102,8 @@ class HostedPart:
         self._shared = shared
         self._saved = owned.cursor.through
         self._saving = asyncio.Lock()
+        self._is_ready = False
+        self._first_wakes: Times | None = None
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
         self._records = PartRecords(shared.records)
@@ -92,14 +114,20 @@ class HostedPart:
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
         self._history = None
+        book = None
+        if spec.clock:
+            book = WakeBook(shared.world, owned.world, shared.run, owned.part.name, spec.clock)
         if not owned.is_new:
             self._history = History(
                 shared.world,
                 after=owned.cursor.through,
                 term=owned.term,
                 agents_path=shared.agents_path,
+                wakes_path=book.path if book is not None else "",
                 list_agents=cohort.list_ids,
             )
+        self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
+        self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
         self._context = PartContext(
             spec=spec,
             group=group,
@@ -116,12 +144,15 @@ class HostedPart:
             presence=shared.presence,
             incidents=incidents,
             threads=shared.threads,
+            wakes=self._wakes,
         )
         self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
         rules = WakeRules(spec.wake)
-        self._watch = shared.world.watch_frames(rules.event_filter, from_revision=owned.cursor.through + 1)
-        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents)
+        alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
+        filters = [*rules.event_filters, *([alarm.event_filter] if alarm is not None else [])]
+        self._watch = shared.world.watch_frames(filters[0], from_revision=owned.cursor.through + 1, also=filters[1:])
+        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents, alarm)
 
     @property
     def name(self) -> str:
@@ -133,6 +164,16 @@ class HostedPart:
         """Every event up to this revision has had its effect for every agent here."""
         return max(self._saved, self._turns.mailboxes.progress.through(self._feed.reached))
 
+    async def open(self) -> None:
+        """Look for the group's clock. Raises LaunchError: there is none; EcumeneError."""
+        if self._wakes is None:
+            return
+        try:
+            await self._wakes.book.open()
+        except (EnvironmentNotFoundError, ClockNotFoundError) as error:
+            group = self._context.group.name
+            raise LaunchError(f"groups.{group}.clock", " ".join(str(error).split())) from error
+
     def start(self) -> None:
         """Begin to wake agents: by everything that happened since the cursor."""
         name = self.name
@@ -141,6 +182,17 @@ class HostedPart:
         self._heads.start(self._keep_cursor(), f"cursor {name}")
         if isinstance(self._turns, SingleTurns):
             self._heads.start(self._turns.sweep(), f"sweep {name}")
+        if self._timer is not None:
+            self._heads.start(self._timer.run(), f"wakes {name}")
+
+    @property
+    def activity(self) -> PartActivity:
+        """What the part is about to do, for a clock that waits for it."""
+        through = self._turns.mailboxes.progress.through(self._feed.reached)
+        is_idle = self._is_ready and self._turns.mailboxes.progress.is_idle
+        if self._wakes is None or self._timer is None:
+            return PartActivity(not is_idle, None, through)
+        return PartActivity(not (is_idle and self._timer.is_idle), self._wakes.next_ns, through)
 
     def statistics(self) -> TurnsStatistics:
         """How full it is."""
@@ -205,7 +257,23 @@ class HostedPart:
         """What was done before, then what happens."""
         if self._history is not None:
             await self._history.read()
+        if self._wakes is not None:
+            await self._begin_wakes(self._wakes)
+        self._is_ready = True
         await self._feed.run()
+
+    async def _begin_wakes(self, wakes: PartWakes) -> None:
+        """First wakes of all, and what those who had theirs have asked for since."""
+        if self._first_wakes is not None:
+            wakes.begin(self._first_wakes)
+        if self._history is not None:
+            async for agent, document, revision in wakes.book.read():
+                wakes.load(agent, document, revision)
+
+    async def _ring(self, event: Event, received_s: float) -> None:
+        assert self._timer is not None
+        self._timer.note_fired()
+        await self._turns.wake(event, received_s)
 
     async def _keep_cursor(self) -> None:
         while True:
@@ -237,7 +305,9 @@ class HostedPart:
         context, turns = self._context, self.owned.cursor.turns
         if issubclass(agent_class, RuleAgents):
             agents = make_rule_agents(agent_class, context.group)
+            self._first_wakes = list_first_wakes(context.spec, cohort.list_ids(), context.group, agents)
             settings = self._shared.settings
             return ColumnTurns(context, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
         check_group(agent_class, context.group)
+        self._first_wakes = list_first_wakes(context.spec, range(len(cohort)), context.group, None)
         return SingleTurns(context, cohort, agent_class, turns)

@@ -83,7 +83,8 @@ class Pipeline:
         """Whose code has held up all others."""
         self._recorder = recorder
         places = RunPlaces(config.launch.run)
-        self._shared = Shared(world, self.records, KnownPlaces(world), self._settings, places.agents, clock, failure)
+        known, run = KnownPlaces(world), config.launch.run
+        self._shared = Shared(world, self.records, known, self._settings, places.agents, run, clock, failure)
         self._specs = {spec.name: spec for spec in config.launch.groups}
         self.models = OpenedModels(config.launch, world, config.index)
         book = SpentBook(world, places.spent)
@@ -147,6 +148,7 @@ class Pipeline:
             owned = await self._owner.take(part, from_revision=from_revision, wait_s=wait_s)
             try:
                 hosted = self._begin(owned, spec)
+                await hosted.open()
             except BaseException:
                 await self._owner.give_back(owned)
                 raise

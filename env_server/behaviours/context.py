@@ -21,8 +21,10 @@ from env_server.model.operations import (
     EnvironmentUpdate,
     OpenGate,
     RegisterEnvironment,
+    SetTimer,
     Write,
 )
+from env_server.model.timelines import MissedTicks
 from env_server.model.values import Json
 
 
@@ -43,6 +45,9 @@ class View(Protocol):
 
     def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
         """Items of a stream from a sequence number on, at most `limit` (0 = all); none when it is absent."""
+
+    def time(self, path: str) -> int | None:
+        """What the nearest clock of an environment shows, in nanoseconds; None = there is none."""
 
 
 class Sleep(NamedTuple):
@@ -164,6 +169,35 @@ class Context:
         if self._reads_only:
             raise UndeclaredWrite(f"{name!r} is emitted by an operation that reads only")
         self.staged.append(Write(self.path, name, Code.EMIT, Json.of(dict(document))))
+
+    def sim_time_ns(self, path: str | None = None) -> int | None:
+        """What the nearest clock of an environment shows, in nanoseconds of simulated time; None = there is none."""
+        return self.view.time(path or self.path)
+
+    def set_timer(
+        self,
+        name: str,
+        *,
+        at_ns: int | None = None,
+        after_ns: int | None = None,
+        every_ns: int = 0,
+        missed: MissedTicks = MissedTicks.COALESCE,
+        payload: object = None,
+        if_absent: bool = False,
+        path: str | None = None,
+    ) -> None:
+        """Stages a timer on the nearest clock, or the same one anew; exactly one of `at_ns` and `after_ns` is given.
+
+        It fires by an event TIMER_FIRED of the environment, which a listener may hear. The name is among the keys that
+        an operation declares. `payload` becomes JSON; None = there is none.
+        """
+        told = None if payload is None else Json.of(payload)
+        asked = SetTimer(at_ns, after_ns, every_ns, missed, told, if_absent)
+        self._stage(path, name, Code.SET_TIMER, asked)
+
+    def cancel_timer(self, name: str, path: str | None = None) -> None:
+        """Stages the end of a timer, if there is one of that name."""
+        self._stage(path, name, Code.CANCEL_TIMER, Delete(if_present=True))
 
     def refuse(self, code: str, message: str, **details: str) -> NoReturn:
         """Ends the operation without an effect; the caller sees OPERATION_REFUSED with `code`."""

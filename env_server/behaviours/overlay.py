@@ -61,6 +61,10 @@ class Overlay:
         """The environment as it is."""
         return self._under.environment(path)
 
+    def time(self, path: str) -> int | None:
+        """See View."""
+        return self._under.time(path)
+
     def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """The environment's aggregates as they are."""
         return self._under.aggregates(path)

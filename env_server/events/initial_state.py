@@ -50,7 +50,7 @@ class InitialState:
                 changes.positions[len(changes.keys)] = entry.position
             changes.path.append(index)
             changes.keys.append(key)
-            changes.values.append(NOTHING if type(entry.value) is StreamEnds else entry.value)  # type: ignore[arg-type]
+            changes.values.append(NOTHING if type(entry.value) is StreamEnds else entry.value)
             changes.versions.append(entry.version)
             changes.revisions.append(entry.modified)
             if len(changes.keys) == wanted:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from env_server.events.filters import Matcher
+from env_server.events.alternatives import AnyMatcher
 from env_server.model.changes import Changes, EventType
 
 _CONFLATE_ROWS_MAX = 32_768
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     """Events replaced by later ones."""
 
 
-def plan_portions(groups: Iterable[Changes | None], matcher: Matcher, cursor: int, *, conflating: bool) -> Plan:
+def plan_portions(groups: Iterable[Changes | None], matcher: AnyMatcher, cursor: int, *, conflating: bool) -> Plan:
     """Selects what a watch that got everything up to `cursor` is owed of consecutive groups, all still held.
 
     Ends with the first group that matches; for a conflating watch with the last one, or after 32,768 matching rows.
@@ -145,13 +145,13 @@ def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list
             family = _FAMILIES.get(type_, type_)  # type: ignore[call-overload]
             border = changes.values[row].text if family in _CROSSINGS else b""  # type: ignore[union-attr]
             name = number, key, family, border
-            if name in seen:
-                left_out += 1
-                continue
-            seen.add(name)
-            wanted.append(row)
             if type_ in _DELETIONS:
                 seen.add((number, key, _MOVE, b""))
+            if name in seen:
+                left_out += 1
+            else:
+                seen.add(name)
+                wanted.append(row)
         if wanted:
             wanted.reverse()
             kept.append((changes, wanted))

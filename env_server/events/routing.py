@@ -8,7 +8,8 @@ environment. A watch found here still selects its rows; a watch not found here m
 from collections.abc import Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from env_server.events.filters import ACTORS, REGIONS, TYPES, Matcher, find_regions, find_values
+from env_server.events.alternatives import AnyMatcher
+from env_server.events.filters import ACTORS, REGIONS, TYPES, find_regions, find_values
 from env_server.model.changes import Changes
 from env_server.model.names import ROOT
 
@@ -24,7 +25,7 @@ class Routed(Protocol):
         """Unique; the order of those found."""
 
     @property
-    def matcher(self) -> Matcher:
+    def matcher(self) -> AnyMatcher:
         """Never changes."""
 
 
@@ -136,7 +137,7 @@ class Routes(Generic[W]):
         return found
 
 
-def _choose(matcher: Matcher) -> tuple[str, tuple[Hashable, ...]]:
+def _choose(matcher: AnyMatcher) -> tuple[str, tuple[Hashable, ...]]:
     """The column that narrows a watch most, and its values; "" = none does."""
     if matcher.key:
         return _KEYS, (matcher.key,)

@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from env_server.events.filters import Matcher
+from env_server.events.alternatives import AnyMatcher
 from env_server.events.history import History
 from env_server.events.initial_state import InitialState
 from env_server.events.portions import Portion, plan_portions
@@ -60,7 +60,7 @@ class Watch:
         self,
         number: int,
         spec: WatchSpec,
-        matcher: Matcher,
+        matcher: AnyMatcher,
         history: History,
         routes: "Routes[Watch]",
         on_end: Callable[["Watch"], None],

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from env_server.events.filters import Matcher
+from env_server.events.alternatives import compile_filters, join
 from env_server.events.history import History, ReadLog
 from env_server.events.initial_state import InitialState
 from env_server.events.routing import Routes
@@ -90,12 +90,15 @@ class WatchHub:
             DeniedView: the group may not see what it asks for.
         """
         view = self._find_view(spec.group)
-        matcher = Matcher(spec.filter, self._limits, view)
+        matchers = compile_filters(spec.filter, spec.also, self._limits, view)
+        matcher = join(matchers)
         self._opened += 1
         watch = Watch(self._opened, spec, matcher, self._history, self._routes, self._forget, self._pending_groups_max)
         self._watches[watch.number] = watch
-        if view is not None and (rests_on := view.rests_on(matcher.root)):
-            self._resting[watch.number] = spec.group, rests_on
+        if view is not None:
+            rests_on = tuple({path: None for one in matchers for path in view.rests_on(one.root)})
+            if rests_on:
+                self._resting[watch.number] = spec.group, rests_on
         if self._closed_by is not None:
             watch.end(self._closed_by)
             return watch
@@ -105,7 +108,7 @@ class WatchHub:
         except WorldError as error:
             watch.end(error)
             return watch
-        watch.start(InitialState(self._snapshot(matcher), matcher) if spec.initial_state else None)
+        watch.start(InitialState(self._snapshot(matchers[0]), matchers[0]) if spec.initial_state else None)
         return watch
 
     def end_denied(self) -> None:

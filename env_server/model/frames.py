@@ -118,6 +118,8 @@ class PastValue(NamedTuple):
     cause: str
     producer: str
     wall_ns: int
+    position: Position = ()
+    """Where a move led; () = out of the space."""
 
 
 class PastPage(NamedTuple):

@@ -37,9 +37,9 @@ Near = tuple[float, str]
 class SpaceIndex(Protocol):
     """The positions of one environment's entries, and what is asked of them: never by a look at all of them.
 
-    Lists of `Near` are sorted: nearest first, of equal distance in key order. Nothing here depends on the order in which
-    entries came. Distances are exact to the shape: 0 to oneself, and the same in both directions, bit for bit; only of a
-    directed graph they lead from the position that is asked about to the entries.
+    Lists of `Near` are sorted: nearest first, of equal distance in key order. Nothing here depends on the order in
+    which entries came. Distances are exact to the shape: 0 to oneself, and the same in both directions, bit for bit;
+    only of a directed graph they lead from the position that is asked about to the entries.
 
     The queries, from `within` on, check what they are given, and all raise LimitExceeded once they have looked at more
     than `looks_max`; so does whatever follows the edges of a graph. `check`, `put` and `drop` never do.

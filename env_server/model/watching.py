@@ -40,6 +40,8 @@ class WatchSpec:
     conflate: bool = False
     group: str = ""
     """Path of the group whose view it takes, as of its start; "" = it sees everything."""
+    also: tuple[Filter, ...] = ()
+    """What one of these lets through is told, too; excludes `initial_state`."""
 
 
 class EntryMatcher(Protocol):

@@ -79,6 +79,9 @@ def _row(changes: Changes, row: int) -> Line:
         "type": EventType(type_).name.lower() if known else type_,
         "path": changes.places[changes.path[row]].path,
     }
+    time_ns = changes.places[changes.path[row]].sim_time_ns
+    if time_ns is not None:
+        line["sim_time_ns"] = time_ns
     if changes.keys[row]:
         line["key"] = changes.keys[row]
     value = changes.told_value(row)

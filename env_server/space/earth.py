@@ -1,7 +1,7 @@
 """The earth: geodesics on the ellipsoid WGS84, measured by PROJ."""
 
 from itertools import product
-from math import asin, cos, degrees, radians, sin, sqrt
+from math import asin, cos, degrees, dist, hypot, pi, radians, sin, sqrt
 
 from pyproj import Geod
 
@@ -9,15 +9,18 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, Spot, SpotTree, Window
+from env_server.space.leaves import Crowd, Found, Leaf, Spot
+from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
 _ELLIPSOID = Geod(ellps="WGS84")
 _measure = _ELLIPSOID.inv
 _SQUARED_ECCENTRICITY = _ELLIPSOID.es
 _EQUATOR_M = _ELLIPSOID.a
-_DEGREE_M = radians(_EQUATOR_M * (1 - _SQUARED_ECCENTRICITY))
-"""Metres along a meridian to a degree of latitude: at the equator, where they are the fewest."""
+_CURVED_M = _EQUATOR_M * (1 - _SQUARED_ECCENTRICITY)
+"""The least radius of curvature: of meridians at the equator."""
+_DEGREE_M = radians(_CURVED_M)
+"""Metres along a meridian to a degree of latitude, there where they are the fewest."""
 _MARGIN_M = 0.001
 """More than all roundings, of bounds and of geodesics (some nanometres), together."""
 _BITS = 40
@@ -102,6 +105,17 @@ def _cartesian(position: Position) -> tuple[float, float, float]:
     return axis * cos(longitude), axis * sin(longitude), normal * (1 - _SQUARED_ECCENTRICITY) * sine
 
 
+def _longest(straight: float) -> float:
+    """Metres that a geodesic has at most, of the straight line between its ends.
+
+    The plane through both ends and the centre meets the ellipsoid in an ellipse, nowhere more curved than a circle of
+    `_CURVED_M`; of arcs of this length the circle's has the shortest chord (Schur's comparison theorem).
+    """
+    if straight > _CURVED_M:
+        return pi * _EQUATOR_M
+    return 2 * _CURVED_M * asin(straight / (2 * _CURVED_M)) + _MARGIN_M
+
+
 class _EarthLens:
     """No geodesic is shorter than the straight line through the earth, which is cheap and leaves most others out."""
 
@@ -109,22 +123,51 @@ class _EarthLens:
         self.distance = index.distance
         self.position = position
         self.longitude, self.latitude = position
-        self.x, self.y, self.z = _cartesian(position)
-        self.axis = sqrt(self.x * self.x + self.y * self.y)
+        self.cartesian = _cartesian(position)
+        self.axis = hypot(*self.cartesian[:2])
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        here_x, here_y, here_z = self.x, self.y, self.z
-        most = (bound + _MARGIN_M) ** 2
-        found = []
-        for (longitude, latitude, x, y, z), crowd in leaf.items():
-            x -= here_x
-            y -= here_y
-            z -= here_z
-            if x * x + y * y + z * z <= most:
-                distance = self.distance(self.position, (longitude, latitude))
-                if distance <= bound:
-                    found.append((distance, crowd))
+    def sift(self, leaf: Leaf, bound: float) -> Found:
+        most = bound + _MARGIN_M
+        rows = [row for row, straight in enumerate(self._straight(leaf)) if straight <= most]
+        return [near for row in rows if (near := self._measured(leaf, row))[0] <= bound]
+
+    def estimate(self, leaf: Leaf) -> Found:
+        return [(_longest(straight), crowd) for straight, crowd in zip(self._straight(leaf), leaf.crowds, strict=True)]
+
+    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+        most = bound + _MARGIN_M
+        rows = [
+            (straight, number, row)
+            for number, leaf in enumerate(leaves)
+            for row, straight in enumerate(self._straight(leaf))
+            if straight <= most
+        ]
+        rows.sort()
+        found: Found = []
+        keys = 0
+        farthest = 0.0
+        for straight, number, row in rows:
+            if straight > most:
+                break
+            near = self._measured(leaves[number], row)
+            found.append(near)
+            if keys < count:
+                farthest = max(farthest, near[0])
+                keys += 1 if isinstance(near[1], str) else len(near[1])
+                if keys >= count:
+                    # As many as are wanted: whoever is nearer than the last of them is so along the straight line too.
+                    most = farthest + _MARGIN_M
         return found
+
+    def _straight(self, leaf: Leaf) -> list[float]:
+        """How far away all spots are through the earth."""
+        here = self.cartesian
+        _, _, *columns = leaf.columns
+        return [dist(here, there) for there in zip(*columns, strict=True)]
+
+    def _measured(self, leaf: Leaf, row: int) -> tuple[float, Crowd]:
+        longitudes, latitudes = leaf.columns[:2]
+        return self.distance(self.position, (longitudes[row], latitudes[row])), leaf.crowds[row]
 
     def windows(self, radius: float) -> list[Window]:
         """By the straight line again, as seen along the axis of the earth; a ball around it has all longitudes."""

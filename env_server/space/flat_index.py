@@ -6,7 +6,8 @@ from itertools import product
 from env_server.model.ports import Near
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, refuse_field
-from env_server.space.spot_tree import Lens, Range, Spot, SpotTree
+from env_server.space.leaves import Spot
+from env_server.space.spot_tree import Lens, Range, SpotTree
 
 
 class Interval:
@@ -113,7 +114,7 @@ class FlatIndex(ABC):
         x, y = self._intervals(box)
         keys: list[str] = []
         for leaf in self._tree.leaves([*product(x.ranges, y.ranges)]):
-            for spot, crowd in leaf.items():
+            for spot, crowd in leaf.spots():
                 if spot[0] in x and spot[1] in y:
                     if isinstance(crowd, str):
                         keys.append(crowd)

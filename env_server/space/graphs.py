@@ -1,7 +1,9 @@
 """Graphs: entries at nodes, distances along edges."""
 
 from bisect import bisect_left, insort
+from itertools import takewhile
 from math import inf
+from typing import Final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
@@ -9,6 +11,9 @@ from env_server.model.ports import Near
 from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
+
+_DISCS_MAX: Final = 64
+"""Discs whose nodes are kept."""
 
 
 class GraphIndex:
@@ -23,6 +28,7 @@ class GraphIndex:
         self._roads = Roads(graph, limits.space_looks_max)
         self._nodes: dict[str, int] = {}
         self._crowds: dict[int, list[str]] = {}
+        self._discs: dict[Disc, frozenset[int]] = {}
 
     @property
     def looked(self) -> int:
@@ -123,8 +129,20 @@ class GraphIndex:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            return self.distance(area.centre, position) <= area.radius
+            return position[0] in self._disc(area)
         return False
+
+    def _disc(self, disc: Disc) -> frozenset[int]:
+        """The nodes of a disc; the graph stays, so they are kept for those that are asked about again and again."""
+        nodes = self._discs.get(disc)
+        if nodes is None:
+            spread = self._roads.spread(int(disc.centre[0]), hops=False)
+            near = takewhile(lambda reached: self._roads.distance(reached[0], hops=False) <= disc.radius, spread)
+            nodes = frozenset(node for _, node in near)
+            if len(self._discs) >= _DISCS_MAX:
+                self._discs.clear()
+            self._discs[disc] = nodes
+        return nodes
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

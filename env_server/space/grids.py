@@ -1,14 +1,13 @@
 """Grids: cells that are next to each other across edges, across corners too, or hexagons."""
 
-from itertools import product
-
 from env_server.model.limits import Limits
 from env_server.model.ports import Near
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
 from env_server.space.checking import check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree, Window
-from env_server.space.surroundings import Surroundings
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree
+from env_server.space.surroundings import FlatLens, Surroundings
 
 _SIDE_MAX = 2**32 - 1
 
@@ -70,12 +69,11 @@ class GridIndex(FlatIndex):
         )
 
 
-class _GridLens:
+class _GridLens(FlatLens):
     """Distances in steps of a Moore neighbourhood; the others join the two differences otherwise."""
 
     def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
-        self.x, self.y = position
-        self.around_x, self.around_y = around_x, around_y
+        super().__init__(position, around_x, around_y)
         self.width, self.height = around_x.length, around_y.length
 
     def measure(self, spot: Position) -> float:
@@ -85,18 +83,13 @@ class _GridLens:
     def join(self, gap_x: float, gap_y: float) -> float:
         return gap_x if gap_x > gap_y else gap_y
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         measure = self.measure
-        return [(distance, crowd) for spot, crowd in leaf.items() if (distance := measure(spot)) <= bound]
-
-    def windows(self, radius: float) -> list[Window]:
-        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
-
-    def gap_x(self, low: float, high: float) -> float:
-        return self.around_x.gap(self.x, low, high)
-
-    def gap_y(self, low: float, high: float) -> float:
-        return self.around_y.gap(self.y, low, high)
+        return [
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := measure((x, y))) <= bound
+        ]
 
 
 class _VonNeumannLens(_GridLens):

@@ -1,14 +1,14 @@
 """The plane: Euclidean distances, on a torus to the nearest image."""
 
-from itertools import product
 from math import hypot, isfinite
 
 from env_server.model.limits import Limits
 from env_server.model.spaces import Box, Plane, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.spot_tree import Crowd, Leaf, SpotTree, Window
-from env_server.space.surroundings import Surroundings
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import SpotTree
+from env_server.space.surroundings import FlatLens, Surroundings
 
 _BITS = 40
 """Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
@@ -75,43 +75,25 @@ class PlaneIndex(FlatIndex):
         )
 
 
-class _PlaneLens:
-    def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
-        self.x, self.y = position
-        self.around_x, self.around_y = around_x, around_y
-        self.join = hypot
+class _PlaneLens(FlatLens):
+    join = staticmethod(hypot)
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         here_x, here_y = self.x, self.y
         return [
-            (distance, crowd) for (x, y), crowd in leaf.items() if (distance := hypot(x - here_x, y - here_y)) <= bound
+            (distance, crowd)
+            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
+            if (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
-
-    def windows(self, radius: float) -> list[Window]:
-        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
-
-    def gap_x(self, low: float, high: float) -> float:
-        x = self.x
-        return low - x if x < low else x - high if x > high else 0.0
-
-    def gap_y(self, low: float, high: float) -> float:
-        y = self.y
-        return low - y if y < low else y - high if y > high else 0.0
 
 
 class _TorusLens(_PlaneLens):
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
+    def sift(self, leaf: Leaf, bound: float) -> Found:
         here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for (x, y), crowd in leaf.items():
+        for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True):
             x, y = abs(x - here_x), abs(y - here_y)
-            distance = hypot(min(x, width - x), min(y, height - y))
+            distance = hypot(x if x + x <= width else width - x, y if y + y <= height else height - y)
             if distance <= bound:
                 found.append((distance, crowd))
         return found
-
-    def gap_x(self, low: float, high: float) -> float:
-        return self.around_x.gap(self.x, low, high)
-
-    def gap_y(self, low: float, high: float) -> float:
-        return self.around_y.gap(self.y, low, high)

@@ -5,8 +5,7 @@ belongs to is decided by whole numbers, so borders are the same for whoever asks
 told a little too large rather than too small.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
+from bisect import bisect_right
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
@@ -14,29 +13,31 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, bound_of, distance_of
 
-Spot = tuple[float, ...]
-"""A position, perhaps with more about it behind its two coordinates."""
-Crowd = str | list[str]
-"""Who is at a spot: one key, or several, sorted."""
-Leaf = dict[Spot, Crowd]
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
 Window = tuple[Range, Range]
 """A range of x and one of y."""
 
-LEAF_SPOTS_MAX: Final = 40
+LEAF_SPOTS_MAX: Final = 32
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
-_FEW_SPOTS: Final = 400
+_FEW_LOOKS: Final = 400
 """So many are looked at in any order; more are looked at from the nearest part on."""
 
 
 class Lens(Protocol):
     """How a query sees distances from where it stands."""
 
-    def sift(self, leaf: Leaf, bound: float) -> list[tuple[float, Crowd]]:
-        """Those at most `bound` away, with how far."""
+    def sift(self, leaf: Leaf, bound: float) -> Found:
+        """Those at most `bound` away."""
+
+    def estimate(self, leaf: Leaf) -> Found:
+        """All, and how far away they are; rather too much than too little."""
+
+    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+        """At least the `count` nearest keys of several leaves, all of them at most `bound` away."""
 
     def windows(self, radius: float) -> list[Window]:
         """Rectangles of the space that hold all that is at most `radius` away; they may overlap."""
@@ -100,21 +101,12 @@ class SpotTree:
                 break
             cell = part
         if part is None:
-            cell.parts[at] = {spot: key}
-        else:
-            crowd = part.get(spot)
-            if crowd is None:
-                part[spot] = key
-                if len(part) > LEAF_SPOTS_MAX and shift:
-                    cell.parts[at] = self._divide(part, x, y, shift)
-            elif isinstance(crowd, list):
-                insort(crowd, key)
-                return
-            else:
-                part[spot] = [crowd, key] if crowd < key else [key, crowd]
-                return
-        for cell in path:
-            cell.count += 1
+            part = cell.parts[at] = Leaf(len(spot))
+        if part.put(key, spot):
+            for cell in path:
+                cell.count += 1
+            if len(part) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(part.spots(), x, y, shift)
 
     def drop(self, key: str, spot: Spot) -> None:
         """One less at a spot; it must be there."""
@@ -123,27 +115,22 @@ class SpotTree:
         part: _Cell | Leaf | None = self._root
         while type(part) is _Cell:
             cell = part
-            at = x >> cell.shift & 1 | (y >> cell.shift & 1) << 1
+            shift = cell.shift
+            at = x >> shift & 1 | (y >> shift & 1) << 1
             path.append((cell, at))
             part = cell.parts[at]
         assert part is not None
-        crowd = part[spot]
-        if isinstance(crowd, list):
-            del crowd[bisect_left(crowd, key)]
-            if len(crowd) == 1:
-                part[spot] = crowd[0]
-            return
-        del part[spot]
-        if not part:
-            cell.parts[at] = None
-        for cell, _at in path:
-            cell.count -= 1
-        self._join(path)
+        if part.drop(key, spot):
+            if not part:
+                cell.parts[at] = None
+            for cell, _at in path:
+                cell.count -= 1
+            self._join(path)
 
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""
         leaf = self._leaf(spot)
-        return leaf.get(spot, []) if leaf else []
+        return leaf.crowd(spot) if leaf else []
 
     def leaves(self, windows: list[Window]) -> list[Leaf]:
         """The leaves that may have something in the windows, each once.
@@ -152,31 +139,36 @@ class SpotTree:
             LimitExceeded: they have more than may be looked at.
         """
         self.looked = 0
-        leaves = self._through(windows, inf)
-        assert leaves is not None
+        leaves = self._through(windows, self.looks_max)
+        if leaves is None:
+            raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
         return leaves
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
         """All at most `radius` away, sorted. Raises as `leaves`."""
         near: list[Near] = []
         for leaf in self.leaves(lens.windows(radius)):
-            self._add(near, lens.sift(leaf, radius), None)
+            for distance, crowd in lens.sift(leaf, radius):
+                if isinstance(crowd, str):
+                    near.append((distance, crowd))
+                else:
+                    self._add(near, distance, crowd, None)
         near.sort()
         return near
 
     def nearest(self, lens: Lens, spot: Spot, count: int) -> list[Near]:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
-        best: list[Near] = []
         # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
         home = self._leaf(spot)
-        bound = self._better(best, inf, home, lens, count) if home else inf
-        few = self._through(lens.windows(bound), _FEW_SPOTS) if bound < inf else None
+        bound = inf
+        if home:
+            self._look(len(home))
+            bound = bound_of(lens.estimate(home), count)
+        few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
         if few is not None:
-            for leaf in few:
-                if leaf is not home:
-                    bound = self._better(best, bound, leaf, lens, count)
-            return best
+            return self._first(lens.gather(few, bound, count), count)
+        found: Found = []
         turn = 0
         heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
@@ -188,66 +180,65 @@ class SpotTree:
                 for farther, inner in _parts(part, lens, bound):
                     turn += 1
                     heappush(heap, (farther, turn, inner))
-            elif part is not home:
-                bound = self._better(best, bound, part, lens, count)
-        best.sort()
-        return best
+            else:
+                self._look(len(part))
+                found += lens.sift(part, bound)
+                bound = min(bound, bound_of(found, count))
+                if bound < inf:
+                    del found[bisect_right(found, bound, key=distance_of) :]
+        return self._first(found, count)
 
-    def _through(self, windows: list[Window], spots_max: float) -> list[Leaf] | None:
-        """The leaves seen through some windows, each once; None when they have more spots than that."""
+    def _through(self, windows: list[Window], looks_max: int) -> list[Leaf] | None:
+        """The leaves seen through some windows, each once; None as soon as there are more looks than that."""
         leaves: list[Leaf] = []
-        spots = 0
+        looked = 0
         for (west, east), (south, north) in windows:
             x_low, y_low = self._units((west, south))
             x_high, y_high = self._units((east, north))
             cells = [self._root]
             while cells:
                 cell = cells.pop()
-                parts = cell.parts
-                seen = []
-                if y_low < cell.middle_y:
-                    if x_low < cell.middle_x:
-                        seen.append(parts[0])
-                    if x_high >= cell.middle_x:
-                        seen.append(parts[1])
-                if y_high >= cell.middle_y:
-                    if x_low < cell.middle_x:
-                        seen.append(parts[2])
-                    if x_high >= cell.middle_x:
-                        seen.append(parts[3])
+                first = 0 if y_low < cell.middle_y else 2
+                last = 4 if y_high >= cell.middle_y else 2
+                if x_high < cell.middle_x:
+                    seen = cell.parts[first:last:2]
+                elif x_low >= cell.middle_x:
+                    seen = cell.parts[first + 1 : last : 2]
+                else:
+                    seen = cell.parts[first:last]
+                looked += 1
                 for part in seen:
                     if type(part) is _Cell:
                         cells.append(part)
                     elif part is not None:
                         leaves.append(part)
-                        spots += len(part)
-                        if spots > spots_max:
-                            return None
-                        self._look(len(part))
-                self._look(1)
+                        looked += len(part)
+                if looked > looks_max:
+                    self.looked += looked
+                    return None
+        self.looked += looked
         return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
 
-    def _better(self, best: list[Near], bound: float, leaf: Leaf, lens: Lens, count: int) -> float:
-        """Leaves in `best` the best of it and of a leaf, and tells how far the last is once there are `count`."""
-        self._look(len(leaf))
-        found = lens.sift(leaf, bound)
-        if found:
-            self._add(best, found, count)
-            if len(best) >= count:
-                best.sort()
-                del best[count:]
-                return best[-1][0]
-        return bound
-
-    def _add(self, near: list[Near], found: list[tuple[float, Crowd]], count: int | None) -> None:
-        """Key by key; of a crowd only the first `count`."""
+    def _first(self, found: Found, count: int) -> list[Near]:
+        """Key by key the first `count` of what was found."""
+        found.sort(key=distance_of)
+        near: list[Near] = []
         for distance, crowd in found:
-            if isinstance(crowd, str):
-                near.append((distance, crowd))
-            else:
-                some = crowd[:count]
-                self._look(len(some))
-                near += [(distance, key) for key in some]
+            # Of equal distance the first keys count: all of them are looked at.
+            if len(near) >= count and distance > near[-1][0]:
+                break
+            self._add(near, distance, crowd, count)
+        near.sort()
+        return near[:count]
+
+    def _add(self, near: list[Near], distance: float, crowd: Crowd, count: int | None) -> None:
+        """Key by key; of a crowd only the first `count`."""
+        if isinstance(crowd, str):
+            near.append((distance, crowd))
+        else:
+            some = crowd[:count]
+            self._look(len(some))
+            near += [(distance, key) for key in some]
 
     def _look(self, count: int) -> None:
         self.looked += count
@@ -272,28 +263,28 @@ class SpotTree:
             ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
         return _Cell(shift, x, y, *ranges)
 
-    def _divide(self, leaf: Leaf, x: int, y: int, shift: int) -> _Cell:
-        """A leaf around (x, y), with `shift` bits, as a cell."""
+    def _divide(self, spots: list[tuple[Spot, Crowd]], x: int, y: int, shift: int) -> _Cell:
+        """Spots around (x, y), with `shift` bits, as a cell."""
         mask = -1 << shift
         shift -= 1
         cell = self._cell(x & mask, y & mask, shift)
-        cell.count = len(leaf)
-        parts: dict[int, Leaf] = {}
-        for spot, crowd in leaf.items():
+        cell.count = len(spots)
+        parts: dict[int, list[tuple[Spot, Crowd]]] = {}
+        for spot, crowd in spots:
             x, y = self._units(spot)
-            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, {})[spot] = crowd
-        for at, part in parts.items():
-            if len(part) > LEAF_SPOTS_MAX and shift:
-                cell.parts[at] = self._divide(part, *self._units(next(iter(part))), shift)
+            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, []).append((spot, crowd))
+        for at, some in parts.items():
+            if len(some) > LEAF_SPOTS_MAX and shift:
+                cell.parts[at] = self._divide(some, *self._units(some[0][0]), shift)
             else:
-                cell.parts[at] = part
+                cell.parts[at] = _as_leaf(some)
         return cell
 
     def _join(self, path: list[tuple[_Cell, int]]) -> None:
         """Makes a leaf of the first cell on a way from the root that has become empty enough; the root stays."""
         for (outer, at), (cell, _at) in pairwise(path):
             if cell.count <= JOINED_SPOTS_MAX:
-                outer.parts[at] = dict(_spots(cell)) or None
+                outer.parts[at] = _as_leaf(_spots(cell)) if cell.count else None
                 return
 
 
@@ -317,10 +308,16 @@ def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | L
     return near
 
 
-def _spots(part: _Cell | Leaf) -> Iterator[tuple[Spot, Crowd]]:
-    if type(part) is _Cell:
-        for inner in part.parts:
-            if inner is not None:
-                yield from _spots(inner)
-    else:
-        yield from part.items()
+def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
+    leaf = Leaf(len(spots[0][0]))
+    for spot, crowd in spots:
+        leaf.add(spot, crowd)
+    return leaf
+
+
+def _spots(cell: _Cell) -> list[tuple[Spot, Crowd]]:
+    spots = []
+    for part in cell.parts:
+        if part is not None:
+            spots += _spots(part) if type(part) is _Cell else part.spots()
+    return spots

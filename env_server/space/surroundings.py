@@ -1,8 +1,12 @@
-"""What lies around a coordinate on an axis, which may be closed to a ring."""
+"""What lies around a coordinate on an axis, which may be closed to a ring, and around a position of two of them."""
 
+from abc import ABC, abstractmethod
+from itertools import product
 from math import inf
 
-from env_server.space.spot_tree import Range
+from env_server.model.spaces import Position
+from env_server.space.leaves import Found, Leaf
+from env_server.space.spot_tree import Range, Window
 
 
 class Surroundings:
@@ -34,3 +38,29 @@ class Surroundings:
         if value > high:
             return max(0.0, min(value - high, low + self.length - value))
         return 0.0
+
+
+class FlatLens(ABC):
+    """Distances of which each axis has its part."""
+
+    def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
+        self.x, self.y = position
+        self.around_x, self.around_y = around_x, around_y
+
+    @abstractmethod
+    def sift(self, leaf: Leaf, bound: float) -> Found: ...
+
+    def estimate(self, leaf: Leaf) -> Found:
+        return self.sift(leaf, inf)
+
+    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+        return [near for leaf in leaves for near in self.sift(leaf, bound)]
+
+    def windows(self, radius: float) -> list[Window]:
+        return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]
+
+    def gap_x(self, low: float, high: float) -> float:
+        return self.around_x.gap(self.x, low, high)
+
+    def gap_y(self, low: float, high: float) -> float:
+        return self.around_y.gap(self.y, low, high)

@@ -21,6 +21,8 @@ _REGION_LEFT: Final = int(EventType.REGION_LEFT)
 _PROXIMITY_ENTERED: Final = int(EventType.PROXIMITY_ENTERED)
 _PROXIMITY_LEFT: Final = int(EventType.PROXIMITY_LEFT)
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_LOOKS_FREE: Final = 256
+"""What a query looks at that finds few; it is in the price of a move."""
 _ALL: Final = 1 << 62
 _NOBODY: Final[list[Near]] = []
 
@@ -29,7 +31,7 @@ Crossing = tuple[int, str, Json]
 
 
 class Crossings(NamedTuple):
-    """What a move crosses, in the order in which it is told, and how many entries had to be looked at for that."""
+    """What a move crosses, in the order in which it is told, and how many entries it had to look at."""
 
     told: list[Crossing]
     looked: int
@@ -112,10 +114,10 @@ class _Reach:
         looked = 0
         if before is not None:
             was = self._near(index, before, _ALL)
-            looked += index.looked
+            looked += len(was) + max(index.looked - _LOOKS_FREE, 0)
         if after is not None:
             now = self._near(index, after, looks_max)
-            looked += index.looked
+            looked += len(now) + max(index.looked - _LOOKS_FREE, 0)
         mine = self._document(key)
         changed = {other for _, other in was}.symmetric_difference(other for _, other in now)
         changed.discard(key)

@@ -75,9 +75,9 @@ def place(tree: Tree, node: Node, key: str, placed: Placed) -> None:
     old = node.entries.get(key)
     if node.schema is not None:
         tree.schemas.check(node, key, value)
-    plan = plan_move(tree, node, key, old.position if old is not None else None, position)
+    position, crossed = plan_move(tree, node, key, old[6] if old is not None else None, position)
     set_value(tree, node, key, value)
-    apply_move(tree, node, key, node.entries[key], plan)
+    apply_move(tree, node, key, node.entries[key], position, crossed)
 
 
 def add(tree: Tree, node: Node, key: str, amount: int | float) -> Written:
@@ -156,10 +156,10 @@ def register(tree: Tree, node: Node, key: str, asked: RegisterEntry) -> Written:
     """Creates an entry of a kind, and places it where that is asked for; one that is there is left where it is."""
     if asked.position is None or key in node.entries:
         return _register(tree, node, key, asked)
-    plan = plan_move(tree, node, key, None, asked.position)
+    position, crossed = plan_move(tree, node, key, None, asked.position)
     written = _register(tree, node, key, asked)
     entry = node.entries[key]
-    apply_move(tree, node, key, entry, plan)
+    apply_move(tree, node, key, entry, position, crossed)
     return written._replace(version=entry.version + 1)
 
 

@@ -4,7 +4,7 @@ A move is planned, which may fail, then applied, which cannot. It is a change of
 and no report: gates and aggregates go by values. Rows: ENTRY_MOVED, then what is crossed (see `borders`).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from env_server.model.changes import ENTRY_MOVED
 from env_server.model.entries import Entry
@@ -18,13 +18,8 @@ _make = tuple.__new__  # an Entry without the call of its Python-level construct
 _NOWHERE: Final[Position] = ()
 
 
-class Plan(NamedTuple):
-    """A move that may be made."""
-
-    position: Position
-    """In its one form; () = out of the space."""
-    crossed: list[Crossing] | None
-    """What is told beside it; None = nothing."""
+Plan = tuple[Position, list[Crossing] | None]
+"""A move that may be made: the new position in its one form, () = out of the space; what is told beside it."""
 
 
 def move(tree: Tree, node: Node, key: str, asked: Position) -> None:
@@ -41,7 +36,8 @@ def move(tree: Tree, node: Node, key: str, asked: Position) -> None:
         if node.space is None:
             raise NotFound(Reason.SPACE_NOT_FOUND, path=node.path)
         raise tree.nodes.absent(node, key)
-    apply_move(tree, node, key, old, plan_move(tree, node, key, old[6], asked))
+    position, crossed = plan_move(tree, node, key, old[6], asked)
+    apply_move(tree, node, key, old, position, crossed)
 
 
 def plan_move(tree: Tree, node: Node, key: str, before: Position | None, asked: Position) -> Plan:
@@ -56,28 +52,27 @@ def plan_move(tree: Tree, node: Node, key: str, before: Position | None, asked: 
             raise _full(node, key)
     borders = node.borders
     if borders is None or borders.is_empty or position == before:
-        return Plan(position, None)
+        return position, None
     crossed, looked = borders.cross(index, key, before, position or None, tree.limits)
     if looked:
         tree.look(looked)
-    return Plan(position, crossed)
+    return position, crossed
 
 
-def apply_move(tree: Tree, node: Node, key: str, old: Entry, plan: Plan) -> None:
+def apply_move(
+    tree: Tree, node: Node, key: str, old: Entry, position: Position, crossed: list[Crossing] | None
+) -> None:
     """Makes a planned move of an entry that is `old` now, with its rows."""
-    index, position = node.space, plan[0]
-    assert index is not None
-    value, version, created, modified, kind, lease, _, written = old
+    value, version, created, modified, kind, lease, before, written = old
     revision = tree.revision + 1
     version += 1
-    at = position or None
+    if position:
+        node.space.put(key, position)  # type: ignore[union-attr]
+    elif before is not None:
+        node.space.drop(key)  # type: ignore[union-attr]
     # Of an entry that was written in this very revision, the placing is a part of that.
     since = written or (modified if modified != revision else 0)
-    node.entries[key] = _make(Entry, (value, version, created, revision, kind, lease, at, since))
-    if at is None:
-        index.drop(key)
-    else:
-        index.put(key, at)
+    node.entries[key] = _make(Entry, (value, version, created, revision, kind, lease, position or None, since))
     path, revisions, types, keys, values, versions = tree.row_appends
     path(node.place if node.group == tree.changes.number else tree.place(node))
     revisions(revision)
@@ -85,8 +80,8 @@ def apply_move(tree: Tree, node: Node, key: str, old: Entry, plan: Plan) -> None
     keys(key)
     values(position)
     versions(version)
-    if plan[1]:
-        tell(tree, node, plan[1])
+    if crossed:
+        tell(tree, node, crossed)
     node.unsaved[key] = None
     if tree.journal is not None:
         tree.journal.append(lambda: _move_back(node, key, old))

@@ -44,7 +44,7 @@ class Spaces:
         check_count(weigh_space(space), "space_bytes_max", limits)
         check_count(len(space.regions), "regions_max", limits)
         check_count(len(space.proximities), "proximities_max", limits)
-        names = [part.name for part in (*space.regions, *space.proximities)]
+        names = [region.name for region in space.regions] + [one.name for one in space.proximities]
         for name in names:
             check_segment(name, limits, Reason.INVALID_FIELD, "space.name")
         if len(set(names)) != len(names):

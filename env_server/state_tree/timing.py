@@ -19,6 +19,9 @@ class Timing(Protocol):
         When that clock moves, the node's `group` becomes 0.
         """
 
+    def tell_at(self, node: Node) -> int | None:
+        """What the nearest clock shows now, for somebody who is told; None = there is none."""
+
     def shown(self, node: Node) -> int | None:
         """The time that the nearest clock was last told to show; None = it has none."""
 

@@ -63,7 +63,7 @@ def check_visible(grants: Grants, frame: Frame, index: int) -> None:
     argument = frame.arguments[index]
     match code:
         case Code.QUERY:
-            _check_seen(grants, group, path)
+            check_seen(grants, group, path)
         case Code.TRANSACT:
             _check_tests(grants, group, "", argument.preconditions)  # type: ignore[attr-defined]
             _check_writes(grants, group, (*argument.writes, *argument.otherwise))  # type: ignore[attr-defined]
@@ -74,6 +74,16 @@ def check_visible(grants: Grants, frame: Frame, index: int) -> None:
         _check_tests(grants, group, path, frame.preconditions.get(index, ()))
 
 
+def check_seen(grants: Grants, group: str, path: str) -> None:
+    """Accepts that a group is told of what is at a path.
+
+    Raises:
+        DeniedView.
+    """
+    if not grants.access(group, path):
+        raise DeniedView(group, path, "see")
+
+
 def _check_writes(grants: Grants, group: str, writes: Iterable[Write]) -> None:
     for write in writes:
         if write.code not in _PLACELESS and grants.access(group, write.path) < Access.WRITE:
@@ -81,18 +91,13 @@ def _check_writes(grants: Grants, group: str, writes: Iterable[Write]) -> None:
         _check_tests(grants, group, write.path, write.preconditions)
         for gate in _gates(write):
             if gate.members_path:
-                _check_seen(grants, group, gate.members_path)
+                check_seen(grants, group, gate.members_path)
 
 
 def _check_tests(grants: Grants, group: str, path: str, tests: Iterable[Precondition]) -> None:
     for test in tests:
         if test.path or path:
-            _check_seen(grants, group, test.path or path)
-
-
-def _check_seen(grants: Grants, group: str, path: str) -> None:
-    if not grants.access(group, path):
-        raise DeniedView(group, path, "see")
+            check_seen(grants, group, test.path or path)
 
 
 def _gates(write: Write) -> tuple[Gate, ...]:

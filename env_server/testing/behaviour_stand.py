@@ -22,10 +22,11 @@ from env_server.model.environments import BASIC
 from env_server.model.errors import WorldError
 from env_server.model.frames import EntryPage, EntryRead, Invoked, Outcome, StreamPage
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, ListEntries, Query, ReadStream
+from env_server.model.operations import ClockAction, Code, ListEntries, Query, ReadStream
+from env_server.model.timelines import ClockDeclaration
 from env_server.model.values import Json
 from env_server.pipeline.listeners.ears import make_event
-from env_server.testing.ops import Op, Sent, drop, get, invoke, new_environment
+from env_server.testing.ops import Op, Sent, control, drop, get, invoke, new_environment
 from env_server.testing.stand import Stand
 
 
@@ -88,13 +89,28 @@ class BehaviourStand:
         """The world's."""
         return self.engine.world.revision
 
-    def register(self, path: str, kind: str = BASIC, config: dict[str, Any] | None = None, **labels: str) -> None:
-        """Creates an environment.
+    def register(
+        self,
+        path: str,
+        kind: str = BASIC,
+        config: dict[str, Any] | None = None,
+        clock: ClockDeclaration | None = None,
+        **labels: str,
+    ) -> None:
+        """Creates an environment, with or without a clock.
 
         Raises:
             WorldError.
         """
-        self._do(new_environment(path, kind=kind, config=Json.of(config or {}), labels=labels))
+        self._do(new_environment(path, kind=kind, config=Json.of(config or {}), clock=clock, labels=labels))
+
+    def control_clock(self, path: str, action: ClockAction, ns: int = 0, rate: float = 0.0) -> None:
+        """Does something to the clock of an environment; returns when it has arrived.
+
+        Raises:
+            WorldError.
+        """
+        self._do(control(path, action, ns, rate))
 
     def invoke(self, path: str, operation: str, /, **arguments: Any) -> Any:
         """Runs an operation that needs no time; returns its result, JSON parsed.

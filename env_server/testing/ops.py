@@ -10,7 +10,18 @@ from env_server.model.entries import Entry
 from env_server.model.environments import Declaration
 from env_server.model.errors import WorldError
 from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Outcome, Written
-from env_server.model.operations import Code, Delete, Get, Invoke, Precondition, Query, RegisterEnvironment
+from env_server.model.operations import (
+    ClockAction,
+    Code,
+    ControlClock,
+    Delete,
+    Get,
+    Invoke,
+    Precondition,
+    Query,
+    RegisterEnvironment,
+    SetTimer,
+)
 from env_server.model.values import Json, Value
 
 
@@ -61,6 +72,21 @@ def invoke(
 def new_environment(path: str, if_absent: bool = False, **declared: Any) -> Op:
     """An op that registers an environment."""
     return Op(path, "", Code.REGISTER_ENVIRONMENT, RegisterEnvironment(Declaration(**declared), if_absent))
+
+
+def set_timer(path: str, name: str, beside: dict[str, Any] | None = None, **asked: Any) -> Op:
+    """An op that sets a timer; `asked` are the fields of SetTimer."""
+    return Op(path, name, Code.SET_TIMER, SetTimer(**asked), **(beside or {}))
+
+
+def cancel_timer(path: str, name: str, if_present: bool = False, **beside: Any) -> Op:
+    """An op that cancels a timer."""
+    return Op(path, name, Code.CANCEL_TIMER, Delete(if_present=if_present), **beside)
+
+
+def control(path: str, action: ClockAction, ns: int = 0, rate: float = 0.0, **beside: Any) -> Op:
+    """An op that controls the clock of an environment."""
+    return Op(path, "", Code.CONTROL_CLOCK, ControlClock(action, ns, rate), **beside)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from math import ceil
 from typing import Final, NamedTuple
 
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
@@ -89,8 +90,7 @@ class Timeline:
 
     def delay_to(self, due_ns: int, now_ns: int) -> int:
         """Nanoseconds of the machine until a running clock shows `due_ns`; at least 1."""
-        wanted = (due_ns - now_ns) / self.state.rate
-        return int(min(wanted, float(INT_MAX))) + 1 if wanted > 0 else 1
+        return max(ceil(min((due_ns - now_ns) / self.state.rate, INT_MAX)), 1)
 
     def late_ns(self, late_ms_max: int) -> int:
         """How late a tick may be without being missed."""

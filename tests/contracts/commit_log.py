@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from env_server.model.changes import Changes, KeptAnswer, KeptOutcome, Place
-from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem
+from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE, Entry, StreamEnds, StreamItem
 from env_server.model.environments import Declaration
 from env_server.model.errors import NotFound, OutOfRange, Reason
 from env_server.model.frames import Answer, Listed, Written
@@ -303,6 +303,10 @@ def make_chunk(applied_through: int | None) -> StateChunk:
             (1, "document"): Entry(Json(b"[1, 2]"), 1, 1, 1, VALUE),
             (2, "stream"): Entry(StreamEnds(5, 7, 2), 6, 1, 8, STREAM),
             (2, "null"): Entry(None, 1, 1, 1, VALUE),
+            (2, "here"): Entry(2.5, 3, 1, 7, VALUE, 0, (1.5, -0.25), 4),
+            (2, "member"): Entry("m", 2, 1, 1, MEMBER, 9, (4.0,)),
+            (2, "left"): Entry(Json(b"{}"), 5, 1, 8, VALUE, 0, None, 2),
+            (2, "leased"): Entry(7, 5, 1, 8, COUNTER, 9, None, 2),
         },
         items={
             (2, "stream", 5): StreamItem(5, "five", 7),

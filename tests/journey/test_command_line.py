@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ecumene import Grid, sync
 from ecumene.cli import app
 
 from tests.journey.conftest import RunningServer
@@ -84,6 +85,12 @@ def test_a_round_of_the_game_is_played_by_hand(ecumene: Callable[..., Any]) -> N
         ["env", "invoke", "/game", "open_round", "participants"],
         ["env", "watch", "--type", "nonsense"],
         ["env", "ls", "--limit", "0"],
+        ["env", "set", "/town", "--clock", "hourly"],
+        ["env", "set", "/town", "--at", "1,2"],
+        ["clock", "advance", "/town", "1x"],
+        ["clock", "rate", "/town", "0"],
+        ["clock", "set-timer", "/town", "tick"],
+        ["near", "/town", "--key", "ann"],
     ],
 )
 def test_wrong_usage_is_code_2_and_at_most_two_lines(ecumene: Callable[..., Any], arguments: list[str]) -> None:
@@ -99,6 +106,43 @@ def test_no_server_is_two_lines_with_what_to_do(
     assert len(shown) == 2
     assert "cannot reach 127.0.0.1:1" in shown[0]
     assert "ecumene serve" in shown[1]
+
+
+def test_simulated_time_goes_on_and_its_timers_fire(ecumene: Callable[..., Any]) -> None:
+    ecumene("env", "set", "/town", "--clock", "manual")
+    assert "another clock" in ecumene("env", "set", "/town", "--clock", "realtime", code=1)
+    ecumene("clock", "set-timer", "/town", "tick", "--every", "1h", "--payload", '{"a": 1}')
+    arrived = ecumene("clock", "advance", "/town", "2h30m")
+    assert (arrived["now_ns"], arrived["next_due_ns"], arrived["paused"]) == (9 * 10**12, 108 * 10**11, False)
+    (timer,) = ecumene("timers", "/town")["timers"]
+    assert (timer["name"], timer["fired"], timer["payload"]) == ("tick", 2, {"a": 1})
+    fired = ecumene("env", "watch", "/town", "--type", "timer_fired", "--from-revision", "1", "--count", "2")
+    assert (fired["sim_time_ns"], fired["value"]["fired"]) == (72 * 10**11, 2)
+    assert ecumene("clock", "pause", "/town")["paused"]
+    assert "paused" in ecumene("clock", "advance", "/town", "1s", code=1)
+    assert not ecumene("clock", "resume", "/town")["paused"]
+    assert ecumene("clock", "step", "/town")["now_ns"] == 108 * 10**11
+    assert ecumene("clock", "skip", "/town", "1d")["now_ns"] == 864 * 10**11
+    assert "manual" in ecumene("clock", "rate", "/town", "2", code=1)
+    assert ecumene("env", "get", "/town")["clock_state"]["now_ns"] == 864 * 10**11
+    ecumene("clock", "cancel-timer", "/town", "tick")
+    assert ecumene("timers", "/town") == {"timers": []}
+    assert "no such clock" in ecumene("clock", "show", "/", code=1)
+
+
+def test_who_is_near_is_found(ecumene: Callable[..., Any], server: RunningServer) -> None:
+    with sync.connect(server.address) as world:
+        world.environment("/town").register(space=Grid(10, 10, torus=True))
+    for key, at in (("ann", "0,0"), ("bob", "9,0"), ("cem", "5,5")):
+        ecumene("env", "set", "/town", key, "1", "--at", at)
+    assert ecumene("env", "get", "/town", "bob")["position"] == [9, 0]
+    near = ecumene("near", "/town", "--key", "ann", "--radius", "1")
+    assert near["near"] == [{"key": "bob", "distance": 1, "position": [9, 0]}]
+    assert [row["key"] for row in ecumene("near", "/town", "--at", "4,4", "--nearest", "1")["near"]] == ["cem"]
+    assert ecumene("env", "get", "/town")["space"]["grid"]["width"] == 10
+    assert "column 10" in ecumene("env", "set", "/town", "ann", "1", "--at", "10,0", code=1)
+    moved = ecumene("env", "watch", "/town", "--type", "entry_moved", "--from-revision", "1", "--count", "1")
+    assert (moved["key"], moved["position"]) == ("ann", [0, 0])
 
 
 @pytest.mark.parametrize("command", [["env", "ls"], ["world", "list"], ["run", "spec.yaml"]])

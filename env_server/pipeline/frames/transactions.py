@@ -43,6 +43,8 @@ def check_staged(writes: tuple[Write, ...], limits: Limits) -> int:
         if write.code in (Code.SET, Code.APPEND, Code.ADD, Code.EMIT):
             check_value(write.argument, limits, write.key)  # type: ignore[arg-type]
             size += size_of(write.argument)  # type: ignore[arg-type]
+        if write.code == Code.SET_TIMER and write.argument.payload is not None:  # type: ignore[attr-defined]
+            size += size_of(write.argument.payload)  # type: ignore[attr-defined]
         if write.code == Code.EMIT:
             check_segment(write.key, limits, Reason.INVALID_FIELD, "name of an event")
     check_count(size, "transaction_bytes_max", limits)

@@ -35,6 +35,11 @@ class TreeView:
         node = self._nodes.by_path.get(path)
         return {} if node is None else {value.name: value for value in self._tree.aggregates(node)}
 
+    def time(self, path: str) -> int | None:
+        """See View."""
+        node, timing = self._nodes.by_path.get(path), self._tree.timing
+        return None if node is None or timing is None else timing.tell_at(node)
+
     def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
         """See View."""
         node = self._nodes.by_path.get(path)

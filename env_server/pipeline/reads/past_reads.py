@@ -200,6 +200,7 @@ def _changes_of(changes: Changes, path: str, key: str, first: int, last: int) ->
                 changes.causes[row],
                 changes.producers[row],
                 changes.wall_ns,
+                changes.values[row] if type_ == EventType.ENTRY_MOVED else (),  # type: ignore[arg-type]
             )
 
 

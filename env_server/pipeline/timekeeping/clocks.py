@@ -108,6 +108,11 @@ class Clocks:
             self._commits.touch()
         return now_ns
 
+    def tell_at(self, node: Node | None) -> int | None:
+        """See Timing."""
+        line = self.nearest(node) if self.lines else None
+        return None if line is None else self.tell(line)
+
     def hold(self, line: Timeline) -> None:
         """The clock goes on when the one above does."""
         above = self.above(line)

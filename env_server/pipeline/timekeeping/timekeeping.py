@@ -14,6 +14,7 @@ from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
+from env_server.state_tree.visibility import check_seen
 from env_server.timeline.line import Timeline
 
 
@@ -77,18 +78,17 @@ class Timekeeping:
 
         A restart does not set a clock behind what was told.
         """
-        if not self._clocks.lines:
-            return None
-        line = self._clocks.nearest(self._tree.nodes.by_path.get(path))
-        return None if line is None else self._clocks.tell(line)
+        return self._clocks.tell_at(self._tree.nodes.by_path.get(path))
 
-    def see(self, path: str) -> ClockSeen:
+    def see(self, path: str, group: str = "") -> ClockSeen:
         """The nearest clock of an environment, for an answer that waits for the open group.
 
         Raises:
+            DeniedView: the group that asks may not look there.
             InvalidRequest: INVALID_PATH.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND.
         """
+        self._check_seen(group, path)
         clocks = self._clocks
         line = clocks.find(path)
         clocks.tell(line)
@@ -102,13 +102,15 @@ class Timekeeping:
             tuple(self._held_by(line)),
         )
 
-    def list_timers(self, path: str, after: str = "") -> list[Timer]:
+    def list_timers(self, path: str, after: str = "", group: str = "") -> list[Timer]:
         """The timers of an environment with names above `after`, by name.
 
         Raises:
+            DeniedView: the group that asks may not look there.
             InvalidRequest: INVALID_PATH.
             NotFound: ENVIRONMENT_NOT_FOUND.
         """
+        self._check_seen(group, path)
         number = self._tree.nodes.find(path).number
         found = self._clocks.timers.get(number, {})
         return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
@@ -123,14 +125,17 @@ class Timekeeping:
         self._running.when_arrived(line, call)
         return lambda: self._running.forget(line, call)
 
+    def _check_seen(self, group: str, path: str) -> None:
+        if group:
+            check_seen(self._tree.grants, group, path)
+
     def _held_by(self, line: Timeline) -> list[str]:
         held = []
         state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
         if state.paused:
             held.append("it is paused")
-        wanted_ns = state.now_ns if state.target_ns is None else state.target_ns
-        is_at_bound = bound_ns is not None and wanted_ns >= bound_ns + (not line.runs)
-        if above is not None and is_at_bound:
+        wants_ns = state.now_ns + 1 if line.runs else state.target_ns
+        if above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
         if place := self._running.blocked_by(line):

@@ -10,6 +10,7 @@ from env_server.model.views import check_group
 from env_server.model.watching import Filter, WatchSpec
 from env_server.rpc.decode.environments import decode_labels
 
+WATCH_FILTERS_MAX = 16
 _LATER_TYPES = frozenset(events_pb2.EventType.values()) - {0} - {int(type_) for type_ in EventType}
 
 
@@ -56,8 +57,14 @@ def _decode_spec(
         raise InvalidRequest(Reason.INVALID_FIELD, "from_revision", "excludes initial_state")
     if message.slow_policy not in session_pb2.SlowPolicy.values():
         raise InvalidRequest(Reason.INVALID_FIELD, "slow_policy", "unknown policy")
+    also = message.also if isinstance(message, session_pb2.WatchStart) else ()
+    if also and message.initial_state:
+        raise InvalidRequest(Reason.INVALID_FIELD, "watch.also", "excludes initial_state")
+    if len(also) > WATCH_FILTERS_MAX - 1:
+        raise LimitExceeded("watch_filters_max", WATCH_FILTERS_MAX, len(also) + 1)
     return WatchSpec(
         filter=decode_filter(message.filter, client_id, limits),
+        also=tuple(decode_filter(one, client_id, limits) for one in also),
         from_revision=message.from_revision,
         initial_state=message.initial_state,
         conflate=message.slow_policy == session_pb2.SLOW_POLICY_CONFLATE,

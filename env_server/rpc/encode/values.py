@@ -127,6 +127,7 @@ def _encode_past(page: PastPage) -> operations_pb2.PastPage:
             cause=past.cause,
             producer=past.producer,
             wall_time_ns=past.wall_ns,
+            position=past.position,
         )
         value = encode_value(past.value)
         if value is not None:

@@ -11,6 +11,7 @@ from env_server.model.errors import NotFound
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
 from env_server.model.operations import Code, Delete
+from env_server.model.views import check_group
 from env_server.pipeline import World
 from env_server.rpc.decode.timelines import decode_control, decode_set_timer
 from env_server.rpc.edge import Context, Handler, parse
@@ -40,7 +41,7 @@ class TimelineService:
     async def _get(self, request: bytes, _context: Context) -> bytes:
         message = parse(pb.GetClockRequest, request)
         world = await self._worlds.reach(message.world)
-        seen = world.timekeeping.see(message.path)
+        seen = world.timekeeping.see(message.path, _group_of(world, message))
         header = await see(world)
         header.sim_time_ns = seen.state.now_ns
         return pb.GetClockResponse(header=header, clock=encode_clock_state(seen)).SerializeToString()
@@ -85,8 +86,9 @@ class TimelineService:
         if message.page_token:
             check_segment(message.page_token, world.limits)
         response = pb.ListTimersResponse()
+        group = _group_of(world, message)
         time_ns = world.timekeeping.tell_time(message.path)
-        for timer in world.timekeeping.list_timers(message.path, message.page_token):
+        for timer in world.timekeeping.list_timers(message.path, message.page_token, group):
             encoded = encode_timer(timer)
             if not page.takes(encoded):
                 response.next_page_token = response.timers[-1].name
@@ -96,6 +98,14 @@ class TimelineService:
         if time_ns is not None:
             response.header.sim_time_ns = time_ns
         return encode_bounded(response, world.limits)
+
+
+def _group_of(world: World, message: pb.GetClockRequest | pb.ListTimersRequest) -> str:
+    """The group whose view a reading call takes; "" = it sees everything."""
+    group = message.caller.group
+    if group:
+        check_group(group, world.limits, "caller.group")
+    return group
 
 
 async def _execute(

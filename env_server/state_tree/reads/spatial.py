@@ -104,14 +104,14 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours) -> NeighbourTable |
     _check_weight(len(asked) or len(index), index, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = _Table(node.entries, index, find, limits)
+        table = _Table(node.entries, index, find, ask.nearest, limits)
         for key, position in rows.items():
             table.ask(key, position)
         return table.told(list(rows), revision)
     space = node.declaration.space
     assert space is not None
     return SlowRead(
-        lambda: _in_slices(tree.spaces.open(space), node.entries.copy(), asked, find, limits, revision),
+        lambda: _in_slices(tree.spaces.open(space), node.entries.copy(), asked, find, ask.nearest, limits, revision),
         len(node.entries),
     )
 
@@ -121,19 +121,20 @@ def _in_slices(
     entries: dict[str, Entry],
     asked: dict[str, Position],
     find: Find,
+    count: int,
     limits: Limits,
     revision: int,
 ) -> Slices:
     """All entries, and whose neighbours are wanted; empty = of all that are somewhere."""
     keys: list[str] = []
-    for count, (key, entry) in enumerate(entries.items(), 1):
+    for place, (key, entry) in enumerate(entries.items(), 1):
         if entry.position is not None:
             index.put(key, entry.position)
             keys.append(key)
-        if count % _PUT_SLICE == 0:
+        if place % _PUT_SLICE == 0:
             yield
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
-    table = _Table(entries, index, find, limits)
+    table = _Table(entries, index, find, count, limits)
     rows: list[str] = []
     looked = 0
     for name in order:
@@ -152,10 +153,12 @@ def _in_slices(
 class _Table:
     """A table of neighbours that grows row by row."""
 
-    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, limits: Limits) -> None:
+    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, count: int, limits: Limits) -> None:
+        """`count`: neighbours of each at most; 0 = any number."""
         self._entries = entries
         self._index = index
         self._find = find
+        self._count = count
         self._limits = limits
         self._found: list[list[str]] = []
         self._neighbours = 0
@@ -164,6 +167,8 @@ class _Table:
     def ask(self, key: str, position: Position) -> None:
         """Adds the row of an entry."""
         others = [other for _, other in self._find(self._index, position) if other != key]
+        if self._count:  # one more was looked for, since the entry itself may be among the nearest
+            del others[self._count :]
         self._found.append(others)
         self._neighbours += len(others)
         self._bytes += weigh_text(key)

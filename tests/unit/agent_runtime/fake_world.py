@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ecumene.client import (
+    ClockNotFoundError,
     Entry,
     EntryKind,
     EntryNotFoundError,
@@ -53,6 +54,10 @@ class FakeWorld:
         self.held: list[tuple[asyncio.Future[FrameResult], FrameResult]] = []
         self.transactions: list[tuple[str, int, list[tuple[str, str, Any]]]] = []
         self.describes = 0
+        self.clock_ns: int | None = None
+        """Where the clock of /game stands; None = there is none."""
+        self.timers: dict[tuple[str, str], int] = {}
+        self.timers_set = 0
 
     def environment(self, path: str) -> FakeEnvironment:
         return FakeEnvironment(self, path)
@@ -60,7 +65,9 @@ class FakeWorld:
     def transaction(self) -> FakeTransaction:
         return FakeTransaction(self)
 
-    def watch_frames(self, event_filter: EventFilter, *, from_revision: int = 0) -> FakeWatch:
+    def watch_frames(
+        self, event_filter: EventFilter, *, from_revision: int = 0, also: Sequence[EventFilter] = ()
+    ) -> FakeWatch:
         watch = FakeWatch(event_filter, from_revision)
         if EventType.ENTRY_SET in event_filter.types and not event_filter.path_glob:
             watch.queue.put_nowait(self.tell_past(from_revision))
@@ -105,11 +112,24 @@ class FakeWorld:
             frame.keys.append(key)
             frame.value_kinds.append(7)
             frame.blobs.append(json.dumps(value).encode())
+            if self.clock_ns is not None:
+                frame.sim_times_ns.append(self.clock_ns)
+                frame.timed.append(True)
         batch = EventBatch(frame, self.name)
         self.emitted.append((self.revision, batch))
         for watch in self.watches:
             watch.queue.put_nowait(batch)
         return self.revision
+
+    def advance(self, to_ns: int) -> None:
+        """Let the clock go on to a time; timers that are due fire, each at its own time."""
+        assert self.clock_ns is not None and to_ns >= self.clock_ns
+        while self.timers and (first := min(self.timers.values())) <= to_ns:
+            self.clock_ns = max(first, self.clock_ns)
+            path, name = next(place for place, at_ns in self.timers.items() if at_ns == first)
+            del self.timers[path, name]
+            self.emit((EventType.TIMER_FIRED, path, name, {"due_ns": first, "fired": 1, "missed": 0, "last": True}))
+        self.clock_ns = to_ns
 
     def open_round(self, number: int = 1, *, revision: int | None = None, **more: Any) -> int:
         """What the guess game emits; the reports' gate collects generation `number` from now on."""
@@ -177,7 +197,7 @@ class FakeFrames:
         keys: Sequence[str],
         values: Sequence[Any],
         *,
-        producers: Sequence[str],
+        producers: Sequence[str] | None,
         seqs: int,
         gate_generation: int = 0,
         actors: Sequence[str] | None = None,
@@ -199,10 +219,13 @@ class FakeFrames:
         world = self._world
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
-        for index, (key, value, producer) in enumerate(zip(keys, values, producers, strict=True)):
-            revision, reason, duplicate = world.apply(
-                producer, seqs, gate_generation, path, key, value, causes[0] if causes else ""
-            )
+        for index, (key, value) in enumerate(zip(keys, values, strict=True)):
+            cause = causes[0] if causes else ""
+            if producers is None:
+                world.revision += 1
+                world.store(path, key, value, cause=cause)
+                continue
+            revision, reason, duplicate = world.apply(producers[index], seqs, gate_generation, path, key, value, cause)
             if reason or duplicate:
                 answer.without_revision.append(index)
                 answer.outcomes.append(make_outcome(index, revision, reason, duplicate))
@@ -285,7 +308,22 @@ class FakeEnvironment:
             raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
         return EnvironmentInfo(self.path, "basic", {}, {}, None, (), (), 1, 1, 1, 0, 0)
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    async def register(self, *, if_absent: bool = False) -> None:
+        self._world.paths.add(self.path)
+
+    def clock(self) -> FakeClock:
+        return FakeClock(self._world, self.path)
+
+    async def set_timer(self, name: str, *, at_ns: int) -> None:
+        world = self._world
+        if not world.fence_holds:
+            raise FencedError(ErrorDetails(reason="FENCED"))
+        world.timers[self.path, name] = at_ns
+        world.timers_set += 1
+        assert world.clock_ns is not None
+        world.advance(world.clock_ns)
+
+    async def entries(self, *, page_size: int = 0) -> AsyncIterator[Entry]:
         for path, key in sorted(self._world.entries):
             if path == self.path:
                 yield await self.get(key)
@@ -297,11 +335,23 @@ class FakeEnvironment:
         modified = past[-1].revision if past else 1
         return Entry(self.path, key, EntryKind.VALUE, self._world.entries[self.path, key], 1, 1, modified)
 
-    async def set(self, key: str, value: Any) -> None:
+    async def set(self, key: str, value: Any, *, cause: str = "") -> None:
         if not self._world.fence_holds:
             raise FencedError(ErrorDetails(reason="FENCED"))
         self._world.revision += 1
-        self._world.store(self.path, key, value)
+        self._world.store(self.path, key, value, "", 0, cause)
+
+
+class FakeClock:
+    """Stands in for `EnvironmentClock`: one for all below /game."""
+
+    def __init__(self, world: FakeWorld, path: str) -> None:
+        self._world = world
+        self._path = path
+
+    async def state(self) -> None:
+        if self._world.clock_ns is None or not self._path.startswith("/game"):
+            raise ClockNotFoundError(ErrorDetails(reason="CLOCK_NOT_FOUND"))
 
 
 class FakeWatch:

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 from ecumene.client import Event
 
-from agent_runtime.agents.agent import Agent, RuleAgents
+from agent_runtime.agents.agent import Agent, Routine, RuleAgents
 from agent_runtime.agents.ready import NumberAnswer
 from agent_runtime.llm import Message
 from agent_runtime.llm.requests import ModelRequest
 from agent_runtime.model.draws import Draw
+from agent_runtime.model.wakes import NEVER_NS
 from agent_runtime.turns.turn import Turn
 
 
@@ -210,3 +211,50 @@ class LockKeeper(NoteKeeper):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.lock = threading.Lock()
+
+
+class Sleeper(Agent):
+    """Does what its id says when it is woken, and notes when it was."""
+
+    woken: ClassVar[list[tuple[str, int | None, tuple[str, ...], Any]]] = []
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        names = tuple(wake.name for wake in turn.wakes)
+        Sleeper.woken.append((self.id, turn.sim_time_ns, names, turn.wakes[0].payload if turn.wakes else None))
+        mood = self.id.split("-")[0]
+        if mood == "hourly":
+            turn.wake_after(60)
+        if mood == "planner" and turn.number == 1:
+            turn.wake_at(500, "b", {"do": "b"})
+            turn.wake_at(500, "a")
+            turn.wake_at(300, "c")
+            turn.wake_at(400, "d")
+            turn.cancel_wake("d")
+        if mood == "fails":
+            turn.wake_after(60)
+            raise RuntimeError("not today")
+        if mood == "past":
+            turn.wake_at(turn.sim_time_ns or 0)
+        turn.act("woke", "/game", self.id, turn.sim_time_ns)
+
+
+class Daily(RuleAgents):
+    """Wakes each 60 ns, and keeps when: `once-…` once, `idle-…` never; `bad-…` raises, `back-…` wants the past."""
+
+    asked: ClassVar[list[tuple[list[str], list[int]]]] = []
+
+    def first_wakes(self, agent_ids: Sequence[str], first_ns: int) -> list[int]:
+        return [first_ns + int(name.split("-")[1]) for name in agent_ids]
+
+    def wake_many(self, agent_ids: Sequence[str], times_ns: Sequence[int]) -> Routine:
+        Daily.asked.append((list(agent_ids), list(times_ns)))
+        moods = [name.split("-")[0] for name in agent_ids]
+        if "bad" in moods:
+            raise RuntimeError("not today")
+        steps = {"once": None, "back": -1}
+        next_ns = [
+            NEVER_NS if (step := steps.get(mood, 60)) is None else at_ns + step
+            for mood, at_ns in zip(moods, times_ns, strict=True)
+        ]
+        values = [None if mood == "idle" else float(at_ns) for mood, at_ns in zip(moods, times_ns, strict=True)]
+        return Routine(next_ns, values, "/game")

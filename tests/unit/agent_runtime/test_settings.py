@@ -29,7 +29,10 @@ def test_relative_paths_count_from_the_description(tmp_path: Path) -> None:
     ("group", "message"),
     [
         ({"name": "G!"}, "groups.0.name: "),
-        ({"wake": []}, "groups.0.wake: "),
+        ({"wake": []}, "nothing ever wakes its agents"),
+        ({"first_wake_ns": 5}, "whoever is woken at a time lives by a clock"),
+        ({"first_wake_ns": 2**63, "clock": "/"}, "groups.0.first_wake_ns"),
+        ({"clock": "town"}, "groups.0.clock"),
         ({"wake": [{"types": ["birthday"]}]}, "no event type is called birthday"),
         ({"model": "gpt"}, "asks model 'gpt'"),
         ({"turn_timeout_s": 0}, "groups.0.turn_timeout_s: "),

@@ -11,7 +11,7 @@ from ecumene.cli.arguments import parse_clock, parse_named, parse_object, parse_
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.env_output import describe_environment, show_entries, show_entry, show_event, show_written
 from ecumene.cli.failures import CliError, UsageError
-from ecumene.cli.positions import parse_position
+from ecumene.cli.positions import parse_position, space_document
 from ecumene.cli.story import story
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
@@ -56,7 +56,8 @@ def get(
     if as_json:
         values = {name: to_document(value) for name, value in aggregates.values.items()}
         state = None if clock is None else to_document(clock)
-        print_json(to_document(described) | {"aggregate_values": values, "clock_state": state})
+        told = {"space": space_document(described.space), "aggregate_values": values, "clock_state": state}
+        print_json(to_document(described) | told)
     else:
         print_table(("what", "value"), describe_environment(described, aggregates, clock))
 

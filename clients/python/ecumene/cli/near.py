@@ -11,6 +11,9 @@ from ecumene.cli.failures import UsageError
 from ecumene.cli.positions import parse_position, show_position
 from ecumene.cli.tables import print_json, print_table
 
+METRES_MIN = 10_000
+"""From here on a distance is shown without decimals."""
+
 
 def near(
     path: Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")],
@@ -44,7 +47,12 @@ def near(
     if not found:
         print(f"nobody is near {key or at}")
         return
-    rows = ((row.key, row.distance, show_position(row.position)) for row in found)
+    rows = ((row.key, show_distance(row.distance), show_position(row.position)) for row in found)
     print_table(("key", "distance", "position"), rows)
     if found.more:
         print(f"and more: see --limit {limit * 10}")
+
+
+def show_distance(distance: float | None) -> float | None:
+    """A distance with its digits: metres on the earth are many."""
+    return distance if distance is None or distance < METRES_MIN else round(distance)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ecumene.cli.failures import UsageError
+from ecumene.cli.tables import to_document
 from ecumene.client.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Space, as_position
 
 
@@ -46,6 +47,11 @@ def describe_space(space: Space) -> str:
     if isinstance(space, Grid | Graph) and space.capacity:
         words.append(f"at most {space.capacity:,} in a {'cell' if isinstance(space, Grid) else 'node'}")
     return ", ".join(words)
+
+
+def space_document(space: Space | None) -> dict[str, object] | None:
+    """A space as plain JSON, under the name of its shape."""
+    return None if space is None else {type(space).__name__.lower(): to_document(space)}
 
 
 def describe_area(area: Box | Disc | NodeSet) -> str:

@@ -12,17 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world, run_with_server
+from ecumene.cli.deeds import tell_deed
+from ecumene.cli.durations import show_duration
 from ecumene.cli.env_output import event_document
 from ecumene.cli.failures import CliError, UsageError
-from ecumene.cli.tables import print_json, print_table, show_cell, show_time
+from ecumene.cli.tables import print_json, print_table, show_time
 from ecumene.client.event_batch import Event
-from ecumene.client.model import EventFilter, EventType, Json, Value
+from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World
 
 POLL_S = 0.02
 GLOB_SIGNS = frozenset("*?[]\\")
-CLIENT_ID = re.compile(r"(py-[0-9a-f]{8})[0-9a-f]{24}")
-"""What a client calls itself unless it is told a name; `--json` has all of it."""
+CLIENT_ID = re.compile(r"(py-[0-9a-f]{8}|request/[0-9a-f]{8})[0-9a-f-]{24,28}")
+"""What a client calls itself, or a single call, unless it is told a name; `--json` has all of it."""
 OF_ENVIRONMENTS = (
     EventType.ENVIRONMENT_REGISTERED,
     EventType.ENVIRONMENT_UPDATED,
@@ -130,6 +132,9 @@ def _show(told: deque[Event], count: int, wanted: Wanted, first: int) -> None:
         if any(event.cause for event in told):
             columns = ("revision", time, "who", "because of", "what")
             rows = [(*row[:3], event.cause or "-", row[3]) for row, event in zip(rows, told, strict=True)]  # type: ignore[misc]
+        if any(event.sim_time_ns is not None for event in told):
+            columns = (*columns[:2], "simulated", *columns[2:])
+            rows = [(*row[:2], _tell_sim_time(event), *row[2:]) for row, event in zip(rows, told, strict=True)]  # type: ignore[misc]
         print_table(columns, rows, fold_last=True)
     if count > len(told):
         print(f"{count - len(told):,} earlier events are not shown: --limit 0 shows all")
@@ -144,6 +149,10 @@ def _tell_times(told: Iterable[Event]) -> tuple[str, list[str]]:
     return (days.pop(), [moment.partition(" ")[2] for moment in moments]) if len(days) == 1 else ("time", moments)
 
 
+def _tell_sim_time(event: Event) -> str:
+    return "-" if event.sim_time_ns is None else show_duration(event.sim_time_ns)
+
+
 def _who(event: Event) -> str:
     who = event.actor or event.producer or event.principal or "-"
     return CLIENT_ID.sub(r"\1…", who)
@@ -151,65 +160,4 @@ def _who(event: Event) -> str:
 
 def _what(event: Event, wanted: Wanted) -> str:
     place = f"{event.path}: " if wanted.recursive else ""
-    return place + _deed(event)
-
-
-def _deed(event: Event) -> str:
-    key, value = event.key, show_cell(event.value)
-    match event.type:
-        case EventType.ENVIRONMENT_REGISTERED:
-            declared = _declared(event.value)
-            return f"made: {declared}" if declared else "made"
-        case EventType.ENVIRONMENT_UPDATED:
-            fields = ", ".join(_declared_part(name, event.value) for name in event.changed_fields)
-            return f"declared anew{': ' if fields else ''}{fields}"
-        case EventType.ENVIRONMENT_DELETED:
-            return "deleted, with its entries"
-        case EventType.ENTRY_SET:
-            written = key if event.value is None else f"{key} = {value}"
-            return written + (" (new)" if event.version == 1 else "")
-        case EventType.ENTRY_INCREMENTED:
-            return f"{key} counts {value}"
-        case EventType.ENTRY_APPENDED:
-            return f"{key} + {value}"
-        case EventType.ENTRY_DELETED:
-            return f"{key} deleted"
-        case EventType.AGGREGATE_CHANGED:
-            return f"aggregate {key} is {value}"
-        case EventType.BEHAVIOUR:
-            return f"{key} {value}"
-        case EventType.MEMBER_JOINED | EventType.MEMBER_LEFT | EventType.MEMBER_EXPIRED:
-            return f"{_name(event.type)} {key}"
-        case other:
-            details = _details(event.value, key) if isinstance(event.value, dict) else value
-            told = "" if event.value is None or not details else f": {details}"
-            return f"{_name(other)} {key}{told}".rstrip()
-
-
-def _declared(value: Value) -> str:
-    """What an environment declares, but for what they all do."""
-    document = value if isinstance(value, dict) else {}
-    return ", ".join(
-        f"{name.replace('_', ' ')} {show_cell(told)}"
-        for name, told in document.items()
-        if told and (name, told) != ("kind", "basic")
-    )
-
-
-def _declared_part(name: str, value: Value) -> str:
-    """A part that was changed, with what it is now; some are not told."""
-    told = value.get(name) if isinstance(value, dict) else None
-    return name if told is None else f"{name} {show_cell(told)}"
-
-
-def _name(kind: EventType) -> str:
-    return kind.name.lower().replace("_", " ")
-
-
-def _details(document: dict[str, Json], key: str) -> str:
-    """What an event's document tells besides its key; fields that are not used stand at nothing there."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_details(told, key) if isinstance(told, dict) else show_cell(told)}"
-        for name, told in document.items()
-        if told not in (0, "", None, {}, key)
-    )
+    return place + tell_deed(event)

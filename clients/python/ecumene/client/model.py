@@ -93,6 +93,8 @@ class EventType(enum.IntEnum):
     LEASE_ENDED = 24
     SUBSCRIPTION_CHANGED = 25
     CLOCK_CHANGED = 26
+    TIMER_SET = 27
+    TIMER_CANCELLED = 28
 
     @classmethod
     def _missing_(cls, value: object) -> EventType:
@@ -272,6 +274,8 @@ class PastValue:
     cause: str
     producer: str
     wall_time_ns: int
+    position: tuple[float, ...] = ()
+    """ENTRY_MOVED: where it was after it; () = nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,7 @@ def _read_past_value(message: operations_pb2.PastValue) -> PastValue:
         cause=message.cause,
         producer=message.producer,
         wall_time_ns=message.wall_time_ns,
+        position=tuple(message.position),
     )
 
 

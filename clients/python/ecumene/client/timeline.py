@@ -19,6 +19,7 @@ from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo, refuse_fie
 from ecumene.client.listings import Listing
 from ecumene.client.model import Json, Written
 from ecumene.client.timeline_actions import ClockChange
+from ecumene.client.timeline_reasons import ClockNotFoundError
 from ecumene.client.unary_calls import identify
 from ecumene.client.values import check_key
 
@@ -106,6 +107,8 @@ class EnvironmentClock:
         answer: timeline_service_pb2.ControlClockResponse = await self._session.calls.call(
             self._stub.ControlClock, request, repeatable=True, answer_timeout_s=self._timeout_s or ARRIVAL_TIMEOUT_S
         )
+        if not answer.HasField("clock"):
+            raise ClockNotFoundError(f"{self.path} was deleted while its clock was on its way")
         return timeline_actions.read_clock_state(answer.clock)
 
     def _identify(self) -> environment_service_pb2.Caller:

@@ -7,6 +7,7 @@ from typing import TypedDict
 from env_api.v1 import timeline_pb2
 
 from ecumene.client.clocks import Clock, ClockMode, ClockState, MissedTicks, TimerInfo, refuse_field
+from ecumene.client.errors import NotSupportedError
 from ecumene.client.model import Json
 from ecumene.client.values import INT_MAX, INT_MIN, decode_json, encode_json
 
@@ -117,14 +118,14 @@ def fill_clock(clock: Clock) -> timeline_pb2.Clock:
 def read_clock(message: timeline_pb2.Clock) -> Clock:
     """A clock as declared."""
     lookahead_ns = message.lookahead_ns if message.HasField("lookahead_ns") else None
-    return Clock(_MODES_BY_NUMBER[message.mode], message.start_ns, message.paused, lookahead_ns, message.rate or 1.0)
+    return Clock(_read_mode(message.mode), message.start_ns, message.paused, lookahead_ns, message.rate or 1.0)
 
 
 def read_clock_state(message: timeline_pb2.ClockState) -> ClockState:
     """A clock as it stands."""
     return ClockState(
         path=message.path,
-        mode=_MODES_BY_NUMBER[message.mode],
+        mode=_read_mode(message.mode),
         now_ns=message.now_ns,
         rate=message.rate,
         paused=message.paused,
@@ -146,6 +147,12 @@ def read_timer(message: timeline_pb2.TimerState) -> TimerInfo:
         payload=decode_json(message.payload_json),
         fired=message.fired,
     )
+
+
+def _read_mode(number: int) -> ClockMode:
+    if number not in _MODES_BY_NUMBER:
+        raise NotSupportedError("the clock is of a mode that is newer than this client")
+    return _MODES_BY_NUMBER[number]
 
 
 def _check_ns(name: str, given: object) -> int:

@@ -36,7 +36,7 @@ class ParticipantExistsError(AlreadyExistsError):
 
 
 class ClockPausedError(WrongStateError):
-    """The environment's clock is paused: it neither advances, skips nor steps."""
+    """The environment's clock is paused: it neither advances nor skips; it steps."""
 
 
 class ClockModeMismatchError(WrongStateError):

@@ -145,6 +145,7 @@ class World:
         history: str = "",
         initial_state: bool = False,
         conflate: bool = False,
+        also: Sequence[EventFilter] = (),
     ) -> FrameWatch:
         """Events in batches, beginning with this call: what this session issues after it is seen.
 
@@ -155,6 +156,7 @@ class World:
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
         `conflate`: a slow reader gets the latest event of each key instead of all.
+        `also`: what any of these filters lets through comes, too, each event once and all in one order; at most 15.
         """
         policy = session_pb2.SLOW_POLICY_CONFLATE if conflate else session_pb2.SLOW_POLICY_RESUME_FROM_LOG
         start = session_pb2.WatchStart(
@@ -164,6 +166,7 @@ class World:
             slow_policy=policy,
             history=history,
             group=self.stamp.group_index,
+            also=map(fill_filter, also),
         )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)

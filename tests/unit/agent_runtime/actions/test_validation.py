@@ -58,7 +58,7 @@ def test_only_numbers_can_be_added() -> None:
 def test_a_turn_has_a_bound_of_actions() -> None:
     actions = [Action("do", "/a", str(number), 1.0) for number in range(TURN_ACTIONS_MAX)]
     check_turn(actions)
-    with pytest.raises(ActionRefusedError, match="126"):
+    with pytest.raises(ActionRefusedError, match="125"):
         check_turn([*actions, actions[0]])
 
 

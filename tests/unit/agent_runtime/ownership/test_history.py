@@ -62,6 +62,27 @@ async def test_of_a_log_of_everybody_only_the_parts_own_turns_are_kept(seed: int
     assert history.is_over
 
 
+async def test_whom_timers_woke_is_known_by_event_with_the_time_that_was_asked_for() -> None:
+    world = FakeWorld()
+    book = "/runtime/runs/r/wakes/g.0"
+    write(world, 20, book, "ann", {"wakes": [[9]], "woke_ns": 5}, 0, "fake/15.0")
+    write(world, 21, book, "bob", {"wakes": [[9]], "woke_ns": None}, 0, "fake/15.0")
+    write(world, 22, book, "bob", {"wakes": [], "woke_ns": 9}, 0, "fake/16.0")
+    write(world, 23, book, "cat", {"wakes": "none"}, 0, "fake/16.0")
+    write(world, 24, book, "cat", {"wakes": [], "woke_ns": 9}, 0, "fake/no.0")
+    write(world, 25, book, "dot", {"wakes": [], "woke_ns": 9}, 0, "fake/16.0")
+    write(world, 30, "/parts", "g.0", 1, 0)
+    ours = ["ann", "bob", "cat"]
+    history = History(
+        cast(World, world), after=14, term=30, agents_path=AGENTS, wakes_path=book, list_agents=lambda: ours
+    )
+    await history.read()
+    assert (history.find_woken(15), history.find_woken(16), history.find_woken(17)) == ({"ann": 5}, {"bob": 9}, {})
+    assert history.find("bob", 15) is not None, "what woke it was no timer, and it took its turn"
+    history.forget(15)
+    assert (history.find_woken(15), history.find_woken(16)) == ({}, {"bob": 9})
+
+
 async def test_what_is_no_state_is_passed_over(seed: int) -> None:
     world = FakeWorld()
     write(world, 20, REPORTS, "ann", 1.0, 15, "fake/15.0")

@@ -28,6 +28,8 @@ def test_progress_is_what_a_list_of_all_turns_says(seed: int) -> None:
                     left_out = np.array([row not in rows for row in range(AGENTS)])
                     whom = left_out if left_out.any() else None
                     progress.admit(revision, EVERY_ROW, len(rows) - len(refused), whom)
+                elif chance.random() < 0.5:
+                    progress.admit_rows(revision, np.array(rows, dtype=np.int32), len(rows) - len(refused))
                 else:
                     rows, refused = rows[:1], [row for row in refused if row == rows[0]]
                     progress.admit(revision, rows[0], len(rows) - len(refused))

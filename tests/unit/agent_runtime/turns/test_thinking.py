@@ -76,3 +76,12 @@ def test_a_rule_agent_thinks_as_long_as_a_scripted_model_of_its_seed() -> None:
         latency.sample_ms(Draw(7, "ann", 1, 0, LATENCY_STREAM)),
         latency.sample_ms(Draw(7, "bob", 2, 0, LATENCY_STREAM)),
     ]
+
+
+def test_those_of_one_revision_who_are_woken_at_different_times_stay_apart() -> None:
+    thinking = ThinkingRows()
+    for row, at_ns in enumerate((5, 7, 5)):
+        notice = Notice(1, (), 0.0, at_ns, None, is_wake=True)
+        thinking.add(notice, 0.0, np.array([row], dtype=np.int32), np.ones(1, dtype=np.int32), 0.0)
+    joined = join_alike(thinking.take_due(1.0))
+    assert sorted((one.notice.sim_time_ns, one.rows.tolist()) for one in joined) == [(5, [0]), (5, [2]), (7, [1])]

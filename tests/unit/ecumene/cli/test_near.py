@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ecumene.cli import app
+from ecumene.cli.near import show_distance
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,7 @@ from ecumene.cli import app
 def test_half_a_question_is_a_usage_error(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["near", "/town", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_metres_on_the_earth_keep_their_digits() -> None:
+    assert [show_distance(distance) for distance in (None, 1.5, 1_106_600.877)] == [None, 1.5, 1_106_601]

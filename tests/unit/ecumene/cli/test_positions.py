@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from ecumene import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Space
 from ecumene.cli.failures import UsageError
-from ecumene.cli.positions import describe_area, describe_proximity, describe_space, parse_position, show_position
+from ecumene.cli.positions import (
+    describe_area,
+    describe_proximity,
+    describe_space,
+    parse_position,
+    show_position,
+    space_document,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +45,14 @@ def test_nowhere_is_nothing() -> None:
 )
 def test_a_space_is_told_in_one_line(space: Space, line: str) -> None:
     assert describe_space(space) == line
+
+
+def test_a_space_has_the_name_of_its_shape_in_json() -> None:
+    assert space_document(None) is None
+    assert space_document(Geo()) == {"geo": {}}
+    assert space_document(Graph(2, [(0, 1)], names=["a", "b"])) == {
+        "graph": {"nodes": 2, "edges": ((0, 1, 1.0),), "directed": False, "names": ("a", "b"), "capacity": 0}
+    }
 
 
 def test_areas_and_distances_are_told_in_one_line() -> None:

@@ -41,7 +41,7 @@ class FakeTimeline(timeline_service_pb2_grpc.TimelineServiceServicer):
         await self.arrived.wait()
         if self.refusals:
             await context.abort(*self.refusals.pop(0))
-        return self.done[identity]
+        return self.done[identity] if self.clock.path else timeline_service_pb2.ControlClockResponse()
 
     async def ListTimers(
         self, request: timeline_service_pb2.ListTimersRequest, context: Any

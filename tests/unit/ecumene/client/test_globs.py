@@ -8,7 +8,7 @@ import time
 import pytest
 from ecumene.client.globs import compile_key_glob, compile_path_glob, find_literal_prefix
 
-from env_server.events import globs as of_the_server
+from env_server.model import globs as of_the_server
 from env_server.model.errors import InvalidRequest
 from tests.unit.ecumene.client.random_globs import (
     draw_glob,

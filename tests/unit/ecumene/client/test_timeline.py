@@ -76,6 +76,12 @@ async def test_a_handle_with_a_timeout_does_not_wait_for_ever(server: FakeServer
         server.timeline.arrived.set()
 
 
+async def test_an_environment_that_is_gone_on_arrival_is_told(server: FakeServer, world: World) -> None:
+    server.timeline.clock.path = ""
+    with pytest.raises(ecumene.ClockNotFoundError, match="deleted while its clock was on its way"):
+        await world.environment(TOWN).clock().advance(by_ns=1)
+
+
 async def test_timers_are_ops_of_the_session(server: FakeServer, world: World) -> None:
     town = world.environment(TOWN)
     await town.set_timer("bell", after_ns=ns(1), every_ns=ns(2), missed="skip", payload={"n": 1}, producer="ann", seq=3)

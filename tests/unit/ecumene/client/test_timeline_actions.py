@@ -49,6 +49,13 @@ def test_a_state_tells_what_is_unset_from_what_is_0() -> None:
     assert read.held_by == ("ann is busy",)
 
 
+def test_a_mode_that_is_newer_than_the_client_is_told() -> None:
+    newer = timeline_pb2.ClockState(path="/a")
+    newer.mode = 9  # type: ignore[assignment]
+    with pytest.raises(ecumene.NotSupportedError, match="newer"):
+        read_clock_state(newer)
+
+
 def timer(**given: Any) -> timeline_pb2.SetTimer:
     defaults = {"at_ns": None, "after_ns": None, "every_ns": 0, "missed": "coalesce", "payload": None}
     return set_timer(**{**defaults, "if_absent": False, **given}).set_timer

@@ -10,7 +10,7 @@ from env_server.model.changes import EventType
 from env_server.model.watching import Filter
 from tests.unit.env_server.events.worlds import Row
 
-ROWS = st.builds(
+CHANGES = st.builds(
     Row,
     path=st.sampled_from(["/", "/town", "/town/a", "/town/a/b", "/townhall", "/far"]),
     key=st.sampled_from(["", "a", "ab", "b", "cab"]),
@@ -21,15 +21,25 @@ ROWS = st.builds(
     joined=st.booleans(),
     sender=st.sampled_from(["", "", "p", "r"]),
 )
+CROSSINGS = st.builds(
+    lambda row, type_, region: row._replace(type=type_, region=region),
+    CHANGES,
+    st.sampled_from([EventType.REGION_ENTERED, EventType.REGION_LEFT]),
+    st.sampled_from(["r", "s"]),
+)
+ROWS = CHANGES | CHANGES | CROSSINGS
 FILTERS = st.builds(
     Filter,
     path_prefix=st.sampled_from(["", "", "/", "/town", "/town/a", "/none"]),
     path_glob=st.sampled_from(["", "", "", "/*", "/town/**", "/town*", "**/a", "/far"]),
     key_glob=st.sampled_from(["", "", "*", "a", "a*", "?b", "*a*b"]),
-    types=st.sampled_from([frozenset(), frozenset(), frozenset({4}), frozenset({4, 7}), frozenset({9})]),
+    types=st.sampled_from(
+        [frozenset(), frozenset(), frozenset({4}), frozenset({4, 7}), frozenset({9}), frozenset({4, 17})]
+    ),
     labels=st.sampled_from([{}, {}, {"zone": "x"}, {"size": "1"}]),
     actor=st.sampled_from(["", "", "ann", "eve"]),
     excluded_producer=st.sampled_from(["", "", "p"]),
+    region=st.sampled_from(["", "", "", "r", "gone"]),
 )
 _GLOBS = {
     "": lambda path: True,
@@ -51,5 +61,6 @@ def accepts(asked: Filter, row: Row) -> bool:
         and (not asked.types or row.type in asked.types)
         and all((name, value) in row.labels for name, value in asked.labels.items())
         and asked.actor in ("", row.actor)
+        and asked.region in ("", row.region)
         and (not asked.excluded_producer or asked.excluded_producer not in (row.producer, row.sender))
     )

@@ -82,3 +82,11 @@ def test_a_stream_has_no_value_in_the_state() -> None:
     assert changes.values == [NOTHING, 7]
     assert changes.versions == [3, 1]
     assert initial.is_done
+
+
+def test_rows_of_the_state_tell_where_entries_are() -> None:
+    place = Place(1, "/town", {})
+    rows = iter([(place, "a", Entry(1, 1, 1, 1, 1)), (place, "b", Entry(2, 2, 1, 2, 1, 0, (1.5, 2.0), 1))])
+    changes = InitialState(Snapshot(3, rows), Matcher(Filter(), Limits())).take(10)
+    assert changes is not None
+    assert [changes.told_position(row) for row in (0, 1)] == [(), (1.5, 2.0)]

@@ -9,11 +9,11 @@ from env_server.events.portions import Portion, conflate
 from env_server.model.changes import EventType
 from env_server.model.watching import Delivery
 from tests.contracts.event_stream import list_events
-from tests.unit.env_server.events.oracle import ROWS
+from tests.unit.env_server.events.oracle import CHANGES
 from tests.unit.env_server.events.worlds import Row, World, drain, step
 
 
-@given(st.lists(ROWS, min_size=1, max_size=20), st.data())
+@given(st.lists(CHANGES, min_size=1, max_size=20), st.data())
 def test_parts_are_whole_revisions_and_together_the_portion(rows: list[Row], data: st.DataObject) -> None:
     changes = World().apply(*rows)
     wanted = data.draw(st.none() | st.sets(st.integers(0, len(rows) - 1), min_size=1).map(sorted))
@@ -34,7 +34,7 @@ def test_parts_are_whole_revisions_and_together_the_portion(rows: list[Row], dat
     assert through == changes.last_revision
 
 
-@given(st.lists(st.lists(ROWS, min_size=1, max_size=8), min_size=1, max_size=5))
+@given(st.lists(st.lists(CHANGES, min_size=1, max_size=8), min_size=1, max_size=5))
 def test_conflation_keeps_the_last_of_each_key_in_order(groups: list[list[Row]]) -> None:
     world = World()
     portions, left_out = conflate([(world.apply(*rows), None) for rows in groups])
@@ -56,6 +56,29 @@ def test_an_entry_and_a_gate_of_one_name_do_not_replace_each_other() -> None:
     portions, left_out = conflate([(changes, None) for changes in groups])
     assert (len(portions), left_out) == (2, 0)
     assert not any(portion.conflated for portion in portions)
+
+
+def told(*rows: Row) -> list[tuple[int, str, str]]:
+    """What is left of rows, each a group of its own: type, key, region."""
+    portions, _ = conflate([(World().apply(row), None) for row in rows])
+    return [
+        (changes.types[0], changes.keys[0], getattr(changes.values[0], "document", {}).get("region", ""))
+        for changes in (portion.changes for portion in reversed(portions))
+    ]
+
+
+def test_moves_and_values_do_not_replace_each_other_and_a_deletion_replaces_both() -> None:
+    value, move = Row(), Row(type=EventType.ENTRY_MOVED)
+    gone = Row(type=EventType.ENTRY_DELETED)
+    assert told(move, value, move, value) == [(8, "a", ""), (4, "a", "")]
+    assert told(value, move, gone) == [(7, "a", "")]
+    assert told(move, gone, value) == [(4, "a", "")], "what was created anew is nowhere"
+    assert told(gone, value, move) == [(4, "a", ""), (8, "a", "")]
+
+
+def test_only_crossings_of_one_border_replace_each_other() -> None:
+    entered, left = Row(type=EventType.REGION_ENTERED, region="r"), Row(type=EventType.REGION_LEFT, region="r")
+    assert told(entered, entered._replace(region="s"), left) == [(17, "a", "s"), (18, "a", "r")]
 
 
 async def test_a_conflating_watch_gets_the_latest_only_when_it_is_behind() -> None:

@@ -66,10 +66,15 @@ def test_watches_elsewhere_on_other_keys_types_and_actors_are_not_found() -> Non
             Filter(key_glob="other"),
             Filter(types=frozenset({EventType.ENTRY_DELETED})),
             Filter(actor="eve"),
+            Filter(region="r"),
         )
     ):
         add(routes, number, asked)
     assert routes.find(World().apply(Row(path="/town", key="a", actor="ann"))) == []
+    crossing = Row(path="/town", key="a", type=EventType.REGION_ENTERED, region="s")
+    assert routes.find(World().apply(crossing)) == []
+    found = routes.find(World().apply(crossing, crossing._replace(region="r")))
+    assert [listener.number for listener in found] == [6]
 
 
 def test_a_watch_added_after_a_path_was_seen_is_found() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from env_server.events.watch import Watch
 from env_server.events.watches import WatchHub
 from env_server.model.changes import Changes, EventType, Place, SentRows
 from env_server.model.entries import Entry
 from env_server.model.limits import Limits
+from env_server.model.spaces import region_document
 from env_server.model.values import NOTHING
 from env_server.model.watching import Delivery, EntryMatcher, Filter, Snapshot, WatchSpec
 from tests.contracts.event_stream import Seen
@@ -31,6 +32,8 @@ class Row(NamedTuple):
     joined: bool = False
     sender: str = ""
     """Where the producer does not tell it."""
+    region: str = ""
+    """Of a crossing."""
 
 
 class World:
@@ -125,7 +128,8 @@ class World:
         changes.revisions.append(self.applied)
         changes.types.append(row.type)
         changes.keys.append(row.key)
-        changes.values.append(NOTHING if row.type == EventType.ENTRY_DELETED else version)
+        value: Any = NOTHING if row.type == EventType.ENTRY_DELETED else version
+        changes.values.append(region_document(row.region) if row.region else value)
         changes.versions.append(version)
         changes.producers.append(row.producer)
         changes.producer_seqs.append(0)

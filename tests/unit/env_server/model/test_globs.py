@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from env_server.model.globs import compile_key_glob, compile_path_glob, find_literal_prefix
 from env_server.model.errors import InvalidRequest, Reason
+from env_server.model.globs import compile_key_glob, compile_path_glob, find_literal_prefix
 
 PATHS = [
     ("/town/*/m?rk*", "/town/a/market", True),

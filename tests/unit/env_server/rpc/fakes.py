@@ -113,6 +113,14 @@ class FakeWorld:
     users: int = 0
 
     @property
+    def timekeeping(self) -> FakeWorld:
+        """It has no clocks."""
+        return self
+
+    def tell_time(self, path: str) -> None:
+        return None
+
+    @property
     def durable_revision(self) -> int:
         return self.revision
 

@@ -19,7 +19,7 @@ def test_ranges_hold_what_is_near_and_nothing_else(value: int, radius: float, cl
     for other in range(10):
         inside = any(low <= other <= high for low, high in ranges)
         assert inside == (distance(value, other, closed) <= radius)
-    assert all(0 <= low and high <= 9 for low, high in ranges)
+    assert all(low >= 0 and high <= 9 for low, high in ranges)
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.booleans())

@@ -58,7 +58,7 @@ def test_closing_with_a_half_read_stream_does_no_harm(tmp_path: Path) -> None:
     log.close()
     del loaded
     again = stand.open(Limits())
-    assert len(list(again.load().entries)) == 6
+    assert len(list(again.load().entries)) == 10
     again.close()
 
 

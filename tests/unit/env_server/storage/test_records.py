@@ -20,7 +20,9 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 DOCUMENTS = st.sampled_from([Json(b"{}"), Json(b'{"a": [1, 2]}'), Json(b"[ ]")])
-VALUES = st.one_of(st.none(), st.booleans(), INTEGERS, FLOATS, TEXT, st.binary(max_size=8), DOCUMENTS, st.just(NOTHING))
+POSITIONS = st.one_of(st.just(()), st.tuples(FLOATS), st.tuples(FLOATS, FLOATS))
+PLAIN = st.one_of(st.none(), st.booleans(), INTEGERS, FLOATS, TEXT, st.binary(max_size=8), DOCUMENTS, st.just(NOTHING))
+VALUES = PLAIN | POSITIONS
 NUMBERS = st.integers(0, 2**63)
 
 
@@ -40,7 +42,9 @@ def make_groups(draw: st.DrawFn) -> Changes:
         revisions = list(range(base + 1, base + count + 1))
     labels = st.dictionaries(TEXT, TEXT, max_size=2)
     places = [Place(draw(NUMBERS), draw(TEXT), draw(labels)) for _ in range(draw(st.integers(1, 3)))]
-    one_kind = st.sampled_from([st.none(), st.booleans(), INTEGERS, FLOATS, TEXT, DOCUMENTS, st.just(NOTHING)])
+    one_kind = st.sampled_from(
+        [st.none(), st.booleans(), INTEGERS, FLOATS, TEXT, DOCUMENTS, st.just(NOTHING), POSITIONS]
+    )
     return Changes(
         number=draw(st.integers(1, 2**40)),
         base_revision=base,

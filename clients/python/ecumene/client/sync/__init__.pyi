@@ -1201,6 +1201,7 @@ class World:
         history: str = "",
         initial_state: bool = False,
         conflate: bool = False,
+        also: Sequence[EventFilter] = (),
     ) -> FrameWatch:
         """Events in batches, beginning with this call: what this session issues after it is seen.
 
@@ -1211,6 +1212,7 @@ class World:
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
         `conflate`: a slow reader gets the latest event of each key instead of all.
+        `also`: what any of these filters lets through comes, too, each event once and all in one order; at most 15.
         """
     def lease(self, ttl_s: float, *, holder: str = "", on_lost: OnLost | None = None) -> Lease:
         """A lease of `ttl_s` (1 to 86,400 s): await it, or enter it with `async with`; it is kept alive meanwhile.

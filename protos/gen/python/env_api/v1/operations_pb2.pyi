@@ -1042,6 +1042,7 @@ class PastValue(google.protobuf.message.Message):
     CAUSE_FIELD_NUMBER: builtins.int
     PRODUCER_FIELD_NUMBER: builtins.int
     WALL_TIME_NS_FIELD_NUMBER: builtins.int
+    POSITION_FIELD_NUMBER: builtins.int
     revision: builtins.int
     type: env_api.v1.events_pb2.EventType.ValueType
     version: builtins.int
@@ -1052,6 +1053,10 @@ class PastValue(google.protobuf.message.Message):
     @property
     def value(self) -> env_api.v1.values_pb2.Value:
         """The value after it, or the appended item; unset after a deletion."""
+
+    @property
+    def position(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """ENTRY_MOVED: where it was after it; empty = nowhere."""
 
     def __init__(
         self,
@@ -1064,9 +1069,10 @@ class PastValue(google.protobuf.message.Message):
         cause: builtins.str = ...,
         producer: builtins.str = ...,
         wall_time_ns: builtins.int = ...,
+        position: collections.abc.Iterable[builtins.float] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "producer", b"producer", "revision", b"revision", "type", b"type", "value", b"value", "version", b"version", "wall_time_ns", b"wall_time_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "cause", b"cause", "position", b"position", "producer", b"producer", "revision", b"revision", "type", b"type", "value", b"value", "version", b"version", "wall_time_ns", b"wall_time_ns"]) -> None: ...
 
 Global___PastValue: typing_extensions.TypeAlias = PastValue
 

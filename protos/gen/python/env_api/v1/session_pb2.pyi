@@ -634,6 +634,7 @@ class WatchStart(google.protobuf.message.Message):
     SLOW_POLICY_FIELD_NUMBER: builtins.int
     GROUP_FIELD_NUMBER: builtins.int
     HISTORY_FIELD_NUMBER: builtins.int
+    ALSO_FIELD_NUMBER: builtins.int
     watch_id: builtins.int
     """Chosen by the client, unique in the session, > 0."""
     from_revision: builtins.int
@@ -650,6 +651,12 @@ class WatchStart(google.protobuf.message.Message):
     """History that from_revision belongs to; empty = not checked."""
     @property
     def filter(self) -> env_api.v1.events_pb2.EventFilter: ...
+    @property
+    def also(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.events_pb2.EventFilter]:
+        """What any of these lets through is told, too, each event once and all in one order; at most 15. Excludes
+        initial_state.
+        """
+
     def __init__(
         self,
         *,
@@ -662,9 +669,10 @@ class WatchStart(google.protobuf.message.Message):
         slow_policy: Global___SlowPolicy.ValueType = ...,
         group: builtins.int = ...,
         history: builtins.str = ...,
+        also: collections.abc.Iterable[env_api.v1.events_pb2.EventFilter] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["filter", b"filter"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["credit_bytes", b"credit_bytes", "credit_events", b"credit_events", "filter", b"filter", "from_revision", b"from_revision", "group", b"group", "history", b"history", "initial_state", b"initial_state", "slow_policy", b"slow_policy", "watch_id", b"watch_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["also", b"also", "credit_bytes", b"credit_bytes", "credit_events", b"credit_events", "filter", b"filter", "from_revision", b"from_revision", "group", b"group", "history", b"history", "initial_state", b"initial_state", "slow_policy", b"slow_policy", "watch_id", b"watch_id"]) -> None: ...
 
 Global___WatchStart: typing_extensions.TypeAlias = WatchStart
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from env_api.v1 import operations_pb2, session_pb2
 
+from env_server.model.entries import MEMBER
 from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, Get, Precondition, Query, Transact
+from env_server.model.operations import Code, Get, Placed, Precondition, Query, RegisterEntry, Transact
 from env_server.model.operations import Test as Condition
 from env_server.model.values import Json
 from env_server.rpc.decode.frames import decode_frame
@@ -257,3 +258,35 @@ def test_an_empty_frame_is_a_frame() -> None:
     frame = decode(producers=["p"], producer_seqs=[1])
     assert frame.keys == []
     assert frame.producers is None
+
+
+def test_a_block_moves_places_and_joins() -> None:
+    moves = decode(block=Block(keys=["a", "b"], coordinates=[1, 2, 3, 4], dimensions=2))
+    assert moves.codes == [Code.MOVE] * 2
+    assert moves.arguments == [(1.0, 2.0), (3.0, 4.0)]
+    placings = decode(block=Block(keys=["a", "b"], strings=["x", "y"], coordinates=[7, 8], dimensions=1))
+    assert placings.codes == [Code.PLACE] * 2
+    assert placings.arguments == [Placed("x", (7.0,)), Placed("y", (8.0,))]
+    joins = decode(block=Block(keys=["a"], ints=[5], coordinates=[7, 8], dimensions=2, join_lease_id=3))
+    assert joins.codes == [Code.REGISTER_ENTRY]
+    assert joins.arguments == [RegisterEntry(MEMBER, 5, if_absent=True, lease=3, position=(7.0, 8.0))]
+    bad = decode(block=Block(keys=["a", "b"], doubles=[1, math.nan], coordinates=[1, 2], dimensions=1))
+    assert bad.codes[0] == Code.PLACE and refusal(bad, 1).reason is Reason.INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block(keys=["a"], coordinates=[1]),
+        Block(keys=["a"], coordinates=[1, 2, 3], dimensions=3),
+        Block(keys=["a"], dimensions=2),
+        Block(keys=["a", "b"], coordinates=[1, 2], dimensions=2),
+        Block(keys=["a"], ints=[1], coordinates=[1], dimensions=1, add=True),
+        Block(keys=["a"], coordinates=[1], dimensions=1, add=True),
+        Block(keys=["a"], coordinates=[1], dimensions=1, join_lease_id=3),
+    ],
+)
+def test_a_block_whose_positions_do_not_fit_is_refused(block: Block) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode(block=block)
+    assert caught.value.reason is Reason.INVALID_FIELD

@@ -14,10 +14,13 @@ from env_server.model.operations import (
     Acknowledge,
     Code,
     Delete,
+    Distance,
     Get,
     Invoke,
     ListChildren,
     ListEntries,
+    Nearby,
+    Neighbours,
     Precondition,
     Query,
     ReadAggregates,
@@ -28,6 +31,7 @@ from env_server.model.operations import (
     Write,
 )
 from env_server.model.operations import Test as Condition
+from env_server.model.spaces import Box
 from env_server.model.values import NOTHING, Json
 from env_server.rpc.decode.ops import (
     decode_acknowledge,
@@ -255,3 +259,45 @@ def test_limits_are_named(limit: str, decode: Any, message: Any, key: str) -> No
 def test_too_many_preconditions_are_refused() -> None:
     with pytest.raises(LimitExceeded, match="preconditions_max"):
         decode_preconditions([pb.Precondition(exists=True)] * 3, Limits(preconditions_max=2))
+
+
+def test_positions_and_questions_about_spaces_are_read() -> None:
+    assert decode_update(pb.Update(move={"position": [1, 2]}), "k", LIMITS) == (Code.MOVE, (1.0, 2.0))
+    assert decode_update(pb.Update(move={}), "k", LIMITS) == (Code.MOVE, ())
+    registered = decode_register(pb.Register(position=[3]), "k", LIMITS)[1]
+    assert isinstance(registered, RegisterEntry) and registered.position == (3.0,)
+    asked = [
+        (pb.Query(nearby={"radius": 0}), "k", Nearby(radius=0.0)),
+        (
+            pb.Query(nearby={"position": [1], "nearest": 3, "hops": True, "limit": 4}),
+            "",
+            Nearby((1.0,), None, 3, hops=True, limit=4),
+        ),
+        (pb.Query(nearby={"box": {"low": [0, 0], "high": [1, 1]}}), "", Nearby(box=Box((0.0, 0.0), (1.0, 1.0)))),
+        (pb.Query(nearby={"adjacent": True}), "k", Nearby(adjacent=True)),
+        (pb.Query(distance={"from_key": "a", "to": [1, 2]}), "", Distance(None, "a", (1.0, 2.0), "")),
+        (pb.Query(neighbours={"radius": 2, "keys": ["a"]}), "", Neighbours(2.0, keys=("a",))),
+        (pb.Query(neighbours={"adjacent": True}), "", Neighbours(adjacent=True)),
+    ]
+    for message, key, ask in asked:
+        assert decode_query(message, key, LIMITS) == (Code.QUERY, Query(ask))
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        (pb.Query(nearby={}), "k"),
+        (pb.Query(nearby={"nearest": 0}), "k"),
+        (pb.Query(nearby={"adjacent": False}), "k"),
+        (pb.Query(nearby={"box": {"low": [1]}}), ""),
+        (pb.Query(nearby={"radius": 1, "limit": 10_001}), "k"),
+        (pb.Query(nearby={"nearest": 10_001}), "k"),
+        (pb.Query(neighbours={}), ""),
+        (pb.Query(neighbours={"radius": 1}), "k"),
+        (pb.Query(neighbours={"radius": 1, "keys": ["a/b"]}), ""),
+        (pb.Query(distance={}), "k"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(message: Any, key: str) -> None:
+    with pytest.raises(WorldError):
+        decode_query(message, key, LIMITS)

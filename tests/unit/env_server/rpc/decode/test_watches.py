@@ -37,6 +37,13 @@ def test_a_full_watch() -> None:
     )
 
 
+def test_a_watch_of_several_filters() -> None:
+    also = [{"key_glob": "a"}, {"exclude_own": True}]
+    assert decode(filter={"key_glob": "k"}, also=also) == WatchSpec(
+        Filter(key_glob="k"), also=(Filter(key_glob="a"), Filter(excluded_producer="me"))
+    )
+
+
 def test_a_monitor_call_is_the_same_watch() -> None:
     message = environment_service_pb2.MonitorRequest(filter={"exclude_own": True}, initial_state=True, client_id="me")
     assert decode_monitor(message, LIMITS) == WatchSpec(Filter(excluded_producer="me"), initial_state=True)
@@ -56,6 +63,9 @@ def test_every_type_is_served_or_refused_by_name() -> None:
     ("fields", "reason"),
     [
         ({"filter": {"types": [0]}}, Reason.INVALID_FIELD),
+        ({"also": [{"types": [99]}]}, Reason.INVALID_FIELD),
+        ({"also": [{"key_glob": "a"}], "initial_state": True}, Reason.INVALID_FIELD),
+        ({"also": [{"key_glob": "a"}] * 16}, Reason.LIMIT_EXCEEDED),
         ({"filter": {"types": [99]}}, Reason.INVALID_FIELD),
         ({"filter": {"path_prefix": "a"}}, Reason.INVALID_PATH),
         ({"filter": {"path_glob": "a*"}}, Reason.INVALID_PATH),

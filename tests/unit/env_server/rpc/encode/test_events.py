@@ -1,6 +1,7 @@
 """Changes to frames and rows: read back by the contract's own rules."""
 
 import itertools
+import time
 from typing import Any
 
 from env_api.v1 import environment_service_pb2, events_pb2, session_pb2
@@ -273,3 +274,69 @@ def test_initial_rows_for_monitor_have_no_event_id() -> None:
     changes.types = [21, 21]
     (response,) = read_monitor(Delivery(changes, None, 0))
     assert [event.id for event in response.events] == ["", ""]
+
+
+def read_positions(frame: events_pb2.EventFrame) -> list[tuple[float, ...]]:
+    """The position of each row, as a client reads it from the contract's comments alone."""
+    rows = list(frame.position_rows)
+    if frame.coordinates and not rows:
+        rows = list(range(frame.count))
+    dimensions = list(frame.dimensions) if len(frame.dimensions) == len(rows) else [*frame.dimensions] * len(rows)
+    coordinates = iter(frame.coordinates)
+    found: list[tuple[float, ...]] = [()] * frame.count
+    for row, count in zip(rows, dimensions, strict=True):
+        found[row] = tuple(itertools.islice(coordinates, count))
+    assert not list(coordinates)
+    return found
+
+
+def make_moves(values: list[Any]) -> Changes:
+    changes = make_changes(len(values), values=values)
+    changes.types = [8 if type(value) is tuple else 4 for value in values]
+    return changes
+
+
+def test_moves_have_columns_of_their_own_and_no_value() -> None:
+    for values in (
+        [(1.0, 2.0), (3.0, 4.0)],
+        [(1.0,), (2.0,), ()],
+        [(), ()],
+        [1.5, (1.0, -2.5), "text", (), (7.0,), Json(b"[1]"), (0.0, 0.0)],
+        [(), (5.0, 6.0)],
+    ):
+        changes = make_moves(values)
+        for rows in (None, range(1, len(values)), [0, len(values) - 1]):
+            frame = events_pb2.EventFrame.FromString(encode_columns(changes, rows))
+            picked = [values[row] for row in (range(len(values)) if rows is None else rows)]
+            assert read_positions(frame) == [value if type(value) is tuple else () for value in picked]
+            assert [row[4] for row in read_frame(frame)] == [NOTHING if type(one) is tuple else one for one in picked]
+
+
+def test_positions_of_the_initial_state_stand_beside_values() -> None:
+    changes = make_changes(4, values=[1, 2, 3, 4])
+    changes.types = [21] * 4
+    changes.positions = {1: (1.0, 2.0), 3: (3.0, 4.0)}
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes))
+    assert read_positions(frame) == [(), (1.0, 2.0), (), (3.0, 4.0)]
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes, [1, 2, 3]))
+    assert read_positions(frame) == [(1.0, 2.0), (), (3.0, 4.0)]
+    assert [row[4] for row in read_frame(frame)] == [2, 3, 4]
+    changes.positions = {row: (float(row),) for row in range(4)}
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes))
+    assert not frame.position_rows and list(frame.dimensions) == [1]
+
+
+def test_events_in_rows_carry_positions() -> None:
+    changes = make_moves([(1.0, 2.0), 5, ()])
+    (response,) = read_monitor(Delivery(changes, None, changes.last_revision))
+    assert [tuple(event.position) for event in response.events] == [(1.0, 2.0), (), ()]
+    assert [event.HasField("value") for event in response.events] == [False, True, False]
+
+
+def test_a_hundred_thousand_moves_are_packed_by_columns() -> None:
+    """An object a row would take a second."""
+    changes = make_moves([(float(row), 1.0) for row in range(100_000)])
+    begun = time.process_time()
+    encoded = encode_columns(changes)
+    assert time.process_time() - begun < 0.5
+    assert len(encoded) < 100_000 * 40

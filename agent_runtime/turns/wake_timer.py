@@ -1,0 +1,64 @@
+"""Keeps the one timer of a part where its agents first want to be woken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ecumene.client import EcumeneError, FencedError
+
+from agent_runtime.actions.outbox import Outbox
+from agent_runtime.turns.part_wakes import PartWakes
+
+logger = logging.getLogger("ecumene.runtime")
+
+RETRY_S = 1.0
+
+
+class WakeTimer:
+    """Sets it anew when it has fired, or when somebody wants to be woken earlier. One too early does no harm."""
+
+    def __init__(self, wakes: PartWakes, outbox: Outbox) -> None:
+        self._wakes = wakes
+        self._outbox = outbox
+        self._set_ns: int | None = None
+        self._is_setting = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the world knows when somebody is to be woken next."""
+        next_ns = self._wakes.next_ns
+        return not self._is_setting and (next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns))
+
+    def note_fired(self) -> None:
+        """It has fired: perhaps one of an earlier setting, which is as good as none."""
+        self._set_ns = None
+        self._wakes.has_changed.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._wakes.has_changed.wait()
+            self._wakes.has_changed.clear()
+            next_ns = self._wakes.next_ns
+            if next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns):
+                continue
+            # Before the answer: it may fire, and be told, before that comes.
+            self._set_ns = next_ns
+            if not await self._set(next_ns):
+                self._set_ns = None
+                await asyncio.sleep(RETRY_S)
+                self._wakes.has_changed.set()
+
+    async def _set(self, at_ns: int) -> bool:
+        self._is_setting = True
+        try:
+            await self._wakes.book.set_timer(at_ns)
+        except FencedError as error:
+            await self._outbox.lose(error)
+        except EcumeneError as error:
+            logger.warning("the timer of %s was not set: %s", self._wakes.book.path, error)
+            return False
+        finally:
+            self._is_setting = False
+        return True

@@ -1,0 +1,198 @@
+"""Conducts a model step by step: all agents see the same, each decides, and the next step follows from what they said.
+
+    told ──► entry `step` wakes the agents ──► one report each ──► gate.opened ──► reports, in the agents' order
+
+What the model's state is, and what becomes of the reports, is the model's own; here is only that every agent is asked
+once a step, on the same ground, however many workers host them. So the outcome follows from the seed alone, which the
+digest of a run shows: of two runs with equal digests everything that was told and said is equal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from hashlib import blake2b
+from types import TracebackType
+from typing import Any, Self
+
+from ecumene.client.errors import EcumeneError
+from ecumene.client.model import EventType, Gate, Json, Value
+from ecumene.client.watches import Watch
+from ecumene.client.world import World
+
+STEP_KEY = "step"
+"""Entry of the run's environment that wakes its agents: the step that is open, or was the last."""
+REPORTS = "reports"
+"""Environment below it: one entry an agent, what it said last."""
+GATE = "step"
+STEP_TIMEOUT_S = 120.0
+OWN_NAMES = frozenset({"round", REPORTS, "generation", "seed", "digest"})
+
+
+class StepLateError(EcumeneError):
+    """Not all agents have reported in time; the step stays open."""
+
+    def __init__(self, path: str, number: int, missing: Sequence[str]) -> None:
+        self.path = path
+        self.number = number
+        self.missing = missing
+        shown = ", ".join(missing[:5]) + ("…" if len(missing) > 5 else "")
+        super().__init__(f"step {number} of {path}: {len(missing)} agents have not reported: {shown}")
+
+
+class StepTakenError(EcumeneError):
+    """Somebody else conducts this run, too."""
+
+    def __init__(self, path: str, number: int) -> None:
+        self.path = path
+        self.number = number
+        super().__init__(f"step {number} of {path} was begun by somebody else")
+
+
+class AgentsFailedError(EcumeneError):
+    """Turns ended without a report. A model whose agents are missing is another model, so nothing is made up for them.
+
+    `statuses`: how the turn of each ended.
+    """
+
+    def __init__(self, path: str, number: int, statuses: Mapping[str, str]) -> None:
+        self.path = path
+        self.number = number
+        self.statuses = statuses
+        first, status = next(iter(statuses.items()))
+        super().__init__(f"step {number} of {path}: {len(statuses)} agents have no report, such as {first} ({status})")
+
+
+class Steps:
+    """One run of a stepwise model, in an environment of its own. An async context manager.
+
+    Agents are woken by the entry `step` of the environment (a wake rule with its path and `"key": "step"`). Its value
+    is a document of what `take` is given, of `round` (the step's number, from 1), `seed`, and of where reports go.
+    """
+
+    def __init__(
+        self, world: World, path: str, agents: Sequence[str], *, seed: int, timeout_s: float = STEP_TIMEOUT_S
+    ) -> None:
+        """`agents`: ids of all who are asked, each once. `seed`: from which all chance of the run follows, the agents'
+        and the model's. A step that takes longer than `timeout_s` is late."""
+        if not agents or len(set(agents)) != len(agents):
+            raise ValueError("agents: one id or more, each once")
+        self.path = path
+        self.agents = tuple(agents)
+        self.seed = seed
+        self.number = 0
+        """Of the last step that was begun; 0 = none yet."""
+        self._run = world.environment(path)
+        self._reports = self._run.child(REPORTS)
+        self._timeout_s = timeout_s
+        self._digest = ""
+        self._generation = 0
+        self._began = 0
+        """Revision at which the step's generation began: what was said before is no report of it."""
+        self._stack = AsyncExitStack()
+        self._opened: Watch | None = None
+
+    async def __aenter__(self) -> Self:
+        """Raises EcumeneError, such as EnvironmentNotFoundError if the path's parent does not exist."""
+        await self._run.register(if_absent=True)
+        await self._reports.register(gates=[Gate(GATE)], if_absent=True)
+        self._generation = (await self._reports.aggregates()).gates[GATE].generation
+        # From before the first step on, so that no gate can be missed.
+        self._opened = self._reports.watch(types=[EventType.GATE_OPENED])
+        self._stack.push_async_callback(self._opened.aclose)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    @property
+    def digest(self) -> str:
+        """Of all that was told and said so far, in order."""
+        return self._digest
+
+    async def take(self, told: Mapping[str, Json]) -> dict[str, Value]:
+        """One step: tell all agents the same, and wait for what each says; in the order of `agents`.
+
+        Raises:
+            ValueError: `told` has a name that a step has itself (OWN_NAMES).
+            StepLateError: not all have reported in time.
+            AgentsFailedError: turns ended without a report.
+            EcumeneError: the world refused, or could not be reached for too long.
+        """
+        if taken := OWN_NAMES & told.keys():
+            raise ValueError(f"a step itself tells {', '.join(sorted(taken))}")
+        self.number += 1
+        self._generation += 1
+        step: dict[str, Json] = {
+            **told,
+            "round": self.number,
+            "seed": self.seed,
+            "digest": self._digest,
+            REPORTS: self._reports.path,
+            "generation": self._generation,
+        }
+        # Issued in one loop step, they travel in one frame and take effect one after the other.
+        begun, _ = await asyncio.gather(
+            self._reports.begin_generation(GATE, count_target=len(self.agents)), self._run.set(STEP_KEY, step)
+        )
+        if begun.generation != self._generation:
+            raise StepTakenError(self.path, self.number)
+        self._began = begun.begin_revision
+        return await self._finish(told)
+
+    async def take_up(self) -> tuple[dict[str, Json], dict[str, Value]] | None:
+        """Go on with a run whose conductor is gone: what its last step told, and the reports on it.
+
+        Waits for those that are missing. None: no step was begun. Raises as `take` does.
+        """
+        step: Any = await self._run.value(STEP_KEY)
+        if step is None:
+            return None
+        self.number, self.seed, self._digest = step["round"], step["seed"], step["digest"]
+        self._generation = step["generation"]
+        told = {name: value for name, value in step.items() if name not in OWN_NAMES}
+        gate = (await self._reports.aggregates()).gates[GATE]
+        self._began = gate.begin_revision
+        return told, await self._finish(told, is_over=gate.opened)
+
+    async def _finish(self, told: Mapping[str, Json], *, is_over: bool = False) -> dict[str, Value]:
+        if not is_over:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await self._wait_for_gate()
+            except TimeoutError:
+                raise StepLateError(self.path, self.number, await self._list_missing()) from None
+        said = {
+            entry.key: entry.value async for entry in self._reports.entries() if entry.modify_revision > self._began
+        }
+        if missing := [agent for agent in self.agents if agent not in said]:  # somebody else's report was counted
+            raise StepLateError(self.path, self.number, missing)
+        failed = {agent: status for agent in self.agents if (status := _read_failure(said[agent]))}
+        if failed:
+            raise AgentsFailedError(self.path, self.number, failed)
+        reports = {agent: said[agent] for agent in self.agents}
+        line = json.dumps([self._digest, self.number, told, list(reports.values())], sort_keys=True)
+        self._digest = blake2b(line.encode(), digest_size=16).hexdigest()
+        return reports
+
+    async def _wait_for_gate(self) -> None:
+        assert self._opened is not None, "enter the context first"
+        async for event in self._opened:
+            value: Any = event.value
+            if value["generation"] == self._generation:
+                return
+
+    async def _list_missing(self) -> list[str]:
+        here = {entry.key async for entry in self._reports.entries() if entry.modify_revision > self._began}
+        return [agent for agent in self.agents if agent not in here]
+
+
+def _read_failure(value: Value) -> str:
+    """How a turn ended that has no report; "" for a report."""
+    if isinstance(value, dict) and value.keys() == {"status"}:
+        return str(value["status"])
+    return ""

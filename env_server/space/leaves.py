@@ -1,0 +1,91 @@
+"""The leaves of a spot tree: a few spots each, in columns.
+
+Columns of bare doubles, since a query looks at all spots of a leaf: tuples and floats all over the memory made it wait.
+"""
+
+from array import array
+from bisect import bisect_left, insort
+from math import inf
+from operator import itemgetter
+
+Spot = tuple[float, ...]
+"""A position, perhaps with more about it behind its two coordinates."""
+Crowd = str | list[str]
+"""Who is at a spot: one key, or several, sorted."""
+Found = list[tuple[float, Crowd]]
+"""How far away, and who is there."""
+
+distance_of = itemgetter(0)
+
+
+def bound_of(found: Found, count: int) -> float:
+    """How far away the last of the first `count` keys is, infinite if there are fewer; sorts `found` by distance."""
+    found.sort(key=distance_of)
+    keys = 0
+    for distance, crowd in found:
+        keys += 1 if isinstance(crowd, str) else len(crowd)
+        if keys >= count:
+            return distance
+    return inf
+
+
+class Leaf:
+    """Different spots in any order: `columns` has an array for each number of a spot, beside `crowds`, who is there."""
+
+    __slots__ = ("_rows", "columns", "crowds")
+
+    def __init__(self, width: int) -> None:
+        self.columns = tuple(array("d") for _ in range(width))
+        self.crowds: list[Crowd] = []
+        self._rows: dict[Spot, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.crowds)
+
+    def put(self, key: str, spot: Spot) -> bool:
+        """One more at a spot. Whether it is a new one."""
+        row = self._rows.get(spot)
+        if row is None:
+            self.add(spot, key)
+            return True
+        crowd = self.crowds[row]
+        if isinstance(crowd, list):
+            insort(crowd, key)
+        else:
+            self.crowds[row] = [crowd, key] if crowd < key else [key, crowd]
+        return False
+
+    def add(self, spot: Spot, crowd: Crowd) -> None:
+        """A new spot."""
+        self._rows[spot] = len(self.crowds)
+        self.crowds.append(crowd)
+        for column, number in zip(self.columns, spot, strict=True):
+            column.append(number)
+
+    def drop(self, key: str, spot: Spot) -> bool:
+        """One less at a spot, who must be there. Whether it was the last one there."""
+        crowd = self.crowds[self._rows[spot]]
+        if isinstance(crowd, list):
+            del crowd[bisect_left(crowd, key)]
+            if len(crowd) == 1:
+                self.crowds[self._rows[spot]] = crowd[0]
+            return False
+        row = self._rows.pop(spot)
+        # The last row takes the place of the one that goes.
+        last = tuple([column.pop() for column in self.columns])
+        crowd = self.crowds.pop()
+        if row < len(self.crowds):
+            self.crowds[row] = crowd
+            self._rows[last] = row
+            for column, number in zip(self.columns, last, strict=True):
+                column[row] = number
+        return True
+
+    def crowd(self, spot: Spot) -> Crowd:
+        """Who is at a spot; an empty list when nobody is."""
+        row = self._rows.get(spot)
+        return [] if row is None else self.crowds[row]
+
+    def spots(self) -> list[tuple[Spot, Crowd]]:
+        """All of it."""
+        return [(spot, self.crowds[row]) for spot, row in self._rows.items()]

@@ -1,0 +1,218 @@
+"""Runs models of many agents: a server, runtimes that host the agents, one run a seed; then a table of what came out.
+
+A model is an object with the attributes of `Model`; the other files of this folder are some. Each run of it has an
+environment of its own, `/<model>/<seed>`, in one world: all seeds share the processes, and are played side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import ecumene
+import pyarrow as pa
+from ecumene.launch import Services
+from ecumene.sim.steps import STEP_KEY, Steps
+
+HERE = Path(__file__).resolve().parent
+START_TIMEOUT_S = 120.0
+RUNS_AT_ONCE = 4
+"""So that the agents of one run decide while another's reports are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a figure should be, `deviation` from run to run (0: exactly so in each), and where that is from."""
+
+    value: float
+    deviation: float
+    source: str
+    range: float = 0.0
+    """Of what the figure can be, where it is far from normally distributed; 0 = it is near enough."""
+
+
+class Model(Protocol):
+    """What is played: who the agents are, and what becomes of what they say."""
+
+    name: str
+    agent: str
+    """Class of the agents, `module:Class`, in this folder."""
+    agents: Sequence[str]
+    parameters: Mapping[str, Any]
+    """What all agents know, and what `agent` needs."""
+    resumable: bool
+    """Whether agents remember something; then they play one run after the other, and it is kept in the world."""
+
+    async def play(self, steps: Steps) -> dict[str, float]:
+        """One run, all of whose chance follows from `steps.seed`; returns its figures."""
+        ...
+
+    def list_known(self) -> dict[str, Known]:
+        """What the figures should be, by name; figures without one are only told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One run. Equal digests: everything that was told and said was equal."""
+
+    seed: int
+    figures: Mapping[str, float]
+    digest: str
+    steps: int
+
+
+class Stage:
+    """A server and runtimes, started once for all models and seeds. An async context manager."""
+
+    def __init__(self, models: Sequence[Model], *, runtimes: int = 1, workers: int = 1) -> None:
+        """The agents of each model are shared out among `runtimes` nodes of `workers` processes each."""
+        self._models = models
+        self._runtimes = runtimes
+        self._workers = workers
+        self._stack = AsyncExitStack()
+        self._world: ecumene.World | None = None
+        self.steps_per_s = 0.0
+        """Of the last `play`, all runs together."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
+            services = await self._stack.enter_async_context(Services())
+            arguments = ["--data-dir", str(folder / "world"), "--port", "0", "--log-level", "warning"]
+            server = await services.start("env-server", arguments)
+            address = str(server.ready["address"])
+            self._world = await self._stack.enter_async_context(ecumene.connect(address))
+            for model in self._models:
+                await self._world.environment(f"/{model.name}").register()
+            # The classes of agents are found in this folder.
+            found = {"PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH", ""))))}
+            for number in range(self._runtimes):
+                spec = self._describe_launch(folder, number)
+                arguments = ["--server", address, "--spec", str(spec)]
+                await services.start("runtime", arguments, environment=found, start_timeout_s=START_TIMEOUT_S)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def play(self, model: Model, seeds: Iterable[int], *, at_once: int = RUNS_AT_ONCE) -> list[Played]:
+        """A run for each seed; in the order of the seeds, which must be new to the stage.
+
+        Raises what the model raises, and what `Steps` raises.
+        """
+        turnstile = asyncio.Semaphore(1 if model.resumable else at_once)
+
+        async def play_one(seed: int) -> Played:
+            async with turnstile, self.conduct(model, seed) as steps:
+                figures = await model.play(steps)
+                return Played(seed, figures, steps.digest, steps.number)
+
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            runs = [group.create_task(play_one(seed), name=f"{model.name} {seed}") for seed in seeds]
+        played = [run.result() for run in runs]
+        self.steps_per_s = sum(run.steps for run in played) / (time.perf_counter() - began)
+        return played
+
+    def conduct(self, model: Model, seed: int) -> Steps:
+        """The steps of one run, to be entered; for who plays it otherwise than `play` does."""
+        assert self._world is not None, "enter the context first"
+        return Steps(self._world, f"/{model.name}/{seed}", model.agents, seed=seed)
+
+    def _describe_launch(self, folder: Path, number: int) -> Path:
+        """The share of runtime `number`: some rows of each group."""
+        groups = []
+        for model in self._models:
+            count = len(model.agents)
+            rows = (count * number // self._runtimes, count * (number + 1) // self._runtimes)
+            file = folder / f"{model.name}.arrow"
+            _write_agents(model.agents, file)
+            wake = [{"path": f"/{model.name}/*", "key": STEP_KEY, "types": ["entry_set"]}]
+            group = {"name": model.name, "agent": model.agent, "agents": file.name, "rows": rows, "wake": wake}
+            groups.append({**group, "parameters": dict(model.parameters), "resumable": model.resumable})
+        launch = {"run": f"models-{number}", "node": f"node{number}", "workers": self._workers, "groups": groups}
+        path = folder / f"launch-{number}.json"
+        path.write_text(json.dumps(launch), encoding="utf-8")
+        return path
+
+
+def name_agents(model: str, count: int) -> list[str]:
+    """Ids in which each agent finds its own place: `find_place`. An id is there once in all models of a launch."""
+    return [f"{model}-{place}" for place in range(count)]
+
+
+def find_place(agent_id: str) -> int:
+    """The agent's place among all of its model."""
+    return int(agent_id.rpartition("-")[2])
+
+
+def summarise(model: Model, played: Sequence[Played]) -> list[str]:
+    """Lines of a table: each figure's mean with its 95 % interval, and what is known of it."""
+    lines = [f"{'figure':<28} {'mean':>10} {'± 95 %':>9} {'known':>10}  source"]
+    known = model.list_known()
+    for name in played[0].figures:
+        values = [run.figures[name] for run in played]
+        half = 1.96 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        told = f"{known[name].value:>10.4f}  {known[name].source}" if name in known else ""
+        lines.append(f"{name:<28} {statistics.fmean(values):>10.4f} {half:>9.4f} {told}")
+    return lines
+
+
+def main(model: Model) -> None:
+    """The command line of a model that has no arguments of its own."""
+    parser = argparse.ArgumentParser(description=f"Play the model {model.name}, once a seed.")
+    add_arguments(parser)
+    play_and_tell(model, parser.parse_args())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every model can be asked."""
+    parser.add_argument("--seeds", type=int, default=30, help="how many runs (default: 30)")
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--runtimes", type=int, default=1, help="among how many runtimes the agents are shared out")
+    parser.add_argument("--workers", type=int, default=1, help="processes of each")
+
+
+def play_and_tell(model: Model, asked: argparse.Namespace) -> None:
+    """Play, and print a table."""
+    asyncio.run(_play_and_tell(model, asked))
+
+
+async def _play_and_tell(model: Model, asked: argparse.Namespace) -> None:
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    async with Stage([model], runtimes=asked.runtimes, workers=asked.workers) as stage:
+        played = await stage.play(model, seeds)
+    print(f"{model.name}: {len(model.agents)} agents, seeds {seeds.start} to {seeds.stop - 1}")
+    print(*summarise(model, played), sep="\n")
+    print(f"{sum(run.steps for run in played)} steps, {stage.steps_per_s:.0f} a second")
+    print("digest of all runs:", join_digests(played))
+
+
+def join_digests(played: Iterable[Played]) -> str:
+    """One digest of several runs, in their order."""
+    return blake2b("".join(run.digest for run in played).encode(), digest_size=16).hexdigest()
+
+
+def _write_agents(agents: Sequence[str], file: Path) -> None:
+    table = pa.table({"agent_id": list(agents)})
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)

@@ -1,0 +1,111 @@
+"""Agents that wake at simulated times, whose workers and server are killed: each wake has one effect."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from ecumene.client import World
+
+from agent_runtime.settings import parse_launch
+from tests.faults.takeovers import Fleet, open_world
+from tests.faults.waking import TTL_S, Town, describe_town
+from tests.faults.waking_agents import HOUR_NS
+from tests.services import ServerProcess
+
+RESIDENTS, HOURLY = 12, 60
+TAKEOVER_S = TTL_S + 4
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    with ServerProcess(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def world(server: ServerProcess) -> AsyncIterator[World]:
+    async with open_world(server) as world:
+        yield world
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.long)])
+async def test_whoever_hosts_an_agent_each_wake_has_one_effect(
+    tmp_path: Path, server: ServerProcess, world: World, seed: int, kills: int
+) -> None:
+    """A worker is killed while its agents are woken, at random moments; another one takes its parts over."""
+    chance = random.Random(seed)
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=RESIDENTS, hourly=HOURLY)))
+    town = Town(world, residents=RESIDENTS, hourly=HOURLY)
+    await town.prepare()
+    now_ns = 0
+    try:
+        await fleet.begin(2)
+        await fleet.host(0, *fleet.parts[::2])
+        await fleet.host(1, *fleet.parts[1::2])
+        for _ in range(kills):
+            victim = chance.randrange(2)
+            now_ns = (await town.advance(chance.choice([0.5, 3, 14]))).now_ns
+            await asyncio.sleep(chance.uniform(0, 0.15))
+            orphans = fleet.hosted(victim)
+            await fleet.kill(victim)
+            if chance.random() < 0.5:
+                now_ns = (await town.advance(chance.choice([0.25, 8]))).now_ns
+            await fleet.start(victim)
+            await fleet.host(1 - victim, *orphans, wait_s=TAKEOVER_S)
+            for part in fleet.hosted(1 - victim)[::2]:
+                await fleet.drop(1 - victim, part, chance.choice([0.0, 1.0]))
+                await fleet.host(victim, part)
+        now_ns = (await town.advance(5)).now_ns
+        await town.check_once(now_ns)
+        assert fleet.lost == []
+    finally:
+        await fleet.end()
+
+
+@pytest.mark.timeout(600)
+async def test_a_server_that_is_killed_wakes_nobody_twice_and_forgets_nobody(
+    tmp_path: Path, server: ServerProcess, world: World, seed: int
+) -> None:
+    chance = random.Random(seed)
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=RESIDENTS, hourly=HOURLY)))
+    town = Town(world, residents=RESIDENTS, hourly=HOURLY)
+    await town.prepare()
+    now_ns = 0
+    try:
+        await fleet.begin(1)
+        await fleet.host(0, *fleet.parts)
+        for _ in range(3):
+            now_ns = (await town.advance(chance.choice([2, 10]))).now_ns
+            await asyncio.sleep(chance.uniform(0, 0.1))
+            server.kill()
+            server.start()
+        now_ns = (await town.advance(3)).now_ns
+        await town.check_once(now_ns)
+    finally:
+        await fleet.end()
+
+
+async def test_an_agent_whose_server_and_worker_go_while_it_thinks_is_woken_at_its_own_time(
+    tmp_path: Path, server: ServerProcess, world: World
+) -> None:
+    """The timer has fired, and no turn was committed: what is told again is the time that was asked for."""
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=1, hourly=1, parts=1)))
+    town = Town(world, residents=1, hourly=1)
+    await town.prepare()
+    try:
+        await fleet.begin(1)
+        await fleet.host(0, *fleet.parts)
+        await town.advance(7)
+        await fleet.kill(0)
+        now_ns = (await town.advance(30)).now_ns
+        await fleet.start(0)
+        await fleet.host(0, *fleet.parts, wait_s=TAKEOVER_S)
+        await town.check_once(now_ns)
+        assert now_ns == 37 * HOUR_NS
+    finally:
+        await fleet.end()

@@ -1,0 +1,91 @@
+"""The one timer of a part: set where somebody first wants to be woken, and set again when it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from ecumene.client import UnavailableError, World
+from ecumene.client.errors import ErrorDetails
+
+from agent_runtime.actions.outbox import Outbox
+from agent_runtime.agents.cohort import Cohort
+from agent_runtime.model.incidents import Incidents
+from agent_runtime.model.owned_tasks import OwnedTasks
+from agent_runtime.ownership.wake_book import WakeBook
+from agent_runtime.settings import WorkerSettings
+from agent_runtime.turns import wake_timer
+from agent_runtime.turns.part_wakes import PartWakes
+from agent_runtime.turns.wake_timer import WakeTimer
+from tests.unit.agent_runtime.fake_world import FakeWorld
+from tests.unit.agent_runtime.stage import wait_until
+
+TIMER = ("/game", "wakes.r.g.0")
+
+
+@asynccontextmanager
+async def running(world: FakeWorld, lost: list[str]) -> AsyncIterator[tuple[PartWakes, WakeTimer]]:
+    world.clock_ns = 0
+    told = cast(World, world)
+    wakes = PartWakes(
+        WakeBook(told, told, "r", "g.0", "/game"), Cohort(pa.table({"agent_id": ["a", "b"]})), None, Incidents()
+    )
+    tasks = OwnedTasks()
+    timer = WakeTimer(wakes, Outbox(told, tasks, WorkerSettings(), lost.append))
+    tasks.start(timer.run(), "timer")
+    try:
+        yield wakes, timer
+    finally:
+        await tasks.cancel_all()
+
+
+async def test_it_is_set_anew_only_for_who_wants_to_be_woken_earlier_and_when_it_has_fired() -> None:
+    world = FakeWorld()
+    async with running(world, []) as (wakes, timer):
+        assert timer.is_idle
+        wakes.begin(np.array([50, 70], dtype=np.int64))
+        assert not timer.is_idle
+        await wait_until(lambda: timer.is_idle)
+        assert (world.timers, world.timers_set) == ({TIMER: 50}, 1)
+        wakes.end_many(np.array([1]), np.array([60]))
+        await asyncio.sleep(0)
+        assert world.timers_set == 1
+        wakes.end_many(np.array([1]), np.array([40]))
+        await wait_until(lambda: timer.is_idle)
+        assert (world.timers, world.timers_set) == ({TIMER: 40}, 2)
+        del world.timers[TIMER]
+        timer.note_fired()
+        wakes.fire(20, 40)
+        await wait_until(lambda: timer.is_idle)
+        assert world.timers == {TIMER: 50}
+
+
+async def test_it_is_set_again_when_the_world_could_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = FakeWorld()
+    monkeypatch.setattr(wake_timer, "RETRY_S", 0.001)
+    async with running(world, []) as (wakes, timer):
+        tries = []
+
+        async def set_timer(at_ns: int) -> None:
+            tries.append(at_ns)
+            if len(tries) < 3:
+                raise UnavailableError(ErrorDetails(reason="RECOVERING"))
+
+        monkeypatch.setattr(wakes.book, "set_timer", set_timer)
+        wakes.begin(np.array([50, 70], dtype=np.int64))
+        await wait_until(lambda: timer.is_idle)
+        assert tries == [50, 50, 50]
+
+
+async def test_who_owns_the_part_no_more_sets_nothing() -> None:
+    world, lost = FakeWorld(), list[str]()
+    world.fence_holds = False
+    async with running(world, lost) as (wakes, timer):
+        wakes.begin(np.array([50, 70], dtype=np.int64))
+        await wait_until(lambda: lost)
+        assert not timer.is_idle and world.timers == {}

@@ -1,0 +1,36 @@
+"""Leaves: columns in step with who is there."""
+
+import math
+import random
+
+from env_server.space.leaves import Leaf, bound_of
+
+
+def test_columns_crowds_and_spots_stay_in_step() -> None:
+    rng = random.Random(4)
+    leaf = Leaf(3)
+    there: dict[tuple[float, ...], list[str]] = {}
+    for turn in range(2000):
+        spot = (float(rng.randrange(4)), float(rng.randrange(4)), 7.5)
+        key = f"k{turn}"
+        if rng.random() < 0.5:
+            assert leaf.put(key, spot) == (spot not in there)
+            there.setdefault(spot, []).append(key)
+        elif spot in there:
+            key = rng.choice(there[spot])
+            there[spot].remove(key)
+            assert leaf.drop(key, spot) == (not there[spot])
+            if not there[spot]:
+                del there[spot]
+        assert len(leaf) == len(there)
+        told = dict(zip(zip(*leaf.columns, strict=True), leaf.crowds, strict=True))
+        assert told == dict(leaf.spots())
+        expected = {spot: sorted(keys) if len(keys) > 1 else keys[0] for spot, keys in there.items()}
+        assert told == expected
+        assert leaf.crowd(spot) == expected.get(spot, [])
+
+
+def test_a_bound_counts_every_key_of_a_crowd() -> None:
+    found = [(3.0, "c"), (1.0, ["a", "b"]), (2.0, "d")]
+    assert [bound_of(found, count) for count in (1, 2, 3, 4, 5)] == [1.0, 1.0, 2.0, 3.0, math.inf]
+    assert bound_of([], 1) == math.inf

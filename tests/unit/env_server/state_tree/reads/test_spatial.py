@@ -1,0 +1,193 @@
+"""Reads of a space: who is near, how far it is, everybody's neighbours, at once and in slices."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from env_server.model.errors import Reason, WorldError
+from env_server.model.frames import NeighbourTable
+from env_server.model.limits import Limits
+from env_server.model.operations import Code, Delete, Distance, Nearby, Neighbours, Placed, Query
+from env_server.model.spaces import Box, Graph, Grid, Plane, Space
+from tests.engine import Op, Stand, new_environment, put
+
+PLACES = {"a": (1.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 4.0), "d": (7.0, 7.0)}
+
+
+def place(key: str, position: tuple[float, ...], path: str = "/g") -> Op:
+    return Op(path, key, Code.PLACE, Placed(1, position))
+
+
+def ask(asked: Any, key: str = "", path: str = "/g") -> Op:
+    return Op(path, key, Code.QUERY, Query(asked))
+
+
+@pytest.fixture
+def stand() -> Stand:
+    stand = Stand()
+    stand.done(new_environment("/g", space=Space(Grid(8, 8))), put("/g", "nowhere", 1))
+    stand.done(*(place(*one) for one in PLACES.items()))
+    return stand
+
+
+def nearby(stand: Stand, asked: Nearby, key: str = "") -> Any:
+    return stand.done(ask(asked, key))[0]
+
+
+def test_nearest_first_then_by_key_and_without_oneself(stand: Stand) -> None:
+    page = nearby(stand, Nearby(radius=3.0), "a")
+    assert (page.keys, page.distances) == (["b", "c"], [1.0, 3.0])
+    assert page.positions == [(2.0, 1.0), (1.0, 4.0)]
+    assert (page.more, page.revision) == (False, stand.world.revision)
+    assert nearby(stand, Nearby((1.0, 1.0), radius=3.0)).keys == ["a", "b", "c"]
+    assert nearby(stand, Nearby(nearest=1), "a").keys == ["b"]
+    assert nearby(stand, Nearby((2.0, 1.0), nearest=2)).keys == ["b", "a"]
+    assert nearby(stand, Nearby(adjacent=True), "a").keys == ["b"]
+    box = nearby(stand, Nearby(box=Box((0.0, 0.0), (1.0, 7.0))))
+    assert (box.keys, box.distances, box.positions) == (["a", "c"], [], [(1.0, 1.0), (1.0, 4.0)])
+
+
+def test_a_limit_says_that_there_are_more(stand: Stand) -> None:
+    page = nearby(stand, Nearby(radius=20.0, limit=2), "a")
+    assert (page.keys, page.more) == (["b", "c"], True)
+    assert not nearby(stand, Nearby(radius=20.0, limit=3), "a").more
+
+
+def test_ops_of_one_frame_see_what_was_done_before(stand: Stand) -> None:
+    asked = ask(Nearby(radius=1.0), "a")
+    outcomes: list[Any] = stand.done(
+        asked, Op("/g", "d", Code.MOVE, (1.0, 0.0)), asked, Op("/g", "b", Code.MOVE, ()), asked
+    )
+    assert [one.keys for one in outcomes[::2]] == [["b"], ["b", "d"], ["d"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "key", "reason"),
+    [
+        (Nearby(radius=1.0), "nobody", Reason.ENTRY_NOT_FOUND),
+        (Nearby(radius=1.0), "nowhere", Reason.NOT_PLACED),
+        (Nearby((8.0, 0.0), radius=1.0), "", Reason.INVALID_POSITION),
+        (Nearby((-1.0, 0.0), nearest=3), "", Reason.INVALID_POSITION),
+        (Nearby((0.5, 0.0), adjacent=True), "", Reason.INVALID_POSITION),
+        (Nearby((1.0,), radius=1.0), "", Reason.INVALID_POSITION),
+        (Nearby(box=Box((0.0, 0.0), (9.0, 9.0))), "", Reason.INVALID_POSITION),
+        (Nearby(radius=-1.0), "a", Reason.INVALID_FIELD),
+        (Nearby(radius=float("nan")), "a", Reason.INVALID_FIELD),
+        (Nearby(radius=1.0), "", Reason.INVALID_FIELD),
+        (Nearby((1.0, 1.0), radius=1.0), "a", Reason.INVALID_FIELD),
+        (Nearby(), "a", Reason.INVALID_FIELD),
+        (Nearby(radius=1.0, nearest=1), "a", Reason.INVALID_FIELD),
+        (Nearby(box=Box((0.0, 0.0), (1.0, 1.0))), "a", Reason.INVALID_FIELD),
+        (Nearby(radius=1.0, limit=10_001), "a", Reason.LIMIT_EXCEEDED),
+        (Nearby(nearest=10_001), "a", Reason.LIMIT_EXCEEDED),
+        (Distance(None, "a", (9.0, 9.0), ""), "", Reason.INVALID_POSITION),
+        (Distance(None, "a", None, "nobody"), "", Reason.ENTRY_NOT_FOUND),
+        (Distance(None, "nowhere", None, "a"), "", Reason.NOT_PLACED),
+        (Distance(None, "a", None, ""), "", Reason.INVALID_FIELD),
+        (Distance((1.0, 1.0), "a", None, "b"), "", Reason.INVALID_FIELD),
+        (Neighbours(radius=1.0, keys=("a", "nobody")), "", Reason.ENTRY_NOT_FOUND),
+        (Neighbours(radius=1.0, keys=("nowhere",)), "", Reason.NOT_PLACED),
+        (Neighbours(radius=1.0, keys=("a", "a")), "", Reason.INVALID_FIELD),
+        (Neighbours(radius=-1.0), "", Reason.INVALID_FIELD),
+        (Neighbours(), "", Reason.INVALID_FIELD),
+    ],
+)
+def test_what_is_nowhere_is_an_error_and_no_empty_answer(stand: Stand, asked: Any, key: str, reason: Reason) -> None:
+    assert stand.do(ask(asked, key)).error.reason is reason
+
+
+def test_without_a_space_there_is_nothing_to_ask(stand: Stand) -> None:
+    for asked in (Nearby(radius=1.0), Distance((1.0,), "", (1.0,), ""), Neighbours(nearest=1)):
+        assert stand.do(ask(asked, "x", "/")).error.reason is Reason.SPACE_NOT_FOUND
+
+
+def test_how_far_it_is_and_which_way() -> None:
+    stand = Stand()
+    graph = Graph(5, ((0, 1, 1.0), (1, 2, 1.0), (0, 2, 5.0), (3, 4, 1.0)))
+    stand.done(new_environment("/g", space=Space(graph)), place("a", (0.0,)), place("z", (4.0,)))
+    by_weight, by_hops = stand.done(
+        ask(Distance(None, "a", (2.0,), "")), ask(Distance((0.0,), "", (2.0,), "", hops=True))
+    )
+    assert by_weight[:2] == (2.0, (0, 1, 2)) and by_hops[:2] == (1.0, (0, 2))  # type: ignore[index]
+    error = stand.do(ask(Distance(None, "a", None, "z"))).error
+    assert error.reason is Reason.UNREACHABLE
+    plain: Any = stand.done(ask(Distance(None, "a", None, "a")))[0]
+    assert plain[:2] == (0.0, (0,))
+
+
+def table_of(told: NeighbourTable) -> dict[str, list[str]]:
+    names, rest = [*told.keys, *told.others], list(told.neighbours)
+    assert len(told.positions) == len(names) == len(set(names))
+    found = {}
+    for key, count in zip(told.keys, told.counts, strict=True):
+        found[key], rest = [names[row] for row in rest[:count]], rest[count:]
+    assert not rest
+    return found
+
+
+def test_everybodys_neighbours_are_rows(stand: Stand) -> None:
+    told: Any = stand.done(ask(Neighbours(radius=3.0)))[0]
+    assert table_of(told) == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b", "d"][:2], "d": []}
+    assert told.positions == [PLACES[key] for key in told.keys]
+    some: Any = stand.done(ask(Neighbours(nearest=1, keys=("d", "b"))))[0]
+    assert table_of(some) == {"d": ["a"], "b": ["a"]}
+    assert list(some.keys) == ["d", "b"] and some.others == ["a"]
+    assert table_of(stand.done(ask(Neighbours(adjacent=True)))[0]) == {"a": ["b"], "b": ["a"], "c": [], "d": []}  # type: ignore[arg-type]
+
+
+def test_many_are_answered_in_steps_as_they_were_when_asked(seed: int) -> None:
+    chance = random.Random(seed)
+    stand = Stand()
+    stand.done(new_environment("/g", space=Space(Plane(0.0, 0.0, 100.0, 100.0, True))))
+    where = {f"k{index:04d}": (chance.uniform(0, 99), chance.uniform(0, 99)) for index in range(900)}
+    stand.done(*(place(*one) for one in where.items()), put("/g", "nowhere", 0))
+    keys = tuple(chance.sample(sorted(where), 300))
+    one: Any = [stand.done(ask(Nearby(nearest=3), key))[0] for key in keys]
+    sent = stand.send(
+        ask(Neighbours(nearest=3)),
+        ask(Neighbours(nearest=3, keys=keys)),
+        *(Op("/g", key, Code.MOVE, (0.0, 0.0)) for key in where),
+        Op("/g", "k0000", Code.DELETE_ENTRY, Delete()),
+    )
+    revision = stand.world.revision - len(where) - 1
+    steps = 0
+    while not sent.done:
+        stand.clock.step()
+        steps += 1
+    assert sent.parts[0].pending == [0, 1] and steps > 5, "they go on in steps"
+    whole, some = table_of(sent.outcome(0)), table_of(sent.outcome(1))  # type: ignore[arg-type]
+    assert list(whole) == sorted(where)
+    assert list(some) == list(keys)
+    assert [some[key] for key in keys] == [whole[key] for key in keys] == [page.keys for page in one]
+    assert sent.outcome(0).revision == revision  # type: ignore[union-attr]
+
+
+def test_an_answer_that_fits_into_no_message_is_refused_by_its_limit() -> None:
+    stand = Stand(limits=Limits(message_bytes_max=20_000))
+    stand.done(new_environment("/g", space=Space(Grid(8, 8))))
+    for asked in (100, 900):
+        stand.done(*(place(f"k{index}", (1.0, 1.0)) for index in range(asked)))
+        error = stand.do(ask(Neighbours(radius=1.0))).error
+        assert (error.reason, error.metadata["limit"]) == (Reason.LIMIT_EXCEEDED, "message_bytes_max")
+
+
+def test_a_query_that_looks_at_too_much_is_refused_by_its_limit() -> None:
+    stand = Stand(limits=Limits(space_looks_max=300))
+    stand.done(new_environment("/g", space=Space(Grid(8, 8))))
+    stand.done(*(place(f"k{index}", (float(index % 8), float(index // 8 % 8))) for index in range(500)))
+    sent = stand.do(ask(Nearby(radius=9.0), "k1"), ask(Nearby(nearest=3), "k1"))
+    error = sent.outcome(0)
+    assert isinstance(error, WorldError) and error.metadata["limit"] == "space_looks_max"
+    assert len(sent.outcome(1).keys) == 3  # type: ignore[union-attr]
+
+
+def test_of_a_crowd_there_are_no_more_than_asked_for() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=Space(Grid(8, 8))))
+    stand.done(*(place(f"k{index}", (1.0, 1.0)) for index in range(5)))
+    assert nearby(stand, Nearby(nearest=2), "k4").keys == ["k0", "k1"]
+    told: Any = stand.done(ask(Neighbours(nearest=2)))[0]
+    assert table_of(told)["k4"] == ["k0", "k1"] and table_of(told)["k0"] == ["k1", "k2"]

@@ -1,0 +1,106 @@
+"""What a move crosses: edges only, in the order of names, for those whose keys match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from env_server.model.changes import EventType
+from env_server.model.errors import Exhausted, InvalidRequest
+from env_server.model.limits import Limits
+from env_server.model.spaces import Box, Disc, Grid, Position, Proximity, Region, Space
+from env_server.space.spaces import open_space
+from env_server.state_tree.borders import Borders
+
+LIMITS = Limits()
+SHAPE = Grid(20, 20)
+HERE, AWAY = (5.0, 5.0), (15.0, 15.0)
+
+
+def crossed(
+    space: Space, others: dict[str, Position], before: Position | None, after: Position | None, key: str = "m"
+) -> list[tuple[str, str, Any]]:
+    index = open_space(space.shape, LIMITS)
+    for name, position in others.items():
+        index.put(name, position)
+    if before is not None:
+        index.put(key, before)
+    told, _ = Borders(space).cross(index, key, before, after, LIMITS)
+    return [(EventType(type_).name, one, document.document) for type_, one, document in told]
+
+
+def test_by_the_names_of_regions_then_of_proximities_then_of_others() -> None:
+    space = Space(
+        SHAPE,
+        (Region("z", Disc(HERE, 1.0)), Region("b", Box(HERE, HERE)), Region("a", Box(AWAY, AWAY))),
+        (Proximity("near", 1.0), Proximity("afar", 2.0)),
+    )
+    others = {"y": (5.0, 6.0), "x": (6.0, 6.0), "w": (15.0, 17.0)}
+    assert list(crossed(space, others, AWAY, HERE)) == [
+        ("REGION_LEFT", "m", {"region": "a"}),
+        ("REGION_ENTERED", "m", {"region": "b"}),
+        ("REGION_ENTERED", "m", {"region": "z"}),
+        ("PROXIMITY_LEFT", "m", {"proximity": "afar", "other": "w"}),
+        ("PROXIMITY_LEFT", "w", {"proximity": "afar", "other": "m"}),
+        *[
+            (f"PROXIMITY_{what}", one, {"proximity": name, "other": other})
+            for name, what, met in (("afar", "ENTERED", "x"), ("afar", "ENTERED", "y"))
+            for one, other in (("m", met), (met, "m"))
+        ],
+        *[
+            ("PROXIMITY_ENTERED", one, {"proximity": "near", "other": other})
+            for met in ("x", "y")
+            for one, other in (("m", met), (met, "m"))
+        ],
+    ]
+
+
+def test_what_is_inside_before_and_after_is_told_nothing_of() -> None:
+    space = Space(SHAPE, (Region("r", Disc(HERE, 3.0)),), (Proximity("p", 3.0),))
+    assert crossed(space, {"o": (6.0, 6.0)}, HERE, (6.0, 5.0)) == []
+    assert crossed(space, {"o": (6.0, 6.0)}, AWAY, (16.0, 15.0)) == []
+    assert crossed(space, {}, HERE, None) == [("REGION_LEFT", "m", {"region": "r"})]
+
+
+@pytest.mark.parametrize(
+    ("key", "globs", "met"),
+    [
+        ("wolf1", ("wolf*", "sheep*"), ["sheep1"]),
+        ("sheep9", ("wolf*", "sheep*"), ["wolf2"]),
+        ("wolf1", ("wolf*", ""), ["grass", "sheep1", "wolf2"]),
+        ("grass2", ("wolf*", ""), ["wolf2"]),
+        ("wolf1", ("wolf*", "wolf*"), ["wolf2"]),
+        ("grass2", ("wolf*", "sheep*"), []),
+        ("m", ("", ""), ["grass", "sheep1", "wolf2"]),
+    ],
+)
+def test_one_of_a_pair_matches_one_glob_and_the_other_the_other(
+    key: str, globs: tuple[str, str], met: list[str]
+) -> None:
+    others = {"sheep1": HERE, "wolf2": HERE, "grass": HERE}
+    told = crossed(Space(SHAPE, (), (Proximity("p", 1.0, *globs),)), others, None, HERE, key)
+    assert [document["other"] for _, one, document in told if one == key] == met
+    assert sorted(one for _, one, document in told if document["other"] == key) == met
+
+
+def test_keys_stand_in_documents_whatever_they_are_made_of() -> None:
+    space = Space(SHAPE, (), (Proximity('the "near"', 1.0),))
+    assert crossed(space, {'ä"\\': HERE}, None, HERE)[0][2] == {"proximity": 'the "near"', "other": 'ä"\\'}
+
+
+def test_a_crowd_is_refused_and_the_bound_of_others_stays() -> None:
+    index = open_space(SHAPE, LIMITS)
+    for number in range(40):
+        index.put(f"k{number}", HERE)
+    borders = Borders(Space(SHAPE, (), (Proximity("p", 1.0),)))
+    with pytest.raises(Exhausted):
+        borders.cross(index, "m", None, HERE, Limits(move_looks_max=20))
+    assert index.looks_max == LIMITS.space_looks_max
+    told, looked = borders.cross(index, "k1", HERE, None, Limits(move_looks_max=20))
+    assert len(told) == 2 * 39 and looked >= 40
+
+
+def test_a_malformed_glob_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="key_glob"):
+        Borders(Space(SHAPE, (), (Proximity("p", 1.0, "[a"),)))

@@ -1,0 +1,146 @@
+"""Spaces are declared once, their regions and proximities whenever; what is not accepted changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from env_server.model.changes import EventType
+from env_server.model.errors import Reason
+from env_server.model.limits import Limits
+from env_server.model.operations import Code, EnvironmentUpdate, Placed, Transact, Write
+from env_server.model.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Region, Space
+from tests.engine import Op, Stand, drop, new_environment
+
+SPACE = Space(Grid(8, 8), (Region("home", Box((0.0, 0.0), (1.0, 1.0))),), (Proximity("met", 1.0),))
+
+
+def update(path: str = "/g", **asked: Any) -> Op:
+    return Op(path, "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(**asked))
+
+
+def place(key: str, *position: float) -> Op:
+    return Op("/g", key, Code.PLACE, Placed(1, tuple(map(float, position))))
+
+
+def node_of(stand: Stand, path: str = "/g") -> Any:
+    return stand.world._tree.nodes.by_path[path]
+
+
+def crossings(stand: Stand) -> list[str]:
+    return [
+        EventType(row[1]).name for row in stand.rows() if EventType.REGION_ENTERED <= row[1] <= EventType.PROXIMITY_LEFT
+    ]
+
+
+def test_a_space_may_come_later_and_only_once() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g"), update(space=SPACE), place("a", 1, 1))
+    assert crossings(stand) == ["REGION_ENTERED"]
+    assert stand.do(update(space=SPACE)).error.reason is Reason.SPACE_EXISTS
+    stand.reopen()
+    assert node_of(stand).declaration.space == SPACE
+    assert len(node_of(stand).space) == 1
+
+
+def test_regions_and_proximities_come_and_go_by_name() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=SPACE), place("a", 5, 5), place("b", 5, 6))
+    before = len(crossings(stand))
+    stand.done(
+        update(set_regions=(Region("new", Box((5.0, 5.0), (6.0, 6.0))),), set_proximities=(Proximity("far", 3.0),))
+    )
+    assert len(crossings(stand)) == before, "those inside already are told nothing"
+    stand.done(place("a", 7, 7))
+    assert crossings(stand)[before:] == ["REGION_LEFT", "PROXIMITY_LEFT", "PROXIMITY_LEFT"], "they leave all the same"
+    stand.done(update(set_regions=(Region("home", Disc((7.0, 7.0), 1.0)),), remove_regions=("new",)))
+    stand.done(update(remove_proximities=("met", "far")))
+    names = [part.name for part in node_of(stand).declaration.space.regions]
+    assert names == ["home"] and not node_of(stand).declaration.space.proximities
+    live = node_of(stand).declaration
+    stand.reopen()
+    assert node_of(stand).declaration == live
+    stand.done(place("a", 2, 2))
+    assert crossings(stand)[-1] == "REGION_LEFT"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"remove_regions": ("nowhere",)}, Reason.REGION_NOT_FOUND),
+        ({"remove_proximities": ("home",)}, Reason.REGION_NOT_FOUND),
+        ({"set_regions": (Region("met", Box((0.0, 0.0), (1.0, 1.0))),)}, Reason.INVALID_FIELD),
+        ({"set_regions": (Region("x", Box((0.0, 0.0), (9.0, 1.0))),)}, Reason.INVALID_POSITION),
+        ({"set_regions": (Region("x", NodeSet(frozenset((1,)))),)}, Reason.INVALID_FIELD),
+        ({"set_regions": (Region("a/b", Box((0.0, 0.0), (1.0, 1.0))),)}, Reason.INVALID_FIELD),
+        ({"set_proximities": (Proximity("x", -1.0),)}, Reason.INVALID_FIELD),
+        ({"set_proximities": (Proximity("x", float("inf")),)}, Reason.INVALID_FIELD),
+        ({"set_proximities": (Proximity("x", 1.0, "[a"),)}, Reason.INVALID_FIELD),
+        ({"set_proximities": (Proximity("x", 1.0, "a" * 401),)}, Reason.LIMIT_EXCEEDED),
+        ({"set_proximities": tuple(Proximity(f"x{n}", 1.0) for n in range(17))}, Reason.LIMIT_EXCEEDED),
+    ],
+)
+def test_an_update_that_is_not_accepted_changes_nothing(asked: dict[str, Any], reason: Reason) -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=SPACE))
+    before, revision = node_of(stand).declaration, stand.world.revision
+    assert stand.do(update(**asked)).error.reason is reason
+    assert node_of(stand).declaration is before and stand.world.revision == revision
+
+
+def test_without_a_space_there_are_no_regions() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g"))
+    asked = update(set_regions=(Region("x", Box((0.0, 0.0), (1.0, 1.0))),))
+    assert stand.do(asked).error.reason is Reason.SPACE_NOT_FOUND
+    stand.done(update(space=Space(Grid(8, 8)), set_regions=(Region("x", Box((0.0, 0.0), (1.0, 1.0))),)))
+    assert [region.name for region in node_of(stand).declaration.space.regions] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("space", "reason"),
+    [
+        (Space(Grid(0, 4)), Reason.INVALID_FIELD),
+        (Space(Plane(1.0, 0.0, 0.0, 1.0)), Reason.INVALID_FIELD),
+        (Space(Graph(2, ((0, 5, 1.0),))), Reason.INVALID_FIELD),
+        (Space(Geo(), (Region("r", Disc((0.0, 91.0), 1.0)),)), Reason.INVALID_POSITION),
+        (Space(Graph(2, ((0, 1, 1.0),), directed=True), (), (Proximity("p", 1.0),)), Reason.INVALID_FIELD),
+        (Space(Graph(60_000, tuple((n, n + 1, 1.0) for n in range(50_000)))), Reason.LIMIT_EXCEEDED),
+    ],
+)
+def test_a_space_that_is_none_is_refused(space: Space, reason: Reason) -> None:
+    stand = Stand()
+    assert stand.do(new_environment("/g", space=space)).error.reason is reason
+    stand.done(new_environment("/g"))
+    before = node_of(stand).declaration
+    assert stand.do(update(space=space)).error.reason is reason
+    assert node_of(stand).declaration is before and node_of(stand).space is None
+
+
+def test_a_transaction_that_fails_takes_declarations_back() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=SPACE), new_environment("/later"), place("a", 1, 1))
+    writes = (
+        Write("/g", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(remove_regions=("home",))),
+        Write("/later", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(space=SPACE)),
+        Write("/later", "x", Code.PLACE, Placed(1, (1.0, 1.0))),
+        Write(*drop("/g", "nobody")[:4]),
+    )
+    assert stand.do(Op("/", "", Code.TRANSACT, Transact((), writes))).error.reason is Reason.ENTRY_NOT_FOUND
+    later = node_of(stand, "/later")
+    assert later.space is None and later.declaration.space is None and later.borders is None and not later.entries
+    before = len(crossings(stand))
+    stand.done(place("a", 5, 5))
+    assert crossings(stand)[before:] == ["REGION_LEFT"], "the region is there again"
+    stand.done(update("/later", space=SPACE))
+
+
+def test_rows_that_repeat_a_large_space_are_bounded() -> None:
+    graph = Graph(30_000, tuple((n, n + 1, 1.0) for n in range(29_000)))
+    stand = Stand(limits=replace(Limits(), group_repeated_bytes_max=1_000_000))
+    stand.done(new_environment("/g", space=Space(graph)))
+    sent = stand.do(*(update(set_labels=(("n", str(n)),)) for n in range(6)))
+    reasons = [getattr(sent.outcome(index), "reason", None) for index in range(6)]
+    assert reasons[0] is None and reasons[-1] is Reason.RATE_LIMITED
