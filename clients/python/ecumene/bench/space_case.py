@@ -1,7 +1,7 @@
 """The spaces that are measured, and who is where and goes where: plain data, the same for each system beside the other.
 
-Positions are drawn from a seed, so that all systems see the same crowd. Distances are such that about one other is near
-on the plane, and five on the grid, where neighbours are counted in cells.
+Positions are drawn from a seed, so that all systems see the same crowd. Distances are such that one or two others are
+near enough to meet, and ten within the radius of queries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Point = tuple[float, float]
 
 PLACES_PER_ENTRY = 10.0
 """Square units of the plane."""
-CROWD = 0.625
+CROWD = 0.2
 """Entries a cell of the grid."""
 NEAREST = 10
 REGION = "west"
@@ -54,8 +54,8 @@ class SpaceCase:
 
     @property
     def radius(self) -> float:
-        """Within which queries look: ten others on the plane, five on the grid."""
-        return math.sqrt(NEAREST * PLACES_PER_ENTRY / math.pi) if self.shape == "plane" else 1.0
+        """Within which queries look: about ten others."""
+        return math.sqrt(NEAREST * PLACES_PER_ENTRY / math.pi) if self.shape == "plane" else 3.0
 
 
 class Crowd:
@@ -80,11 +80,10 @@ class Crowd:
         return self._go(movers, self._case.side / 2)
 
     def _go(self, movers: Sequence[int], far: float) -> list[Point]:
-        side, points = self._case.side, self.points
+        points = self.points
         for mover in movers:
             x, y = points[mover]
             points[mover] = (self._wrap(x + far, 0.0 if far else 1.0), self._wrap(y, 1.0))
-        assert all(0 <= x < side and 0 <= y < side for x, y in map(points.__getitem__, movers[:100]))
         return [points[mover] for mover in movers]
 
     def _wrap(self, number: float, step: float) -> float:
