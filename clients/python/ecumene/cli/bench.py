@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ecumene.bench.clock_bench import bench_clock
 from ecumene.bench.document import REPORTED_MARK, show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
 from ecumene.bench.lifecycle_bench import bench_lifecycle
@@ -62,6 +63,12 @@ def restart(as_json: JsonOption = False, quick: QuickOption = False) -> None:
 def space(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """Moves, events of regions and of who meets whom, questions for who is near; models beside the same in Mesa."""
     _show(bench_space(is_quick=quick, with_peers=peers, note=_note), as_json=as_json)
+
+
+@bench.command("clock")
+def clock(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """What timers cost that fire and that wait, how late they are, and what a clock costs those who do not ask."""
+    _show(bench_clock(is_quick=quick, note=_note), as_json=as_json)
 
 
 @bench.command("round")
@@ -126,7 +133,7 @@ def all_(
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
     envs, messages, spaces = (partial(one, with_peers=peers) for one in (bench_env, bench_message, bench_space))
-    for measure in (envs, bench_watch, messages, bench_restart, spaces, bench_llm, lives, rounds):
+    for measure in (envs, bench_watch, messages, bench_restart, spaces, bench_clock, bench_llm, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.
