@@ -19,7 +19,7 @@ from agent_runtime.model.errors import ActionRefusedError
 PLACES_KNOWN_MAX = 10_000
 PROBLEM_CHARS_MAX = 300
 _NAMES_TOLD_MAX = 20
-_UNASKED = frozenset({"set", "append", "increment", "merge"})
+_UNASKED = frozenset({"set", "append", "increment", "merge", "move"})
 
 
 class Schema:

@@ -104,5 +104,8 @@ def _add_actions(writes: Writes, actions: Sequence[Action]) -> None:
             writes.merge(path, key, patch, gate_generation=generation)
         elif action.change == "delete":
             writes.delete(path, key, gate_generation=generation)
+        elif action.change == "move":
+            position: list[float] | None = value  # type: ignore[assignment]
+            writes.move(path, key, position, gate_generation=generation)
         else:
             writes.set(path, key, value, gate_generation=generation)

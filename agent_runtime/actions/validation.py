@@ -122,6 +122,8 @@ def find_value_problem(action: Action) -> str:
         return f"{what} is an object, not {type(value).__name__}"
     if action.change == "delete" and value is not None:
         return "what is deleted has no value"
+    if action.change == "move":
+        return "" if value is None or _is_position(value) else "a position is a list of one or two finite numbers"
     if isinstance(value, float):
         return "" if math.isfinite(value) else f"{value} is not finite"
     if action.change == "increment" and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -148,6 +150,12 @@ def measure_value(value: object) -> int | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return None
+
+
+def _is_position(value: object) -> bool:
+    if not isinstance(value, list) or not 1 <= len(value) <= 2:
+        return False
+    return all(type(number) in (int, float) and math.isfinite(number) for number in value)
 
 
 def _is_text(text: str) -> bool:

@@ -15,6 +15,8 @@ from agent_runtime.model.errors import LaunchError
 AGENT_ID = "agent_id"
 AGENT_ID_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 
+RANKED_ROWS = 1_000
+"""So many rows at once are worth that all are ranked, once."""
 Rows = npt.NDArray[np.int32]
 
 
@@ -27,6 +29,7 @@ class Cohort:
         self._ids: pa.Array = ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids
         self._has_attributes = table.num_columns > 1
         self._rows_of: dict[str, int] | None = None
+        self._ranks: Rows | None = None
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -46,6 +49,20 @@ class Cohort:
         """Ids of all rows; what comes is not kept here."""
         ids: list[str] = self._ids.to_pylist()
         return ids
+
+    def sort_rows(self, rows: Rows) -> Rows:
+        """Rows in the order of their ids. The first call for many ranks all ids."""
+        if len(rows) < 2:
+            return rows
+        if self._ranks is None and len(rows) < RANKED_ROWS:
+            ids = self.select_ids(rows).to_pylist()
+            return rows[sorted(range(len(ids)), key=ids.__getitem__)]
+        if self._ranks is None:
+            import pyarrow.compute as pc  # it would slow every worker's start
+
+            self._ranks = np.empty(len(self), dtype=np.int32)
+            self._ranks[pc.sort_indices(self._ids).to_numpy()] = np.arange(len(self), dtype=np.int32)
+        return rows[np.argsort(self._ranks[rows])]
 
     def read_profile(self, row: int) -> Mapping[str, Any]:
         """Attributes of one row, without its id."""

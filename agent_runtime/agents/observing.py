@@ -26,6 +26,18 @@ def describe_events(events: Sequence[Event]) -> str:
     return "\n".join([f"({left_out} more before)"] * bool(left_out) + told)
 
 
+def describe_waking(turn: Turn) -> str:
+    """What woke an agent: the events of its turn, or that it is time for what it had planned."""
+    if not turn.notice.is_wake:
+        return describe_events(turn.events)
+    told = [
+        f"It is time: {wake.name or 'you had planned to wake now'}"
+        + ("." if wake.payload is None else f" ({write_value(wake.payload)}).")
+        for wake in turn.wakes
+    ]
+    return "\n".join(told)
+
+
 def describe_event(event: Event) -> str:
     """One event in one line: where, what, and the value."""
     place = f"{event.path} {event.key}".rstrip()

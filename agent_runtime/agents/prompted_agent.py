@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.condensing import condense
 from agent_runtime.agents.memory import Memory, cut_line, cut_tokens
-from agent_runtime.agents.observing import describe_events, observe, write_value
+from agent_runtime.agents.observing import describe_waking, observe, write_value
 from agent_runtime.agents.prompted_player import describe_persona
 from agent_runtime.agents.prompted_settings import Prompted, read_prompted
 from agent_runtime.agents.tool_sources import AGENT
@@ -60,6 +60,7 @@ class PromptedAgent(Agent):
             return
         if settings.turns_max is not None and turn.number > settings.turns_max:
             return
+        self._plan(turn)
         if settings.condense:
             await condense(self.memory, turn)
         tools = await turn.tools(*settings.tools) if settings.tools else None
@@ -69,7 +70,7 @@ class PromptedAgent(Agent):
         )
         answer = await conversation.run()
         self._take(turn, answer)
-        self.memory.remember(f"{_name_time(turn)}: {cut_line(describe_events(turn.events))} {_tell(turn, answer)}")
+        self.memory.remember(f"{self._name_time(turn)}: {cut_line(describe_waking(turn))} {_tell(turn, answer)}")
 
     async def on_refused(self, event: Event, turn: Turn, refusal: ActionRefusedError) -> bool:
         if turn.conversation is None:
@@ -77,12 +78,12 @@ class PromptedAgent(Agent):
         answer = await turn.conversation.correct(refusal.problem)
         self._take(turn, answer)
         told = f"that was refused ({cut_line(refusal.problem)}). {_tell(turn, answer)}"
-        self.memory.remember(f"{_name_time(turn)}: {told}")
+        self.memory.remember(f"{self._name_time(turn)}: {told}")
         return True
 
     def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
         fallback = self._shared.settings.fallback
-        self.memory.remember(f"{_name_time(turn)}: {cut_line(describe_events(turn.events))} You did not decide.")
+        self.memory.remember(f"{self._name_time(turn)}: {cut_line(describe_waking(turn))} You did not decide.")
         if fallback is None:
             return False
         if fallback.operation:
@@ -92,6 +93,28 @@ class PromptedAgent(Agent):
             assert self._shared.answer_type is not None
             self._write_answer(turn, self._shared.answer_type.model_validate(dict(fallback.answer)))
         return True
+
+    def _plan(self, turn: Turn) -> None:
+        """Wake again by its routine, unless that is planned already."""
+        if turn.sim_time_ns is None or any(not wake.name for wake in turn.pending_wakes):
+            return
+        if (next_ns := self._shared.settings.find_next_wake(turn.sim_time_ns)) is not None:
+            turn.wake_at(next_ns)
+
+    def _describe_now(self, turn: Turn) -> str:
+        told = describe_waking(turn)
+        return told if turn.sim_time_ns is None else f"It is {self._tell_time(turn.sim_time_ns)}.\n{told}"
+
+    def _name_time(self, turn: Turn) -> str:
+        if turn.notice.round is not None:
+            return f"Round {turn.notice.round}"
+        if turn.sim_time_ns is None:
+            return f"Turn {turn.number}"
+        return f"At {self._tell_time(turn.sim_time_ns)}"
+
+    def _tell_time(self, at_ns: int) -> str:
+        calendar = self._shared.settings.calendar
+        return calendar.describe(at_ns) if calendar is not None else f"{at_ns / 1e9:g} s"
 
     def _take(self, turn: Turn, answer: Answer) -> None:
         """What an answer decides beside the tools that were called."""
@@ -110,13 +133,13 @@ class PromptedAgent(Agent):
     async def _make_prompt(self, turn: Turn, tools: Toolbox | None) -> Prompt:
         shared, settings = self._shared, self._shared.settings
         tokens_max = settings.prompt_tokens_max - _count_beside(tools, shared.answer_type)
-        own = {"round": str(turn.notice.round or ""), "time": _name_time(turn), "id": self.id}
+        own = {"round": str(turn.notice.round or ""), "time": self._name_time(turn), "id": self.id}
         situation = shared.template.fill(
             "situation",
             {
                 **settings.values,
                 **own,
-                "events": describe_events(turn.events),
+                "events": self._describe_now(turn),
                 "observation": await observe(turn, settings.observe) or "(nothing in particular)",
             },
         )
@@ -167,14 +190,6 @@ def _count_beside(tools: Toolbox | None, answer_type: type[BaseModel] | None) ->
     if answer_type is not None:
         tokens += 24 + estimate_text_tokens(str(answer_schema(answer_type)))
     return tokens
-
-
-def _name_time(turn: Turn) -> str:
-    if turn.notice.round is not None:
-        return f"Round {turn.notice.round}"
-    if turn.sim_time_ns is not None:
-        return f"At {turn.sim_time_ns / 1e9:g} s"
-    return f"Turn {turn.number}"
 
 
 def _tell(turn: Turn, answer: Answer) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.agents.answer_types import make_answer_type
+from agent_runtime.agents.calendars import Calendar, ClockTime
 from agent_runtime.agents.memory import MEMORY_TOKENS_MAX
 from agent_runtime.agents.scene_templates import SceneTemplate, load_scene_template
 from agent_runtime.agents.tool_sources import ToolSource
@@ -100,6 +101,9 @@ class PromptedSettings(_Frozen):
         answer_to: where an answer is written; None = reported to what the event asks for, if it asks.
         fallback: None = the turn ends with the failure's status.
         ignore_own: not to be woken by what the agent itself did.
+        calendar: which date and hour the clock's 0 is, so that prompts tell the time as people do.
+        wake_daily: times of the day, of the calendar's zone, at which an agent wakes; from its first turn on.
+        wake_every_s: or how often, by the clock.
         turns_max: later turns pass without a question; None = no bound.
         prompt_tokens_max: of one question, by the rule of `llm.tokens`, tools and history included.
         condense: let the model condense the memory when it is nearly full; else a rule does.
@@ -113,6 +117,9 @@ class PromptedSettings(_Frozen):
     answer_to: AnswerPlace | None = None
     fallback: Fallback | None = None
     ignore_own: bool = True
+    calendar: Calendar | None = None
+    wake_daily: Annotated[tuple[ClockTime, ...], Field(max_length=48)] = ()
+    wake_every_s: Annotated[float, Field(ge=1e-3, le=1e9)] | None = None
     turns_max: Annotated[int, Field(ge=1)] | None = None
     tool_rounds_max: Annotated[int, Field(ge=1, le=20)] = 4
     prompt_tokens_max: Annotated[int, Field(ge=300)] = 4_000
@@ -123,6 +130,8 @@ class PromptedSettings(_Frozen):
     def _check(self) -> Self:
         if missing := load_scene_template(self.prompt).find_values() - self.values.keys():
             raise ValueError(f"the prompt needs values for {', '.join(sorted(missing))}")
+        if self.wake_daily and (self.calendar is None or self.wake_every_s is not None):
+            raise ValueError("wake_daily needs a calendar, and excludes wake_every_s")
         answer_type = make_answer(self.answer)
         if self.answer_to is not None and answer_type is None:
             raise ValueError("answer_to needs answer: the fields of the answer")
@@ -133,6 +142,12 @@ class PromptedSettings(_Frozen):
             if unknown := self.fallback.answer.keys() - self.answer.keys():
                 raise ValueError(f"fallback.answer has fields that answer lacks: {', '.join(sorted(unknown))}")
         return self
+
+    def find_next_wake(self, now_ns: int) -> int | None:
+        """When an agent that is awake at a time wakes next; None = not by itself."""
+        if self.calendar is not None and self.wake_daily:
+            return self.calendar.find_next(now_ns, self.wake_daily)
+        return None if self.wake_every_s is None else now_ns + round(self.wake_every_s * 1e9)
 
 
 class Prompted:

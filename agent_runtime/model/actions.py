@@ -7,7 +7,7 @@ from typing import Literal
 
 from ecumene.client import EcumeneError, Value
 
-Change = Literal["set", "append", "increment", "merge", "delete", "invoke"]
+Change = Literal["set", "append", "increment", "merge", "delete", "move", "invoke"]
 
 REPORT = "report"
 NO_ANSWER = "no_answer"

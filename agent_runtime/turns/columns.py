@@ -99,7 +99,7 @@ class ColumnTurns:
         for at_ns, _, rows in wakes.fire_again(revision):
             notice = Notice(revision, (event,), received_s, at_ns, None, is_wake=True)
             await self._admit(rows, notice)
-        woken = [woken.rows for woken in wakes.fire(revision, event.sim_time_ns or 0)]
+        woken = [woken.rows for woken in wakes.hear(event)]
         if woken:
             # One notice for all of them; the time of each is its own.
             await self._admit(np.concatenate(woken), Notice(revision, (event,), received_s, None, None, is_wake=True))

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from ecumene.client import Value
+from ecumene.client import Event, Value
 
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.model.actions import Remembered
 from agent_runtime.model.incidents import Incidents
-from agent_runtime.model.wakes import Wake, Wakes, WakesUnreadableError, Wishes, change_wakes, read_wakes
+from agent_runtime.model.wakes import TIME_MIN_NS, Wake, Wakes, WakesUnreadableError, Wishes, change_wakes, read_wakes
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.wake_book import WakeBook
 from agent_runtime.turns.agenda import NEVER, Agenda, Times
@@ -55,6 +56,8 @@ class PartWakes:
         """How many turns of rows, that were taken or begun before, are still to be recorded."""
         self._loaded: dict[int, int] = {}
         """Of which revision what the book says of a row is; until what happened before the taking is past."""
+        self._skipped_ns = TIME_MIN_NS
+        """To where a skip of the clock has come last: wakes that it has passed are told with that time."""
         self.has_changed = asyncio.Event()
         """Whether the first of all times may be another one."""
 
@@ -74,20 +77,33 @@ class PartWakes:
         if row is None:
             return
         try:
-            wakes, _ = read_wakes(agent, document)
+            wakes, woke_ns = read_wakes(agent, document)
+            # A skip had passed what lies before the agent's last wake.
+            wakes = tuple(replace(wake, at_ns=max(wake.at_ns, woke_ns or wake.at_ns)) for wake in wakes)
         except WakesUnreadableError as error:
             self._incidents.note(f"wakes of {agent}", error)
             wakes = ()
         self._loaded[row] = revision
         self._set(row, wakes)
 
-    def fire(self, revision: int, now_ns: int) -> list[Woken]:
-        """Whom the timer's event of `revision` wakes; from now on those wakes are outstanding. In order."""
+    def hear(self, event: Event) -> list[Woken]:
+        """Whom a firing of the part's timer wakes; see `fire`."""
+        is_skipped = isinstance(event.value, dict) and event.value.get("skipped") is True
+        return self.fire(event.revision, event.sim_time_ns or 0, is_skipped=is_skipped)
+
+    def fire(self, revision: int, now_ns: int, *, is_skipped: bool = False) -> list[Woken]:
+        """Whom the timer's event of `revision` wakes; from now on those wakes are outstanding. In order.
+
+        `is_skipped`: the clock was skipped to `now_ns`, so that it has never been at the times before.
+        """
+        if is_skipped:
+            self._skipped_ns = max(self._skipped_ns, now_ns)
         woken: list[Woken] = []
         for at_ns, rows in self._agenda.take_due(now_ns):
             rows = self._leave_late(rows, at_ns, revision)
-            self._woke[rows] = at_ns
-            woken += self._group(at_ns, rows)
+            told_ns = max(at_ns, self._skipped_ns)
+            self._woke[rows] = told_ns
+            woken += [Woken(told_ns, *one) for one in self._group(at_ns, rows)]
         self.has_changed.set()
         return woken
 
@@ -186,12 +202,11 @@ class PartWakes:
             self._agenda.set(row, at_ns)
         return rows[~late]
 
-    def _group(self, at_ns: int, rows: Rows) -> list[Woken]:
+    def _group(self, at_ns: int, rows: Rows) -> list[tuple[Wakes, Rows]]:
         """Rows in the order of their ids, those next to each other together whose wakes are alike."""
-        ids = self._cohort.select_ids(rows).to_pylist()
-        rows = rows[sorted(range(len(ids)), key=ids.__getitem__)]
+        rows = self._cohort.sort_rows(rows)
         if not self._calendars:
-            return [Woken(at_ns, (Wake(at_ns),), rows)] if len(rows) else []
+            return [((Wake(at_ns),), rows)] if len(rows) else []
         alike: list[tuple[Wakes, list[int]]] = []
         for row in rows.tolist():
             wakes = self._take_calendar(row, at_ns)
@@ -199,7 +214,7 @@ class PartWakes:
                 alike[-1][1].append(row)
             else:
                 alike.append((wakes, [row]))
-        return [Woken(at_ns, wakes, np.array(some, dtype=np.int32)) for wakes, some in alike]
+        return [(wakes, np.array(some, dtype=np.int32)) for wakes, some in alike]
 
     def _take_calendar(self, row: int, at_ns: int) -> Wakes:
         """The wakes of a row at a time, which are outstanding from now on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ecumene.client import AggregateValue, Entry, EntryNotFoundError, Json, StreamItem, Value
+from ecumene.client import AggregateValue, Box, Entry, EntryNotFoundError, Json, Nearby, Position, StreamItem, Value
 
 from agent_runtime.model.actions import Action
 from agent_runtime.model.errors import ActionRefusedError
@@ -53,6 +53,25 @@ class Reading:
             return list((await place.read_stream(key, from_sequence=begin, limit=min(limit, ENTRIES_MAX))).items)
         except EntryNotFoundError:
             return []
+
+    async def near(
+        self,
+        path: str,
+        who: str | Position | None = None,
+        *,
+        radius: float | None = None,
+        nearest: int | None = None,
+        adjacent: bool = False,
+        box: Box | None = None,
+        limit: int = 100,
+    ) -> Nearby:
+        """Entries near an entry or a position, the nearest first: at most `limit` (up to 1,000).
+
+        Exactly one way to say how near, as in Environment.near. Raises EcumeneError.
+        """
+        place = self._context.world.environment(path)
+        bound = min(limit, ENTRIES_MAX)
+        return await place.near(who, radius=radius, nearest=nearest, adjacent=adjacent, box=box, limit=bound)
 
     async def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """The aggregates of an environment by name. Raises EcumeneError."""

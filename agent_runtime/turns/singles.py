@@ -85,7 +85,7 @@ class SingleTurns:
         """It is time: take those who are to be woken by the part's timer; waits as `deliver` does."""
         wakes, revision = self._context.wakes, event.revision
         assert wakes is not None
-        for at_ns, why, rows in (*wakes.fire_again(revision), *wakes.fire(revision, event.sim_time_ns or 0)):
+        for at_ns, why, rows in (*wakes.fire_again(revision), *wakes.hear(event)):
             notice = Notice(revision, (event,), received_s, at_ns, None, wakes=why, is_wake=True)
             starts, refused = self.mailboxes.admit_rows(rows, notice)
             for row in refused.tolist():

@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ecumene.client import Event, Json, Value
+from ecumene.client import Event, InvalidPositionError, Json, Position, Value
+from ecumene.client.spaces import as_position
 from pydantic import BaseModel
 
 from agent_runtime.actions.settlement import read_report
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 NO_PROFILE: Mapping[str, Any] = {}
 CORRECTIONS_MAX = 1
+MOVE = "move"
 _FLAG = re.compile(r"[\w.-]{1,64}", re.ASCII)
 WAKE = "wake"
 """What a wish is called where it is refused."""
@@ -125,7 +127,8 @@ class Turn:
     def sim_time_ns(self) -> int | None:
         """Simulated time of what woke the agent; None where there is no clock. It stays, however long a model takes.
 
-        Of a wake it is the time that was asked for, even if the clock has gone on since.
+        Of a wake it is the time that was asked for, even if the clock has gone on since; where a skip has passed that,
+        the time that it went to.
         """
         return self.notice.sim_time_ns
 
@@ -198,6 +201,17 @@ class Turn:
         Raises ActionRefusedError as `act` does.
         """
         self.act(operation, path, operation, arguments, change="invoke")
+
+    def move(self, path: str, position: Position | None, key: str = "") -> None:
+        """Decide to move the agent's own entry of an environment with a space, or that of `key`; None: out of it.
+
+        Raises ActionRefusedError as `act` does; the world refuses what is no place of the space, and full cells.
+        """
+        try:
+            place: Value = None if position is None else list(as_position(position))
+        except InvalidPositionError as error:
+            raise ActionRefusedError(MOVE, str(error)) from error
+        self.act(MOVE, path, key or self.agent_id, place, change="move")
 
     def report(self, value: Value) -> None:
         """Give what the waking event asks for, under the generation that it named.

@@ -113,19 +113,10 @@ class HostedPart:
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
-        self._history = None
         book = None
         if spec.clock:
             book = WakeBook(shared.world, owned.world, shared.run, owned.part.name, spec.clock)
-        if not owned.is_new:
-            self._history = History(
-                shared.world,
-                after=owned.cursor.through,
-                term=owned.term,
-                agents_path=shared.agents_path,
-                wakes_path=book.path if book is not None else "",
-                list_agents=cohort.list_ids,
-            )
+        self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
         self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
         self._context = PartContext(
@@ -300,6 +291,17 @@ class HostedPart:
         deadline_s = clock.now_s() + timeout_s
         while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
             await asyncio.sleep(WAIT_ASKED_S)
+
+    def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
+        owned, shared = self.owned, self._shared
+        return History(
+            shared.world,
+            after=owned.cursor.through,
+            term=owned.term,
+            agents_path=shared.agents_path,
+            wakes_path=book.path if book is not None else "",
+            list_agents=cohort.list_ids,
+        )
 
     def _make_turns(self, agent_class: type[Any], cohort: Cohort) -> PartTurns:
         context, turns = self._context, self.owned.cursor.turns

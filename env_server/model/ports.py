@@ -62,7 +62,11 @@ class SpaceIndex(Protocol):
         """
 
     def check_area(self, area: Area) -> None:
-        """Accepts an area that the shape can have. Raises as `check`, and INVALID_FIELD."""
+        """Accepts an area that the shape can have. Raises as `check`, and INVALID_FIELD.
+
+        Of a graph also LimitExceeded, for a disc that takes too many looks; whether an accepted one contains a
+        position takes none.
+        """
 
     def is_full(self, position: Position) -> bool:
         """Whether the cell or node there holds as many as it may."""

@@ -104,17 +104,15 @@ class World:
         start_mark: str = "",
         pool: Pool | None = None,
     ) -> None:
-        self.name, self.limits, self.clock = name, limits, clock
-        self._log = log
+        self.name, self.limits, self.clock, self._log = name, limits, clock, log
         tree, producers, sessions, recovered = recovery or load_world(log, limits)
         self._tree, self._producers, self._sessions = tree, producers, sessions
-        self.history = recovered.history
+        self.history, self._restored_from = recovered.history, recovered.restored_from
         saving = Saving(tree, producers, sessions, limits, recovered.changes_replayed, recovered.bytes_replayed)
         saving.note_facts(recovered.facts_replayed)
         self._commits = Commits(tree, log, clock, saving, self._publish, recovered.record_number, limits.ahead_ms_max)
         self._admission = Admission(name, log, self._commits, saving, limits)
         self._compaction = Compaction(log, self._commits)
-        self._restored_from = recovered.restored_from
         self.watches = open_watches(tree, log, limits, read_log)
         ready = Ready(clock, after=self._after_pass)
         self._queues = queues = KeyQueues(ready.add)
@@ -140,8 +138,7 @@ class World:
             tree, holds.hold("subscriptions"), limits, clock, facts, effects, self.watches, self._commits, self._own
         )
         self.timekeeping = Timekeeping(
-            *(tree, effects, self._own, self._commits, self._admission, clock, limits),
-            (recovered.facts[FactKind.CLOCK], recovered.facts[FactKind.TIMER]),
+            *(tree, effects, self._own, self._commits, self._admission, clock, limits), recovered.facts
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(

@@ -6,7 +6,7 @@ from math import asin, cos, degrees, dist, hypot, pi, radians, sin, sqrt
 from pyproj import Geod
 
 from env_server.model.limits import Limits
-from env_server.model.spaces import Area, Box, Position
+from env_server.model.spaces import Area, Box, Disc, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Crowd, Found, Leaf, Spot
@@ -35,11 +35,10 @@ class EarthIndex(FlatIndex):
         side = 360.0
         per_unit = ((1 << _BITS) - 1) / side
         slack = 2.0 / per_unit
-        super().__init__(
-            SpotTree(
-                (-180.0, -90.0), per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max
-            )
+        tree = SpotTree(
+            (-180.0, -90.0), per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max
         )
+        super().__init__(tree, seam=(-180.0, None))
 
     def check(self, position: Position) -> Position:
         longitude, latitude = finite(position, 2)
@@ -80,6 +79,10 @@ class EarthIndex(FlatIndex):
         )
 
     def contains(self, area: Area, position: Position) -> bool:
+        if isinstance(area, Disc):
+            if abs(area.centre[1] - position[1]) * _DEGREE_M > area.radius + _MARGIN_M:
+                return False
+            return self.distance(self.check(area.centre), position) <= area.radius
         if isinstance(area, Box) and abs(position[1]) == 90:
             return area.low[1] <= position[1] <= area.high[1]
         return super().contains(area, position)

@@ -32,8 +32,12 @@ class FlatIndex(ABC):
 
     dimensions = 2
 
-    def __init__(self, tree: SpotTree, capacity: int = 0) -> None:
+    def __init__(
+        self, tree: SpotTree, *, seam: tuple[float | None, float | None] = (None, None), capacity: int = 0
+    ) -> None:
+        """`seam`: the x and the y that have a second name, at the other end of the axis."""
         self._tree = tree
+        self._seam = seam
         self._capacity = capacity
         self._spots: dict[str, Spot] = {}
 
@@ -125,8 +129,13 @@ class FlatIndex(ABC):
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, Disc):
-            return self.distance(self.check(area.centre), position) <= area.radius
+            return self.distance(area.centre, position) <= area.radius
         if isinstance(area, NodeSet):
+            return False
+        (west, south), (east, north) = area.low, area.high
+        if west <= position[0] <= east and south <= position[1] <= north:
+            return True
+        if west <= east and south <= north and position[0] != self._seam[0] and position[1] != self._seam[1]:
             return False
         x, y = self._intervals(area)
         return position[0] in x and position[1] in y

@@ -1,9 +1,7 @@
 """Graphs: entries at nodes, distances along edges."""
 
 from bisect import bisect_left, insort
-from itertools import takewhile
 from math import inf
-from typing import Final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
@@ -11,9 +9,6 @@ from env_server.model.ports import Near
 from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
-
-_DISCS_MAX: Final = 64
-"""Discs whose nodes are kept."""
 
 
 class GraphIndex:
@@ -28,7 +23,8 @@ class GraphIndex:
         self._roads = Roads(graph, limits.space_looks_max)
         self._nodes: dict[str, int] = {}
         self._crowds: dict[int, list[str]] = {}
-        self._discs: dict[Disc, frozenset[int]] = {}
+        self._discs: dict[Disc, bytearray] = {}
+        self._discs_max = limits.regions_max
 
     @property
     def looked(self) -> int:
@@ -56,6 +52,8 @@ class GraphIndex:
         if isinstance(area, Disc):
             self.check(area.centre)
             check_radius(area.radius)
+            # Too large a one is refused here, and not when somebody comes near it.
+            self._disc(area)
         else:
             for node in area.nodes:
                 self.check((node,))
@@ -122,27 +120,29 @@ class GraphIndex:
         return self.within(position, 1.0, hops=True)
 
     def in_box(self, box: Box) -> list[str]:
-        self.check_area(box)
-        return []
+        raise refuse_field("area", "a graph has no boxes")
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            return position[0] in self._disc(area)
+            node = int(position[0])
+            return bool(self._disc(area)[node >> 3] >> (node & 7) & 1)
         return False
 
-    def _disc(self, disc: Disc) -> frozenset[int]:
-        """The nodes of a disc; the graph stays, so they are kept for those that are asked about again and again."""
-        nodes = self._discs.get(disc)
-        if nodes is None:
-            spread = self._roads.spread(int(disc.centre[0]), hops=False)
-            near = takewhile(lambda reached: self._roads.distance(reached[0], hops=False) <= disc.radius, spread)
-            nodes = frozenset(node for _, node in near)
-            if len(self._discs) >= _DISCS_MAX:
+    def _disc(self, disc: Disc) -> bytearray:
+        """The nodes of a disc, a bit each; the graph stays, so it is walked once for a region's whole life."""
+        bits = self._discs.get(disc)
+        if bits is None:
+            bits = bytearray(self._graph.nodes // 8 + 1)
+            for length, node in self._roads.spread(int(disc.centre[0]), hops=False):
+                if self._roads.distance(length, hops=False) > disc.radius:
+                    break
+                bits[node >> 3] |= 1 << (node & 7)
+            if len(self._discs) >= self._discs_max:
                 self._discs.clear()
-            self._discs[disc] = nodes
-        return nodes
+            self._discs[disc] = bits
+        return bits
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

@@ -35,9 +35,8 @@ class PlaneIndex(FlatIndex):
         slack = 2.0 / per_unit + rounding
         self._around_x = Surroundings((plane.x_min, plane.x_max), rounding, closed=plane.torus)
         self._around_y = Surroundings((plane.y_min, plane.y_max), rounding, closed=plane.torus)
-        super().__init__(
-            SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
-        )
+        tree = SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
+        super().__init__(tree, seam=low if plane.torus else (None, None))
 
     def check(self, position: Position) -> Position:
         x, y = numbers = finite(position, 2)

@@ -100,9 +100,9 @@ def tell_setting(timer: Timer) -> Json:
     return _with_payload(form, timer)
 
 
-def tell_firing(timer: Timer, tick: Tick) -> Json:
-    """What TIMER_FIRED tells of a tick of the timer."""
-    last = "true" if tick.next is None else "false"
+def tell_firing(timer: Timer, tick: Tick, *, is_skipped: bool = False) -> Json:
+    """What TIMER_FIRED tells of a tick of the timer, which a skip has passed or not."""
+    last = ("true" if tick.next is None else "false") + (',"skipped":true' if is_skipped else "")
     fired = timer.fired + 1
     form = f'{{"due_ns":{tick.due_ns},"fired":{fired},"missed":{tick.missed},"last":{last},"payload":'
     return _with_payload(form, timer)

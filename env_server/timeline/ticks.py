@@ -1,6 +1,5 @@
 """Ticks: what a timer that is due fires, and when it is due again."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from env_server.model.timelines import MissedTicks, Timer
@@ -36,14 +35,13 @@ def plan_tick(timer: Timer, now_ns: int, late_ns: int, order: int) -> Tick:
     due_ns += left_out * every_ns
     missed = timer.left_out + left_out
     if due_ns > now_ns:
-        waits = _wait(timer, due_ns, order)
-        return Tick(due_ns, missed, fires=False, next=None if waits is None else replace(waits, left_out=missed))
-    waits = _wait(timer, due_ns + every_ns, order)
-    if waits is not None:
-        waits = replace(waits, fired=timer.fired + 1, left_out=0)
-    return Tick(due_ns, missed, fires=True, next=waits)
+        return Tick(due_ns, missed, fires=False, next=_wait(timer, due_ns, order, timer.fired, missed))
+    return Tick(due_ns, missed, fires=True, next=_wait(timer, due_ns + every_ns, order, timer.fired + 1, 0))
 
 
-def _wait(timer: Timer, due_ns: int, order: int) -> Timer | None:
+def _wait(timer: Timer, due_ns: int, order: int, fired: int, left_out: int) -> Timer | None:
     """The timer as it waits for a later tick; None when that lies beyond the end of time."""
-    return replace(timer, due_ns=due_ns, order=order) if due_ns <= INT_MAX else None
+    if due_ns > INT_MAX:
+        return None
+    # Not `replace`, which takes ten times as long: this is done for each firing.
+    return Timer(timer.name, due_ns, order, timer.every_ns, timer.missed, timer.payload, fired, left_out)

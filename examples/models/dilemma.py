@@ -144,11 +144,19 @@ class Dilemma:
         """All turns; the score of each strategy, a turn and opponent."""
         moves: list[str] = []
         scores = [0] * len(self.agents)
-        for _ in range(self.turns):
-            said = await steps.take({"moves": moves})
-            moves = [str(line) for line in said.values()]
-            for me, line in enumerate(moves):
-                scores[me] += sum(PAY[move + moves[other][me]] for other, move in enumerate(line) if other != me)
+        while steps.number < self.turns:
+            moves = await self.take_turn(steps, moves, scores)
+        return self.rate(scores)
+
+    async def take_turn(self, steps: Steps, moves: list[str], scores: list[int]) -> list[str]:
+        """The moves of the next turn, told those of the last one; adds what it pays to the scores."""
+        said = [str(line) for line in (await steps.take({"moves": moves})).values()]
+        for me, line in enumerate(said):
+            scores[me] += sum(PAY[move + said[other][me]] for other, move in enumerate(line) if other != me)
+        return said
+
+    def rate(self, scores: list[int]) -> dict[str, float]:
+        """Scores a turn and opponent, by strategy."""
         matches = self.turns * (len(self.agents) - 1)
         return {name: score / matches for name, score in zip(self.strategies, scores, strict=True)}
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol, Self
 
 import ecumene
 import pyarrow as pa
-from ecumene.launch import Services
+from ecumene.launch import ServiceProcess, Services
 from ecumene.sim.steps import STEP_KEY, Steps
 
 HERE = Path(__file__).resolve().parent
@@ -81,8 +81,13 @@ class Stage:
     def __init__(self, models: Sequence[Model], *, runtimes: int = 1, workers: int = 1) -> None:
         """The agents of each model are shared out among `runtimes` nodes of `workers` processes each."""
         self._models = models
-        self._runtimes = runtimes
+        self._shares = runtimes
         self._workers = workers
+        self.services = Services()
+        self.folder = Path()
+        """Where the world and the launch descriptions are, as long as the stage is open."""
+        self.server: ServiceProcess | None = None
+        self.runtimes: list[ServiceProcess] = []
         self._stack = AsyncExitStack()
         self._world: ecumene.World | None = None
         self.steps_per_s = 0.0
@@ -90,20 +95,14 @@ class Stage:
 
     async def __aenter__(self) -> Self:
         try:
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
-            services = await self._stack.enter_async_context(Services())
-            arguments = ["--data-dir", str(folder / "world"), "--port", "0", "--log-level", "warning"]
-            server = await services.start("env-server", arguments)
-            address = str(server.ready["address"])
+            self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="models-")))
+            await self._stack.enter_async_context(self.services)
+            address = await self.start_server()
             self._world = await self._stack.enter_async_context(ecumene.connect(address))
             for model in self._models:
                 await self._world.environment(f"/{model.name}").register()
-            # The classes of agents are found in this folder.
-            found = {"PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH", ""))))}
-            for number in range(self._runtimes):
-                spec = self._describe_launch(folder, number)
-                arguments = ["--server", address, "--spec", str(spec)]
-                await services.start("runtime", arguments, environment=found, start_timeout_s=START_TIMEOUT_S)
+            for number in range(self._shares):
+                self.runtimes.append(await self.start_runtime(number))
         except BaseException:
             await self._stack.aclose()
             raise
@@ -113,6 +112,21 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+    async def start_server(self, port: int = 0) -> str:
+        """Start it on the stage's world; returns its address. `port` 0 = any that is free."""
+        arguments = ["--data-dir", str(self.folder / "world"), "--port", str(port), "--log-level", "warning"]
+        self.server = await self.services.start("env-server", arguments)
+        return str(self.server.ready["address"])
+
+    async def start_runtime(self, number: int, *, resume: bool = False) -> ServiceProcess:
+        """Start the runtime that hosts share `number` of all agents; `resume`: it goes on where one has ended."""
+        assert self.server is not None, "start the server first"
+        spec = self._describe_launch(number, resume=resume)
+        arguments = ["--server", str(self.server.ready["address"]), "--spec", str(spec)]
+        # The classes of agents are found in this folder.
+        found = {"PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH", ""))))}
+        return await self.services.start("runtime", arguments, environment=found, start_timeout_s=START_TIMEOUT_S)
 
     async def play(self, model: Model, seeds: Iterable[int], *, at_once: int = RUNS_AT_ONCE) -> list[Played]:
         """A run for each seed; in the order of the seeds, which must be new to the stage.
@@ -138,20 +152,20 @@ class Stage:
         assert self._world is not None, "enter the context first"
         return Steps(self._world, f"/{model.name}/{seed}", model.agents, seed=seed)
 
-    def _describe_launch(self, folder: Path, number: int) -> Path:
-        """The share of runtime `number`: some rows of each group."""
+    def _describe_launch(self, number: int, *, resume: bool) -> Path:
+        """The share of a runtime: some rows of each group."""
         groups = []
         for model in self._models:
             count = len(model.agents)
-            rows = (count * number // self._runtimes, count * (number + 1) // self._runtimes)
-            file = folder / f"{model.name}.arrow"
+            rows = (count * number // self._shares, count * (number + 1) // self._shares)
+            file = self.folder / f"{model.name}.arrow"
             _write_agents(model.agents, file)
             wake = [{"path": f"/{model.name}/*", "key": STEP_KEY, "types": ["entry_set"]}]
             group = {"name": model.name, "agent": model.agent, "agents": file.name, "rows": rows, "wake": wake}
             groups.append({**group, "parameters": dict(model.parameters), "resumable": model.resumable})
         launch = {"run": f"models-{number}", "node": f"node{number}", "workers": self._workers, "groups": groups}
-        path = folder / f"launch-{number}.json"
-        path.write_text(json.dumps(launch), encoding="utf-8")
+        path = self.folder / f"launch-{number}.json"
+        path.write_text(json.dumps({**launch, "resume": resume}), encoding="utf-8")
         return path
 
 
@@ -163,6 +177,16 @@ def name_agents(model: str, count: int) -> list[str]:
 def find_place(agent_id: str) -> int:
     """The agent's place among all of its model."""
     return int(agent_id.rpartition("-")[2])
+
+
+def read_kept(model: str) -> dict[str, Known]:
+    """The figures of another implementation that were kept in mesa.json, if there are any of the model."""
+    kept = json.loads((HERE / "mesa.json").read_text(encoding="utf-8"))
+    figures = kept["figures"].get(model, {})
+    return {
+        name: Known(mean, deviation, f"{kept['source']}, {runs} runs")
+        for name, (mean, deviation, runs) in figures.items()
+    }
 
 
 def summarise(model: Model, played: Sequence[Played]) -> list[str]:

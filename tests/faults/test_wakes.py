@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ecumene.client import World
+from ecumene.client import Clock, World
 
 from agent_runtime.settings import parse_launch
 from tests.faults.takeovers import Fleet, open_world
-from tests.faults.waking import TTL_S, Town, describe_town
-from tests.faults.waking_agents import HOUR_NS
+from tests.faults.waking import DONE_S, TTL_S, Town, describe_town
+from tests.faults.waking_agents import DAY_NS, HOUR_NS
 from tests.services import ServerProcess
 
 RESIDENTS, HOURLY = 12, 60
@@ -30,6 +31,13 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 async def world(server: ServerProcess) -> AsyncIterator[World]:
     async with open_world(server) as world:
         yield world
+
+
+async def wait_until(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> None:
+    """Until what is seen is as wanted."""
+    async with asyncio.timeout(DONE_S):
+        while not holds(await look()):  # noqa: ASYNC110 - what others do is seen by looking
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.timeout(1800)
@@ -107,5 +115,40 @@ async def test_an_agent_whose_server_and_worker_go_while_it_thinks_is_woken_at_i
         await fleet.host(0, *fleet.parts, wait_s=TAKEOVER_S)
         await town.check_once(now_ns)
         assert now_ns == 37 * HOUR_NS
+    finally:
+        await fleet.end()
+
+
+async def test_nobody_lives_through_what_a_skip_leaves_out(tmp_path: Path, server: ServerProcess, world: World) -> None:
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=2, hourly=5)))
+    town = Town(world, residents=2, hourly=5)
+    await town.prepare()
+    try:
+        await fleet.begin(1)
+        await fleet.host(0, *fleet.parts)
+        await town.wait_until((await town.advance(8)).now_ns)
+        await town.clock.skip_to(100 * DAY_NS)
+        later = [[100, 0, "noon", None], [100, 0, "evening", {"do": "dance"}], [100, 0, "", None]]
+        await wait_until(town.read_logs, lambda logs: all(log[1:] == later for log in logs.values()))
+        await town.advance(23)
+        seen = town.expect_seen(100 * DAY_NS + 23 * HOUR_NS)
+        await wait_until(town.read_seen, lambda found: found == seen)
+        assert all(log[1:] == later for log in (await town.read_logs()).values())
+    finally:
+        await fleet.end()
+
+
+async def test_agents_of_a_clock_that_runs_wake_in_time(tmp_path: Path, server: ServerProcess, world: World) -> None:
+    """Ten hours a second: whatever is late, each wake has its own time and its own turn."""
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=4, hourly=20)))
+    town = Town(world, residents=4, hourly=20)
+    await town.prepare(Clock.realtime(rate=36_000.0, paused=True))
+    try:
+        await fleet.begin(1)
+        await fleet.host(0, *fleet.parts)
+        await town.clock.resume()
+        await wait_until(town.clock.state, lambda state: state.now_ns >= 40 * HOUR_NS)
+        # A clock that is paused fires nothing, so that who is behind would stay behind.
+        await town.check_once((await town.clock.set_rate(1e-6)).now_ns)
     finally:
         await fleet.end()

@@ -40,9 +40,9 @@ class Town:
         self._hourly = [f"h-{number}" for number in range(hourly)]
         self.clock = world.environment("/town").clock()
 
-    async def prepare(self) -> None:
-        """Make it; its clock begins at midnight."""
-        await self._world.environment("/town").register(clock=Clock.manual())
+    async def prepare(self, clock: Clock | None = None) -> None:
+        """Make it; its clock begins at midnight, and is advanced by hand if it is not told otherwise."""
+        await self._world.environment("/town").register(clock=clock or Clock.manual())
         for path in (WAKES, LOG, "/town/bell"):
             await self._world.environment(path).register()
 

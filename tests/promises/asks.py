@@ -20,6 +20,11 @@ def asks(verbs: list[str], keys: st.SearchStrategy[str], values: st.SearchStrate
     return st.builds(lambda *parts: Ask(*parts), st.sampled_from(verbs), PATHS, keys, values)
 
 
+READING = ("read", "near")
+CELLS = st.tuples(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]), st.sampled_from([0.0, 1.0, 3.0]))
+"""Of the space that environments have where there are moves; some lie outside."""
+MOVES = asks(["move", "move", "move"], KEYS, CELLS | st.just(())) | asks(["place"], KEYS, st.tuples(VALUES, CELLS))
+MOVES = MOVES.filter(lambda ask: ask.path != "/" or ask.key == "k1")
 WRITES = st.one_of(
     asks(["set", "set", "create", "ensure"], KEYS, VALUES),
     asks(["add", "append"], KEYS, st.integers(-9, 9)),
@@ -29,28 +34,36 @@ WRITES = st.one_of(
     asks(ENVIRONMENT_VERBS, st.just(""), st.none()),
 ).filter(lambda ask: ask.path != "/" or bool(ask.key))
 READS = asks(["read"], KEYS, st.none())
-PLAIN = st.builds(
-    lambda ask, version: ask._replace(version=version if ask.key else 0), WRITES | READS, st.integers(0, 3)
-)
+NEARBY = asks(["near"], KEYS, st.none())
 TESTS = st.lists(st.tuples(PATHS, KEYS, st.integers(0, 2)), min_size=1, max_size=2).map(tuple)
-PARTS = st.lists(WRITES, min_size=1, max_size=4).map(tuple)
-OPS = st.one_of(
-    PLAIN,
-    PLAIN,
-    st.builds(
-        lambda ask, producer, seq: ask._replace(producer=producer, seq=seq) if ask.verb != "read" else ask,
-        PLAIN,
-        st.sampled_from(["p1", "p2"]),
-        st.integers(1, 12),
-    ),
-    st.builds(lambda parts: Ask("transact", "/", parts=parts), PARTS),
-    st.builds(
-        lambda parts, tests, otherwise: Ask("transact", "/", parts=parts, tests=tests, otherwise=otherwise),
-        PARTS,
-        TESTS,
-        st.just(()) | PARTS,
-    ),
-)
+
+
+def ops_of(writes: st.SearchStrategy[Ask], reads: st.SearchStrategy[Ask]) -> st.SearchStrategy[Ask]:
+    """These, alone, with a version to expect, with identities of their own, and together."""
+    plain = st.builds(
+        lambda ask, version: ask._replace(version=version if ask.key else 0), writes | reads, st.integers(0, 3)
+    )
+    parts = st.lists(writes, min_size=1, max_size=4).map(tuple)
+    return st.one_of(
+        plain,
+        plain,
+        st.builds(
+            lambda ask, producer, seq: ask if ask.verb in READING else ask._replace(producer=producer, seq=seq),
+            plain,
+            st.sampled_from(["p1", "p2"]),
+            st.integers(1, 12),
+        ),
+        st.builds(lambda parts: Ask("transact", "/", parts=parts), parts),
+        st.builds(
+            lambda parts, tests, otherwise: Ask("transact", "/", parts=parts, tests=tests, otherwise=otherwise),
+            parts,
+            TESTS,
+            st.just(()) | parts,
+        ),
+    )
+
+
+OPS = ops_of(WRITES, READS)
 ON_ONE_KEY = st.builds(
     lambda verb, path, key, values: [Ask(verb, path, key, value) for value in values],
     st.sampled_from(["set", "add", "append"]),
@@ -59,3 +72,4 @@ ON_ONE_KEY = st.builds(
     st.lists(st.integers(-9, 9), min_size=2, max_size=4),
 )
 FRAMES = st.lists(OPS, min_size=1, max_size=6) | ON_ONE_KEY
+MOVING_FRAMES = st.lists(ops_of(WRITES | MOVES, READS | NEARBY), min_size=1, max_size=6) | ON_ONE_KEY

@@ -18,12 +18,14 @@ from env_server.model.entries import STREAM, VALUE
 from env_server.model.environments import Aggregate, Function
 from env_server.model.environments import Declaration as EnvironmentDeclaration
 from env_server.model.errors import Reason, WorldError
-from env_server.model.frames import EntryRead, Transacted, Written
+from env_server.model.frames import EntryRead, NearbyPage, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.model.operations import (
     Code,
     Delete,
     Get,
+    Nearby,
+    Placed,
     Precondition,
     Query,
     RegisterEntry,
@@ -32,16 +34,32 @@ from env_server.model.operations import (
     Write,
 )
 from env_server.model.operations import Test as Condition
+from env_server.model.spaces import Box, Grid, Proximity, Region, Space
 from env_server.model.values import NOTHING, Json
 from env_server.model.watching import Filter, WatchSpec
 from tests.engine import Op, Sent, Stand
-from tests.promises.asks import FRAMES
-from tests.promises.world_model import ITEMS_MAX, Ask, Document, Model, Said, Told, picture_of_model, read_again
+from tests.promises.asks import MOVING_FRAMES
+from tests.promises.world_model import (
+    CAPACITY,
+    ITEMS_MAX,
+    SIDE,
+    SPATIAL,
+    Ask,
+    Document,
+    Model,
+    Said,
+    Told,
+    picture_of_model,
+    read_again,
+)
 
-VALUED = (1, 4, 5, 6, 13, 23, 24)
+VALUED = (1, 4, 5, 6, 13, 17, 18, 19, 20, 23, 24)
 """Types of events that carry a value."""
 LIMITS = Limits(replay_ops_max=24, stream_items_max=ITEMS_MAX)
-DECLARATION = EnvironmentDeclaration(aggregates=(Aggregate("sum", Function.SUM),))
+SPACE = Space(
+    Grid(SIDE, SIDE, capacity=CAPACITY), (Region("home", Box((0.0, 0.0), (1.0, 1.0))),), (Proximity("met", 1.0),)
+)
+DECLARATION = EnvironmentDeclaration(aggregates=(Aggregate("sum", Function.SUM),), space=SPACE)
 CODES = {
     "set": Code.SET,
     "add": Code.ADD,
@@ -52,6 +70,9 @@ CODES = {
     "delete": Code.DELETE_ENTRY,
     "drop": Code.DELETE_ENTRY,
     "read": Code.QUERY,
+    "near": Code.QUERY,
+    "move": Code.MOVE,
+    "place": Code.PLACE,
     "register": Code.REGISTER_ENVIRONMENT,
     "ensure environment": Code.REGISTER_ENVIRONMENT,
     "unregister": Code.DELETE_ENVIRONMENT,
@@ -63,7 +84,7 @@ class EngineMachine(RuleBasedStateMachine):
     """One world, its model, one client with frames in flight, one watch."""
 
     limits = LIMITS
-    types: frozenset[int] = frozenset(range(1, 8))
+    types: frozenset[int] = frozenset({*range(1, 9), *range(17, 21)})
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +102,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def new_model(self) -> Model:
         """Of an empty world."""
-        return Model()
+        return Model(declared=SPATIAL)
 
     def before_a_crash(self) -> None:
         """Brings everything that happens by itself to its end."""
@@ -120,7 +141,7 @@ class EngineMachine(RuleBasedStateMachine):
             if node.tally is not None and path in told:  # else the log has forgotten it
                 assert told[path] == node.tally.values()[0].value, path
 
-    @rule(frame=FRAMES)
+    @rule(frame=MOVING_FRAMES)
     def send_a_frame(self, frame: list[Ask]) -> None:
         expected = [self.model.apply(ask) for ask in frame]
         self.seq += 1
@@ -128,7 +149,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.check_answer(sent, expected)
         self.answered = [*self.answered[-7:], (sent, frame, expected)]
 
-    @rule(frames=st.lists(FRAMES, min_size=1, max_size=3), steps=st.integers(0, 5), apart=st.booleans())
+    @rule(frames=st.lists(MOVING_FRAMES, min_size=1, max_size=3), steps=st.integers(0, 5), apart=st.booleans())
     def crash_with_frames_in_flight(self, frames: list[list[Ask]], steps: int, apart: bool) -> None:
         """After the restart a prefix of the frames is there, whole; sent again, all are there once."""
         self.before_a_crash()
@@ -204,6 +225,18 @@ class EngineMachine(RuleBasedStateMachine):
         assert self.picture() == self.expected_picture(self.model)
 
     @invariant()
+    def everybody_is_where_the_model_says(self) -> None:
+        for path, node in self.stand.world._tree.nodes.by_path.items():
+            expected = {
+                key: entry.position
+                for (place, key), entry in self.model.entries.items()
+                if place == path and entry.position
+            }
+            assert {key: entry.position for key, entry in node.entries.items() if entry.position} == expected
+            if node.space is not None:
+                assert node.space.in_box(Box((0.0, 0.0), (SIDE - 1.0, SIDE - 1.0))) == sorted(expected)
+
+    @invariant()
     def sums_are_exact(self) -> None:
         for path, node in self.stand.world._tree.nodes.by_path.items():
             if node.tally is None:
@@ -275,6 +308,10 @@ def argument_of(ask: Ask) -> object:
             return Json.of(ask.value)
         case "read":
             return Query(Get())
+        case "near":
+            return Query(Nearby(radius=2.0))
+        case "place":
+            return Placed(*ask.value)
         case _:
             return ask.value
 
@@ -285,6 +322,8 @@ def reduce(outcome: Any) -> Said:
     if isinstance(outcome, Transacted):
         parts = tuple(reduce(one) for one in outcome.written)
         return Said(None, outcome.revision, parts=parts, otherwise=outcome.otherwise)
+    if isinstance(outcome, NearbyPage):
+        return Said(None, outcome.revision, value=tuple(outcome.keys))
     if isinstance(outcome, EntryRead):
         entry = outcome.entry
         return Said(None, entry.modified, entry.version, None if entry.kind == STREAM else plain(entry.value))
@@ -301,6 +340,8 @@ def told_by(changes: Any, row: int) -> Told:
     value = changes.told_value(row)
     assert (value is NOTHING) == (type_ not in VALUED)
     value = None if value is NOTHING else value
+    if type_ == EventType.ENTRY_MOVED:
+        value = changes.told_position(row)
     path = changes.places[changes.path[row]].path
     return Told(changes.revisions[row], type_, path, changes.keys[row], changes.versions[row], plain(value))
 

@@ -21,12 +21,12 @@ from tests.leased import grant, kept, living, revoke
 from tests.promises.asks import KEYS, PATHS
 from tests.promises.engine_machine import LIMITS, EngineMachine, picture_of_world, told_by
 from tests.promises.living_model import NEVER, Happened, LivingModel, picture_of_life
-from tests.promises.world_model import Ask, Said, Told
+from tests.promises.world_model import SPATIAL, Ask, Said, Told
 
 SWEEP_ENTRIES_MAX = 3
 TTLS_MS = st.sampled_from([1_000, 3_000, 20_000])
 WHICH = st.sampled_from([0, 0, 0, 1, 1, 2, 9])
-OLD_TYPES = frozenset(range(1, 8))
+OLD_TYPES = EngineMachine.types
 TYPES = OLD_TYPES | {
     EventType.MEMBER_JOINED,
     EventType.MEMBER_LEFT,
@@ -63,7 +63,7 @@ class LivingMachine(EngineMachine):
         self.model.revision = created.revision
 
     def new_model(self) -> LivingModel:
-        return LivingModel()
+        return LivingModel(declared=SPATIAL)
 
     # ---- leases ----
 

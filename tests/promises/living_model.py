@@ -15,6 +15,7 @@ from env_server.model.changes import EventType
 from env_server.model.errors import Reason
 from tests.promises.world_model import Ask, Document, Entry, Model, RefusedError, Said, Told, picture_of_model
 
+CROSSINGS = range(EventType.REGION_ENTERED, EventType.PROXIMITY_LEFT + 1)
 NEVER = 1 << 40
 """Id of a lease that never was."""
 
@@ -87,9 +88,11 @@ class LivingModel(Model):
                 self._end(lease, may_end[lease])
                 assert [self.events[-1]] == [row.told for row in group]
             else:
-                assert len(group) <= in_revision_max
-                for told, cause in group:
+                lost = [row for row in group if row.told.type not in CROSSINGS]
+                assert len(lost) <= in_revision_max
+                for told, cause in lost:
                     self._lose(told, cause)
+                assert self.events[-len(group) :] == [row.told for row in group]
             self.revision = revision
 
     def _lose(self, told: Told, cause: str) -> None:
@@ -99,6 +102,7 @@ class LivingModel(Model):
         event = EventType.MEMBER_EXPIRED if entry.kind == "member" else EventType.ENTRY_DELETED
         self._tell(event, told.path, told.key, entry.version + 1)
         assert self.events[-1] == told
+        self._cross(told.path, told.key, entry.position, ())
 
 
 def picture_of_life(model: LivingModel) -> dict[str, Any]:

@@ -83,8 +83,8 @@ def walk_earth(chance: random.Random, before: Position | None) -> Position:
     """Near 180 degrees east and the pole, where most can go wrong."""
     if before is None or chance.random() < 0.1:
         return (chance.choice((-1, 1)) * chance.uniform(178, 180), chance.uniform(88.5, 89.9))
-    longitude = before[0] + chance.uniform(-1, 1)
-    return ((longitude + 180) % 360 - 180, min(90.0, before[1] + chance.uniform(-0.1, 0.1)))
+    longitude, latitude = before[0] + chance.uniform(-1, 1), before[1] + chance.uniform(-0.1, 0.1)
+    return ((longitude + 180) % 360 - 180, latitude) if latitude < 90 else (0.0, 90.0)
 
 
 GROUNDS = {

@@ -1,4 +1,4 @@
-"""Clocks and timers against a model made of lists, with crashes at any step: promise P18."""
+"""Clocks and timers against a model made of lists, with crashes at any step."""
 
 from __future__ import annotations
 

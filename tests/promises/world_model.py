@@ -41,7 +41,16 @@ def declared(**aggregates: Any) -> Document:
 
 
 ROOT_DECLARED = declared()
-DECLARED = declared(sum={"function": "sum", "scope": "entries"})
+SUM = {"function": "sum", "scope": "entries"}
+DECLARED = declared(sum=SUM)
+SIDE, CAPACITY, HOME = 4, 2, ((0, 0), (1, 1))
+"""Of the grid that environments have where there are moves: its sides, what a cell holds, a region."""
+SPACE = {
+    "grid": {"width": SIDE, "height": SIDE, "neighbourhood": "moore", "capacity": CAPACITY},
+    "regions": {"home": {"box": {"low": [0.0, 0.0], "high": [1.0, 1.0]}}},
+    "proximities": {"met": {"distance": 1.0}},
+}
+SPATIAL = Document.of({**json.loads(DECLARED.text), "space": SPACE})
 
 
 class Said(NamedTuple):
@@ -102,6 +111,7 @@ class Entry:
     version: int
     modified: int
     lease: int = 0
+    position: tuple[float, ...] = ()
 
 
 @dataclass
@@ -116,6 +126,8 @@ class Model:
     )
     producers: dict[str, tuple[int, Said]] = field(default_factory=dict)
     items_max: int = ITEMS_MAX
+    declared: Document = DECLARED
+    """By all environments but the root; SPATIAL = with a space."""
 
     def copy(self) -> Model:
         """A snapshot."""
@@ -175,6 +187,8 @@ class Model:
             return Said(None, found.modified, found.version, None if found.kind == "stream" else found.value)
         if ask.verb in ("delete", "drop"):
             return self._delete(ask, found)
+        if ask.verb in ("move", "place", "near"):
+            return self._go(ask, found)
         if ask.verb in ("create", "ensure"):
             return self._create(ask, found)
         return self._change(ask, found)
@@ -187,7 +201,7 @@ class Model:
         if (path.rpartition("/")[0] or "/") not in self.environments:
             raise RefusedError(Reason.ENVIRONMENT_NOT_FOUND)
         self.environments[path] = 1
-        self._tell(EventType.ENVIRONMENT_REGISTERED, path, "", 1, DECLARED)
+        self._tell(EventType.ENVIRONMENT_REGISTERED, path, "", 1, self.declared)
         return Said(None, self.revision + 1, 1)
 
     def _unregister(self, path: str, recursive: bool) -> Said:
@@ -207,7 +221,59 @@ class Model:
         del self.entries[ask.path, ask.key]
         event = EventType.MEMBER_LEFT if found.kind == "member" else EventType.ENTRY_DELETED
         self._tell(event, ask.path, ask.key, found.version + 1)
+        self._cross(ask.path, ask.key, found.position, ())
         return Said(None, self.revision + 1, 0)
+
+    def _go(self, ask: Ask, found: Entry | None) -> Said:
+        has_space = ask.path != "/" and self.declared is SPATIAL
+        if not has_space:
+            raise RefusedError(Reason.SPACE_NOT_FOUND)
+        if found is None and ask.verb != "place":
+            raise RefusedError(Reason.ENTRY_NOT_FOUND)
+        if ask.verb == "near":
+            if found is None or not found.position:
+                raise RefusedError(Reason.NOT_PLACED)
+            near = {key: far for key, far in self._others(ask.path, ask.key, found.position).items() if far <= 2}
+            return Said(None, self.revision, value=tuple(sorted(near, key=lambda key: (near[key], key))))
+        value, position = ask.value if ask.verb == "place" else (None, ask.value)
+        before = found.position if found is not None else ()
+        if position:
+            if max(position) >= SIDE:
+                raise RefusedError(Reason.INVALID_POSITION)
+            there = [far for far in self._others(ask.path, ask.key, position).values() if far == 0]
+            if position != before and len(there) >= CAPACITY:
+                raise RefusedError(Reason.CELL_FULL)
+        if ask.verb == "place":
+            self._change(ask._replace(verb="set", value=value), found)
+        entry = self.entries[ask.path, ask.key]
+        entry.position, entry.version, entry.modified = position, entry.version + 1, self.revision + 1
+        self._tell(EventType.ENTRY_MOVED, ask.path, ask.key, entry.version, position)
+        self._cross(ask.path, ask.key, before, position)
+        return Said(None, self.revision + 1, entry.version)
+
+    def _cross(self, path: str, key: str, before: tuple[float, ...], after: tuple[float, ...]) -> None:
+        """Tells who enters or leaves the region, and whose neighbourhood."""
+
+        def is_home(position: tuple[float, ...]) -> bool:
+            return bool(position) and max(position) <= HOME[1][0]
+
+        if is_home(before) is not is_home(after):
+            type_ = EventType.REGION_ENTERED if is_home(after) else EventType.REGION_LEFT
+            self._tell(type_, path, key, 0, Document.of({"region": "home"}))
+        was = {other for other, far in self._others(path, key, before).items() if far <= 1}
+        now = {other for other, far in self._others(path, key, after).items() if far <= 1}
+        for other in sorted(was ^ now):
+            type_ = EventType.PROXIMITY_ENTERED if other in now else EventType.PROXIMITY_LEFT
+            for one, two in ((key, other), (other, key)):
+                self._tell(type_, path, one, 0, Document.of({"proximity": "met", "other": two}))
+
+    def _others(self, path: str, key: str, position: tuple[float, ...]) -> dict[str, float]:
+        """How far away the others are."""
+        return {
+            other: max(abs(a - b) for a, b in zip(position, entry.position, strict=True))
+            for (place, other), entry in self.entries.items()
+            if place == path and other != key and position and entry.position
+        }
 
     def _create(self, ask: Ask, found: Entry | None) -> Said:
         if found is None:
@@ -243,7 +309,8 @@ class Model:
     def _put(self, ask: Ask, kind: str, found: Entry | None, value: Any, told: Any, lease: int = 0) -> Said:
         version = 1 if found is None else found.version + 1
         lease = lease if found is None else found.lease
-        self.entries[ask.path, ask.key] = Entry(kind, value, version, self.revision + 1, lease)
+        position = () if found is None else found.position
+        self.entries[ask.path, ask.key] = Entry(kind, value, version, self.revision + 1, lease, position)
         event = EventType.MEMBER_JOINED if kind == "member" and found is None else EVENTS[kind]
         self._tell(event, ask.path, ask.key, version, told)
         return Said(None, self.revision + 1, version)
@@ -265,7 +332,7 @@ def merge(target: Any, patch: dict[str, Any]) -> Any:
 
 def read_again(model: Model, frame: list[Ask], said: list[Said]) -> list[Said]:
     """What a repeated frame is answered: its first outcomes, and what its reads see now."""
-    return [model.apply(ask) if ask.verb == "read" else one for ask, one in zip(frame, said, strict=True)]
+    return [model.apply(ask) if ask.verb in ("read", "near") else one for ask, one in zip(frame, said, strict=True)]
 
 
 def picture_of_model(model: Model) -> dict[str, Any]:

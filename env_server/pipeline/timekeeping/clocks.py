@@ -2,25 +2,33 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from env_server.model.changes import EventType, FactKind
 from env_server.model.errors import NotFound, Reason
 from env_server.model.ports import Clock
 from env_server.model.timelines import ClockMode, ClockState, Timer
+from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.line import Saved, Timeline, TimerKey
 
+_FACT_BYTES: Final = 64
+"""Of the fact of a clock in a record, roughly."""
+
 
 class Clocks:
     """See state_tree.timing.Timing. `stir` is called with a clock that may have something to do."""
 
-    def __init__(self, tree: Tree, clock: Clock, commits: Commits, stir: Callable[[Timeline], None]) -> None:
+    def __init__(
+        self, tree: Tree, clock: Clock, commits: Commits, admission: Admission, stir: Callable[[Timeline], None]
+    ) -> None:
         self._tree = tree
         self._clock = clock
         self._commits = commits
+        self._admission = admission
         self._stir = stir
         #: By the number of the environment that owns the clock.
         self.lines: dict[int, Timeline] = {}
@@ -100,12 +108,16 @@ class Clocks:
         return line.read(self._clock.monotonic_ns(), self.bound(line) if line.runs else None)
 
     def tell(self, line: Timeline) -> int:
-        """What the clock shows, for somebody who is told: kept with the open group, it never goes behind that."""
+        """What the clock shows now, for somebody who is told: kept with the open group, it never goes behind that.
+
+        Without room on the disk to keep it, it is what was told last.
+        """
         now_ns = self.read(line)
-        if now_ns > line.state.now_ns:
-            self._note_told(line, now_ns)
-            self._reenter(line)
-            self._commits.touch()
+        if now_ns <= line.state.now_ns or self._admission.refusal(1, _FACT_BYTES) is not None:
+            return line.state.now_ns
+        self._note_told(line, now_ns)
+        self._reenter(line)
+        self._commits.touch()
         return now_ns
 
     def tell_at(self, node: Node | None) -> int | None:
@@ -121,7 +133,9 @@ class Clocks:
 
     def move(self, line: Timeline, now_ns: int) -> None:
         """The clock shows this time, as part of the running op; one that runs and has come there runs on."""
-        self.change(line, replace(line.state, now_ns=now_ns), rebase=not line.runs or now_ns > self.read(line))
+        state = line.state
+        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping)
+        self.change(line, moved, rebase=not line.runs or now_ns > self.read(line))
 
     def change(self, line: Timeline, state: ClockState, *, rebase: bool = True) -> None:
         """The clock stands as `state` says from now on, as part of the running op, or of none."""

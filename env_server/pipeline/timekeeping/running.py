@@ -26,6 +26,8 @@ _FULL_RETRY_S: Final = 1.0
 _FIRING_BYTES: Final = 256
 """Of a firing in a record, without its payload, roughly."""
 _SLEEP_NS_MAX: Final = 3_600_000_000_000
+_SLEEP_NS_MIN: Final = 1_000_000
+"""A realtime clock is looked at so often at most, whatever its timers ask for."""
 
 
 class Running:
@@ -46,7 +48,9 @@ class Running:
         self._admission = admission
         self._clock = clock
         self._limits = limits
-        self.clocks = Clocks(tree, clock, commits, self.stir)
+        self.clocks = Clocks(tree, clock, commits, admission, self.stir)
+        #: What realtime clocks showed when they were first looked at in this step; what is due later waits.
+        self._looked: dict[int, int] = {}
         #: Clocks that may have something to do, in the order of their turns.
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose next change waits for a key, and that key.
@@ -101,6 +105,7 @@ class Running:
         """Lets all clocks that were stirred go as far as they may, but not for long."""
         if self._rests or self._has_stopped or not self._stirred:
             return
+        self._looked.clear()
         room, bytes_left = self._limits.timer_slice_max, self._limits.timer_slice_bytes_max
         while self._stirred:
             number, line = next(iter(self._stirred.items()))
@@ -151,7 +156,7 @@ class Running:
         if line.number in self._blocked or line.stands:
             self._cancel_alarm(line)
             return None
-        now_ns, bound_ns = clocks.read(line), clocks.bound(line)
+        now_ns, bound_ns = self._look(line), clocks.bound(line)
         goal_ns, first = line.goal(now_ns, bound_ns), line.first
         if line.state.skipping and line.state.target_ns is not None and now_ns < goal_ns:
             self._move_quietly(line, goal_ns)
@@ -168,6 +173,13 @@ class Running:
             clocks.hold(line)
         self._set_alarm(line, bound_ns)
         return None
+
+    def _look(self, line: Timeline) -> int:
+        """What the clock shows in this step."""
+        now_ns = self.clocks.read(line)
+        if line.runs:
+            now_ns = max(self._looked.setdefault(line.number, now_ns), line.state.now_ns)
+        return now_ns
 
     def _move_quietly(self, line: Timeline, now_ns: int) -> None:
         """The clock goes on as far as it is let, which is no change of its own."""
@@ -212,7 +224,8 @@ class Running:
             self._commits.touch()
             return False
         node = tree.nodes.by_number[due.key[0]]
-        tree.row(node, EventType.TIMER_FIRED, due.key[1], facts.tell_firing(due.timer, tick), 0)
+        told = facts.tell_firing(due.timer, tick, is_skipped=line.state.skipping and tick.due_ns < now_ns)
+        tree.row(node, EventType.TIMER_FIRED, due.key[1], told, 0)
         return True
 
     def _arrive(self, line: Timeline) -> bool:
@@ -245,7 +258,7 @@ class Running:
             if needed > above_ns:
                 delays = [max([*delays, above.delay_to(needed, above_ns)])]
         if delays:
-            delay_s = min(*delays, _SLEEP_NS_MAX) / 1e9
+            delay_s = max(min(*delays, _SLEEP_NS_MAX), _SLEEP_NS_MIN) / 1e9
             self._alarms[line.number] = self._clock.call_later(delay_s, lambda: self.stir(line))
 
     def _cancel_alarm(self, line: Timeline) -> None:

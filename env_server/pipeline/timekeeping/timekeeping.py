@@ -1,8 +1,9 @@
 """The clocks and timers of a world, as its services and behaviours see them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
+from env_server.model.changes import FactKind
 from env_server.model.errors import WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
@@ -11,6 +12,7 @@ from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.recovery import Facts
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
@@ -43,14 +45,13 @@ class Timekeeping:
         admission: Admission,
         clock: Clock,
         limits: Limits,
-        facts: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+        facts: Facts,
     ) -> None:
-        """`facts` are those of clocks and of timers."""
         self._tree = tree
         self._commits = commits
         self._running = running = Running(tree, own, commits, admission, clock, limits)
         self._clocks = clocks = running.clocks
-        clocks.load(*facts)
+        clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
         TimelineOps(tree, clocks, effects, running.stir, limits)
 

@@ -8,8 +8,11 @@ import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.failures import UsageError
-from ecumene.cli.positions import parse_position, show_position
+from ecumene.cli.positions import parse_position, show_place
 from ecumene.cli.tables import print_json, print_table
+from ecumene.client.spaces import Space
+from ecumene.client.surroundings import Nearby
+from ecumene.client.world import World
 
 METRES_MIN = 10_000
 """From here on a distance is shown without decimals."""
@@ -34,20 +37,20 @@ def near(
     if (radius is not None) + (nearest is not None) + adjacent != 1:
         raise UsageError("how near?", hint="give one of --radius, --nearest, --adjacent")
     who = key or parse_position(at)
-    found = run_in_world(
-        server,
-        world,
-        lambda opened: opened.environment(path).near(
-            who, radius=radius, nearest=nearest, adjacent=adjacent, hops=hops, limit=limit
-        ),
-    )
+
+    async def read(opened: World) -> tuple[Nearby, Space | None]:
+        environment = opened.environment(path)
+        found = await environment.near(who, radius=radius, nearest=nearest, adjacent=adjacent, hops=hops, limit=limit)
+        return found, (await environment.describe()).space if found else None
+
+    found, space = run_in_world(server, world, read)
     if as_json:
         print_json({"near": [row._asdict() for row in found], "more": found.more, "revision": found.revision})
         return
     if not found:
         print(f"nobody is near {key or at}")
         return
-    rows = ((row.key, show_distance(row.distance), show_position(row.position)) for row in found)
+    rows = ((row.key, show_distance(row.distance), show_place(row.position, space)) for row in found)
     print_table(("key", "distance", "position"), rows)
     if found.more:
         print(f"and more: see --limit {limit * 10}")

@@ -29,6 +29,12 @@ def show_position(position: Sequence[float]) -> str | None:
     return ",".join(str(int(number)) if number == int(number) else repr(number) for number in position) or None
 
 
+def show_place(position: Sequence[float], space: Space | None) -> str | None:
+    """A position in words, if the space has some for it: nodes may have names."""
+    shown = show_position(position)
+    return f"{shown} ({space.name(position[0])})" if isinstance(space, Graph) and space.names and shown else shown
+
+
 def describe_space(space: Space) -> str:
     """A space in one line."""
     if isinstance(space, Grid):

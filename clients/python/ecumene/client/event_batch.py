@@ -138,6 +138,8 @@ class EventBatch:
         frame = self._frame
         timed = _spread(frame.timed, frame.count, False)
         times = _spread(frame.sim_times_ns, frame.count, 0)
+        if all(timed):
+            return times
         return [time_ns if has_clock else None for time_ns, has_clock in zip(times, timed, strict=True)]
 
     @cached_property

@@ -55,7 +55,7 @@ def fill_space(
     try:
         _fill_shape(message, space)
     except (TypeError, ValueError, OverflowError) as error:
-        raise refuse_field(f"{type(space).__name__}: {error}") from error
+        raise refuse_field(f"space: {error}") from error
     return message
 
 

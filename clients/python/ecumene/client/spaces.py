@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,8 +35,8 @@ class Grid:
     """Entries that a cell may hold; 0 = any number."""
 
     def wrap(self, position: Sequence[float]) -> tuple[int, int]:
-        """The cell that a walk over the edge of a torus comes to; elsewhere the cell as it is."""
-        column, row = (int(number) for number in position)
+        """The cell that a walk over the edge of a torus comes to; elsewhere the cell that the position lies in."""
+        column, row = map(math.floor, position)
         return (column % self.width, row % self.height) if self.torus else (column, row)
 
 
@@ -60,6 +61,14 @@ class Plane:
 @dataclass(frozen=True, slots=True)
 class Geo:
     """The earth (WGS84): (longitude, latitude) in degrees, distances in metres along the geodesic."""
+
+    def wrap(self, position: Sequence[float]) -> tuple[float, float]:
+        """The place that a walk across 180 degrees, or over a pole, comes to: longitudes from -180, below 180."""
+        longitude, latitude = position
+        latitude = _wrap(latitude, -180.0, 180.0)
+        if abs(latitude) > 90.0:
+            longitude, latitude = longitude + 180.0, (180.0 if latitude > 0 else -180.0) - latitude
+        return (_wrap(longitude, -180.0, 180.0), latitude)
 
 
 @dataclass(frozen=True)

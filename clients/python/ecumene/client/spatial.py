@@ -149,6 +149,7 @@ class SpaceOps:
         return await send_in_frames(keys, self._world.session.frame_ops_max, submit)
 
     async def _send_blocks(self, keys: Sequence[str], values: Sequence[Value] | None, positions: Any) -> BulkResult:
+        keys = list(keys)
         flat, dimensions = (None, 0) if positions is None else space_actions.flatten_positions(positions, len(keys))
         if values is not None and len(values) != len(keys):
             raise refuse_value(f"{len(values)} values for {len(keys)} keys")

@@ -34,21 +34,21 @@ OWN_NAMES = frozenset({"round", REPORTS, "generation", "seed", "digest"})
 class StepLateError(EcumeneError):
     """Not all agents have reported in time; the step stays open."""
 
-    def __init__(self, path: str, number: int, missing: Sequence[str]) -> None:
+    def __init__(self, path: str, step: int, missing: Sequence[str]) -> None:
         self.path = path
-        self.number = number
+        self.step = step
         self.missing = missing
         shown = ", ".join(missing[:5]) + ("…" if len(missing) > 5 else "")
-        super().__init__(f"step {number} of {path}: {len(missing)} agents have not reported: {shown}")
+        super().__init__(f"step {step} of {path}: {len(missing)} agents have not reported: {shown}")
 
 
 class StepTakenError(EcumeneError):
     """Somebody else conducts this run, too."""
 
-    def __init__(self, path: str, number: int) -> None:
+    def __init__(self, path: str, step: int) -> None:
         self.path = path
-        self.number = number
-        super().__init__(f"step {number} of {path} was begun by somebody else")
+        self.step = step
+        super().__init__(f"step {step} of {path} was begun by somebody else")
 
 
 class AgentsFailedError(EcumeneError):
@@ -57,12 +57,12 @@ class AgentsFailedError(EcumeneError):
     `statuses`: how the turn of each ended.
     """
 
-    def __init__(self, path: str, number: int, statuses: Mapping[str, str]) -> None:
+    def __init__(self, path: str, step: int, statuses: Mapping[str, str]) -> None:
         self.path = path
-        self.number = number
+        self.step = step
         self.statuses = statuses
         first, status = next(iter(statuses.items()))
-        super().__init__(f"step {number} of {path}: {len(statuses)} agents have no report, such as {first} ({status})")
+        super().__init__(f"step {step} of {path}: {len(statuses)} agents have no report, such as {first} ({status})")
 
 
 class Steps:
@@ -79,6 +79,7 @@ class Steps:
         and the model's. A step that takes longer than `timeout_s` is late."""
         if not agents or len(set(agents)) != len(agents):
             raise ValueError("agents: one id or more, each once")
+        self.world = world
         self.path = path
         self.agents = tuple(agents)
         self.seed = seed

@@ -55,6 +55,14 @@ def test_only_numbers_can_be_added() -> None:
         check_action(Action("add", "/a", "n", "2", "increment"))
 
 
+def test_a_position_is_one_or_two_numbers_or_none() -> None:
+    for position in ([1.5], [1, 2], None):
+        check_action(Action("move", "/a", "k", position, "move"))
+    for wrong in ([], [1, 2, 3], [True], ["1"], [float("inf")], {"x": 1}, 1.0, "home"):
+        with pytest.raises(ActionRefusedError, match="a position"):
+            check_action(Action("move", "/a", "k", wrong, "move"))
+
+
 def test_a_turn_has_a_bound_of_actions() -> None:
     actions = [Action("do", "/a", str(number), 1.0) for number in range(TURN_ACTIONS_MAX)]
     check_turn(actions)

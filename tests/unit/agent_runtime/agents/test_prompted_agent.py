@@ -14,8 +14,8 @@ from agent_runtime.agents.prompted_agent import PromptedAgent
 from agent_runtime.agents.scene_templates import SceneTemplateError, load_scene_template
 from agent_runtime.llm.requests import ModelRequest
 from agent_runtime.model.draws import Draw
-from tests.unit.agent_runtime.fake_world import REPORTS
-from tests.unit.agent_runtime.stage import make_launch, set_stage
+from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
+from tests.unit.agent_runtime.stage import make_launch, set_stage, wait_until
 
 HERE = "tests.unit.agent_runtime.agents.test_prompted_agent"
 PROMPT = {
@@ -27,6 +27,9 @@ PROMPT = {
     "question": "So, in round $round?",
 }
 MOODS = {"mood": {"type": "string", "enum": ["calm", "angry"]}, "trust": {"type": "number", "minimum": 0, "maximum": 1}}
+
+
+HOUR_NS = 3_600 * 10**9
 
 
 class Asked:
@@ -65,6 +68,9 @@ def forget_requests() -> None:
         ({"fallback": {"nothing": True, "answer": {}}}, "one of answer, operation and nothing"),
         ({"fallback": {"operation": "x"}}, "needs its path"),
         ({"prompt_tokens_max": 10}, "prompt_tokens_max"),
+        ({"wake_daily": ["07:00"]}, "wake_daily needs a calendar"),
+        ({"wake_daily": ["7am"]}, "wake_daily.0"),
+        ({"calendar": {"start": "2026-05-01T00:00", "zone": "Nowhere"}}, "no time zone 'Nowhere'"),
     ],
 )
 def test_mistakes_are_told_before_anybody_is_woken(parameters: dict[str, Any], told: str) -> None:
@@ -150,3 +156,36 @@ async def test_a_huge_observation_never_makes_a_prompt_longer_than_allowed(tmp_p
         await stage.wait_turns(1)
     assert stage.statuses == {"ok": 1}
     assert sum(len(message.content) for message in Asked.requests[0].messages) < 1_800
+
+
+async def test_an_agent_with_a_calendar_wakes_by_its_routine_and_is_told_the_time_as_people_tell_it(
+    tmp_path: Path,
+) -> None:
+    parameters = {
+        "calendar": {"start": "2026-05-01T00:00", "zone": "Europe/Berlin"},
+        "wake_daily": ["07:00", "19:30"],
+        "turns_max": 3,
+    }
+    launch = make_launch(
+        tmp_path,
+        "prompted-agent",
+        ["ann"],
+        models=models(),
+        parameters=parameters,
+        clock="/game",
+        first_wake_ns=HOUR_NS,
+    )
+    world = FakeWorld()
+    world.clock_ns = 0
+    async with set_stage(tmp_path, launch, world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await wait_until(lambda: not part.activity.is_busy)
+        world.advance(100 * HOUR_NS)
+        await stage.wait_turns(4)
+        await wait_until(lambda: not part.activity.is_busy)
+        assert part.activity.earliest_wake_ns is None, "turns_max"
+    assert [row["sim_time_ns"] / HOUR_NS for row in stage.read("turns")] == [1, 7, 19.5, 31]
+    told = [request.messages[1].content for request in Asked.requests]
+    assert "It is Friday 2026-05-01 01:00 (Europe/Berlin).\nIt is time: you had planned to wake now." in told[0]
+    assert "It is Friday 2026-05-01 19:30 (Europe/Berlin)." in told[2]
+    assert "At Friday 2026-05-01 07:00 (Europe/Berlin): It is time" in told[2]

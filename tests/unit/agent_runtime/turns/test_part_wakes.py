@@ -125,3 +125,24 @@ def test_two_wakes_that_were_before_end_one_by_one() -> None:
     assert wakes.next_ns == 70
     wakes.end_many(np.array([ANN, BOB]), np.array([NEVER_NS, 80]))
     assert wakes.next_ns == 80
+
+
+def test_what_a_skip_has_passed_is_told_with_the_time_to_where_it_went() -> None:
+    wakes = make()
+    wakes.end(ANN, {"tea": Wake(5, "tea"), "bed": Wake(7, "bed")}, is_wake=False)
+    wakes.end(BOB, {"": Wake(6)}, is_wake=False)
+    woken = wakes.fire(10, 100, is_skipped=True)
+    assert [(at_ns, why[0].name, rows.tolist()) for at_ns, why, rows in woken] == [
+        (100, "tea", [ANN]),
+        (100, "", [BOB]),
+    ]
+    wakes.end(ANN, {}, is_wake=True)
+    assert fire(wakes, 11, 101) == [(100, ("bed",), ["ann"])], "her time does not go back"
+    wakes.end(ANN, {"": Wake(101)}, is_wake=True)
+    assert fire(wakes, 12, 200) == [(101, ("",), ["ann"])]
+
+
+def test_a_new_owner_lets_no_agents_time_go_back_either() -> None:
+    wakes = make()
+    wakes.load("ann", write_wakes((Wake(7, "bed"), Wake(200)), 100), 20)
+    assert fire(wakes, 30, 150) == [(100, ("bed",), ["ann"])]

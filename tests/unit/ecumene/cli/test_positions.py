@@ -10,6 +10,7 @@ from ecumene.cli.positions import (
     describe_proximity,
     describe_space,
     parse_position,
+    show_place,
     show_position,
     space_document,
 )
@@ -32,6 +33,13 @@ def test_what_is_no_position_is_a_usage_error(text: str) -> None:
 def test_nowhere_is_nothing() -> None:
     assert show_position(()) is None
     assert show_position((3.0, 4.25)) == "3,4.25"
+
+
+def test_nodes_are_shown_with_their_names() -> None:
+    assert show_place((1.0,), Graph.between([("home", "work")])) == "1 (work)"
+    assert show_place((1.0,), Graph(2)) == "1"
+    assert show_place((), Graph.between([("home", "work")])) is None
+    assert show_place((1.0, 2.0), None) == "1,2"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from ecumene import Aggregate, AggregateFunction, EventType, Gate, Grant, World
+from ecumene.cli.deeds import tell_deed
 from ecumene.cli.env_output import event_document, show_event
-from ecumene.cli.story import _deed
 from ecumene.client.event_batch import Event
 
 from tests.services import ServerProcess
@@ -47,9 +47,9 @@ async def test_an_environment_is_told_whole_with_what_was_changed(
         registered, updated = await hear(real_world, 2, types)
         assert (registered.value, registered.changed_fields) == (declared, ())
         assert (updated.value, updated.changed_fields) == (changed, ("labels", "aggregates", "grants"))
-    assert _deed(registered).startswith('made: labels {"floor": "2"}, config {"seats": 9}, gates {"g"')
-    assert _deed(updated).startswith('declared anew: labels {"floor": "3"}, aggregates {"n"')
-    assert _deed(updated).endswith(", grants")
+    assert tell_deed(registered).startswith('made: labels {"floor": "2"}, config {"seats": 9}, gates {"g"')
+    assert tell_deed(updated).startswith('declared anew: labels {"floor": "3"}, aggregates {"n"')
+    assert tell_deed(updated).endswith(", grants")
     assert event_document(updated)["changed_fields"] == ["labels", "aggregates", "grants"]
     show_event(updated, as_json=False)
     assert "(labels, aggregates, grants) {" in capsys.readouterr().out

@@ -5,17 +5,36 @@ from __future__ import annotations
 import ecumene
 import networkx
 import pytest
-from ecumene import Box, Disc, Graph, Grid, NodeSet, Plane
+from ecumene import Box, Disc, Geo, Graph, Grid, NodeSet, Plane
 from ecumene.client.spaces import as_position
 
 
 def test_a_walk_over_the_edge_of_a_torus_comes_in_at_the_other_side() -> None:
     assert Grid(10, 5, torus=True).wrap((-1, 5)) == (9, 0)
+    assert Grid(10, 5, torus=True).wrap((-0.5, 4.5)) == (9, 4)
     assert Grid(10, 5).wrap((-1, 5)) == (-1, 5)
     plane = Plane(-1.0, 0.0, 1.0, 2.0, torus=True)
     assert plane.wrap((1.5, -0.5)) == (-0.5, 1.5)
     assert plane.wrap((1.0, 2.0)) == (-1.0, 0.0)
     assert Plane(-1.0, 0.0, 1.0, 2.0).wrap((1.5, -0.5)) == (1.5, -0.5)
+
+
+@pytest.mark.parametrize(
+    ("walked", "place"),
+    [
+        ((10.0, 20.0), (10.0, 20.0)),
+        ((190.0, 0.0), (-170.0, 0.0)),
+        ((-190.0, -5.0), (170.0, -5.0)),
+        ((180.0, 90.0), (-180.0, 90.0)),
+        ((10.0, 95.0), (-170.0, 85.0)),
+        ((-100.0, -95.0), (80.0, -85.0)),
+        ((0.0, 360.0), (0.0, 0.0)),
+    ],
+)
+def test_a_walk_over_a_pole_goes_down_on_the_other_side(
+    walked: tuple[float, float], place: tuple[float, float]
+) -> None:
+    assert Geo().wrap(walked) == place
 
 
 @pytest.mark.parametrize("x", [-1e-18, -5e-324, 1 - 2**-53, 1e300, -1e300])

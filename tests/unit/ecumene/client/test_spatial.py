@@ -9,7 +9,7 @@ import pytest
 from ecumene import Box, Near, Nearby, World
 from env_api.v1 import operations_pb2, session_pb2
 
-from tests.unit.ecumene.client.fake_server import FakeServer
+from tests.unit.ecumene.client.fake_server import FakeServer, reached
 
 TOWN = "/town"
 
@@ -164,7 +164,10 @@ async def test_frames_and_transactions_have_the_same_verbs(server: FakeServer, w
 
 
 async def test_a_watch_can_be_about_one_region(server: FakeServer, world: World) -> None:
+    def watches() -> list[session_pb2.WatchStart]:
+        return [m.watch for m in server.streams[0].received if m.WhichOneof("request") == "watch"]
+
     async with world.environment(TOWN).watch(region="market"):
-        await world.environment(TOWN).set("a", 1.0)
-    (start,) = [m.watch for m in server.streams[0].received if m.WhichOneof("request") == "watch"]
+        await reached(lambda: bool(watches()))
+    (start,) = watches()
     assert (start.filter.path_prefix, start.filter.region) == (TOWN, "market")

@@ -43,9 +43,9 @@ def stand_of(graph: Graph) -> Stand:
     return Stand(open_space, graph, draw, measure, directed=graph.directed)
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_every_query_tells_what_a_look_at_all_tells(seed: int) -> None:
-    check_space_index(stand_of(draw_graph(seed)), seed, entries=25)
+@pytest.mark.parametrize("number", range(24))
+def test_every_query_tells_what_a_look_at_all_tells(number: int, seed: int) -> None:
+    check_space_index(stand_of(draw_graph(seed + number)), seed, entries=25)
 
 
 def test_hops_count_edges_and_not_their_weights() -> None:
@@ -124,10 +124,23 @@ def test_a_long_search_is_refused_as_soon_as_it_has_looked_at_enough() -> None:
         lambda: index.nearest((0.0,), 1),
         lambda: index.way((0.0,), (999.0,)),
         lambda: index.distance((0.0,), (999.0,)),
+        lambda: index.check_area(Disc((0.0,), 500.0)),
     ):
         with pytest.raises(LimitExceeded):
             ask()
         assert index.looked <= 203
+    disc = Disc((0.0,), 60.0)
+    index.check_area(disc)
+    assert [index.contains(disc, (node,)) for node in (0.0, 60.0, 61.0)] == [True, True, False]
+
+
+def test_discs_beyond_those_that_are_kept_are_walked_again() -> None:
+    index = open_space(Graph(20, tuple((node, node + 1, 1.0) for node in range(19))), Limits(regions_max=2))
+    for centre in [*range(20), *range(20)]:
+        disc = Disc((float(centre),), 3.0)
+        assert [node for node in range(20) if index.contains(disc, (float(node),))] == [
+            node for node in range(20) if abs(node - centre) <= 3
+        ]
 
 
 def test_a_node_holds_as_many_as_it_may() -> None:

@@ -57,15 +57,15 @@ def stand_of(plane: Plane) -> Stand:
 
 @pytest.mark.parametrize("torus", [False, True])
 @pytest.mark.parametrize("plane", PLANES, ids=str)
-def test_every_query_tells_what_a_look_at_all_tells(plane: Plane, torus: bool) -> None:
+def test_every_query_tells_what_a_look_at_all_tells(plane: Plane, torus: bool, seed: int) -> None:
     plane = Plane(plane.x_min, plane.y_min, plane.x_max, plane.y_max, torus)
-    for seed in range(3):
-        check_space_index(stand_of(plane), seed)
+    check_space_index(stand_of(plane), seed)
+    check_space_index(stand_of(plane), seed=1)
 
 
 @pytest.mark.parametrize("torus", [False, True])
 def test_crowded_parts_are_told_as_well_as_deserted_ones(torus: bool) -> None:
-    check_space_index(stand_of(Plane(0, 0, 10, 10, torus)), 11, entries=900)
+    check_space_index(stand_of(Plane(0, 0, 10, 10, torus)), 11, entries=300)
 
 
 def test_a_radius_beyond_the_torus_tells_nobody_twice() -> None:

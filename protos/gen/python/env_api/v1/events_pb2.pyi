@@ -28,15 +28,16 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
     EVENT_TYPE_UNSPECIFIED: _EventType.ValueType  # 0
     EVENT_TYPE_ENVIRONMENT_REGISTERED: _EventType.ValueType  # 1
-    """The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "lease_id"}: what the
+    """The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "space", "lease_id"}: what the
     environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
-    {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, in_generation, bounds and field only where
-    there are any. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
+    {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, space, in_generation, bounds and field only
+    where there are any. A space is {"grid" or "plane", "geo", "graph": its numbers, "regions": {name: {"box", "disc" or
+    "nodes"}}, "proximities": {name: {"distance", "key_glob", "other_key_glob"}}}. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
     tells them.
     """
     EVENT_TYPE_ENVIRONMENT_UPDATED: _EventType.ValueType  # 2
     """The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
-    "labels", "config", "aggregates", "gates", "grants". Begins and openings of gates have events of their own.
+    "labels", "config", "aggregates", "gates", "grants", "space". Begins and openings of gates have events of their own.
     """
     EVENT_TYPE_ENVIRONMENT_DELETED: _EventType.ValueType  # 3
     """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
@@ -48,7 +49,9 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """The value is the appended item; version is its sequence number's change count."""
     EVENT_TYPE_ENTRY_DELETED: _EventType.ValueType  # 7
     EVENT_TYPE_ENTRY_MOVED: _EventType.ValueType  # 8
-    """Carries the new position and no value; none when the entry has left the space."""
+    """Carries the new position and no value; none when the entry has left the space. An entry that is set or registered with
+    a position has two events in one revision: this one follows the other, with the next version.
+    """
     EVENT_TYPE_GATE_BEGUN: _EventType.ValueType  # 9
     """Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
     EVENT_TYPE_GATE_OPENED: _EventType.ValueType  # 10
@@ -68,10 +71,15 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     EVENT_TYPE_MEMBER_EXPIRED: _EventType.ValueType  # 15
     EVENT_TYPE_TIMER_FIRED: _EventType.ValueType  # 16
     """Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
-    how often it has fired, ticks that were left out before this one, whether it was the last one.
+    how often it has fired, ticks that were left out before this one, whether it was the last one;
+    and "skipped": true where a skip has passed its time, so that the event's simulated time is a later one.
     """
     EVENT_TYPE_REGION_ENTERED: _EventType.ValueType  # 17
-    """Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""
+    """Key = the entry's; the value is a JSON document {"region"}. What a move crosses follows its event, regions by their
+    names, then proximities by theirs, there by the other key; of a pair the one that moved comes first. An entry that is
+    deleted or expires leaves, too, behind the event of that; entries that go with their environment leave without a word.
+    Version 0, as these are no changes of an entry; so have the events of proximities.
+    """
     EVENT_TYPE_REGION_LEFT: _EventType.ValueType  # 18
     EVENT_TYPE_PROXIMITY_ENTERED: _EventType.ValueType  # 19
     """Key = one of the two; the value is a JSON document {"proximity", "other"}."""
@@ -105,15 +113,16 @@ class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
 
 EVENT_TYPE_UNSPECIFIED: EventType.ValueType  # 0
 EVENT_TYPE_ENVIRONMENT_REGISTERED: EventType.ValueType  # 1
-"""The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "lease_id"}: what the
+"""The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "space", "lease_id"}: what the
 environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
-{name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, in_generation, bounds and field only where
-there are any. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
+{name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, space, in_generation, bounds and field only
+where there are any. A space is {"grid" or "plane", "geo", "graph": its numbers, "regions": {name: {"box", "disc" or
+"nodes"}}, "proximities": {name: {"distance", "key_glob", "other_key_glob"}}}. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
 tells them.
 """
 EVENT_TYPE_ENVIRONMENT_UPDATED: EventType.ValueType  # 2
 """The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
-"labels", "config", "aggregates", "gates", "grants". Begins and openings of gates have events of their own.
+"labels", "config", "aggregates", "gates", "grants", "space". Begins and openings of gates have events of their own.
 """
 EVENT_TYPE_ENVIRONMENT_DELETED: EventType.ValueType  # 3
 """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
@@ -125,7 +134,9 @@ EVENT_TYPE_ENTRY_APPENDED: EventType.ValueType  # 6
 """The value is the appended item; version is its sequence number's change count."""
 EVENT_TYPE_ENTRY_DELETED: EventType.ValueType  # 7
 EVENT_TYPE_ENTRY_MOVED: EventType.ValueType  # 8
-"""Carries the new position and no value; none when the entry has left the space."""
+"""Carries the new position and no value; none when the entry has left the space. An entry that is set or registered with
+a position has two events in one revision: this one follows the other, with the next version.
+"""
 EVENT_TYPE_GATE_BEGUN: EventType.ValueType  # 9
 """Key = the gate's name; the value is a JSON document {"gate", "generation", "count_target", "deadline_ms"}."""
 EVENT_TYPE_GATE_OPENED: EventType.ValueType  # 10
@@ -145,10 +156,15 @@ EVENT_TYPE_MEMBER_LEFT: EventType.ValueType  # 14
 EVENT_TYPE_MEMBER_EXPIRED: EventType.ValueType  # 15
 EVENT_TYPE_TIMER_FIRED: EventType.ValueType  # 16
 """Key = the timer's name; the value is a JSON document {"due_ns", "fired", "missed", "last", "payload"}: when it was due,
-how often it has fired, ticks that were left out before this one, whether it was the last one.
+how often it has fired, ticks that were left out before this one, whether it was the last one;
+and "skipped": true where a skip has passed its time, so that the event's simulated time is a later one.
 """
 EVENT_TYPE_REGION_ENTERED: EventType.ValueType  # 17
-"""Key = the entry's; the value is a JSON document {"region"}. An entry that is deleted leaves, too."""
+"""Key = the entry's; the value is a JSON document {"region"}. What a move crosses follows its event, regions by their
+names, then proximities by theirs, there by the other key; of a pair the one that moved comes first. An entry that is
+deleted or expires leaves, too, behind the event of that; entries that go with their environment leave without a word.
+Version 0, as these are no changes of an entry; so have the events of proximities.
+"""
 EVENT_TYPE_REGION_LEFT: EventType.ValueType  # 18
 EVENT_TYPE_PROXIMITY_ENTERED: EventType.ValueType  # 19
 """Key = one of the two; the value is a JSON document {"proximity", "other"}."""

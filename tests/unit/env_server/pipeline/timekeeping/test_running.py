@@ -103,8 +103,11 @@ def test_a_skip_deals_with_missed_ticks_as_each_timer_says(missed: MissedTicks, 
     stand.done(control("/town", ClockAction.SKIP_TO, 10))
     assert sorted(fired(stand)) == sorted([*expected, ("once", 5, 0)])
     assert {row[2] for row in told(stand, EventType.TIMER_FIRED)} == {10}
+    assert all(row[3]["skipped"] for row in told(stand, EventType.TIMER_FIRED)), "which tells them from late ones"
     stand.done(control("/town", ClockAction.ADVANCE_BY, 2))
     assert fired(stand)[-1] == ("t", 12, 3 if missed is MissedTicks.SKIP else 0)
+    stand.done(set_timer("/town", "late", at_ns=11))
+    assert not [row for row in told(stand, EventType.TIMER_FIRED)[-2:] if "skipped" in row[3]]
 
 
 def test_a_timer_waits_for_who_holds_its_name_and_with_it_the_clock() -> None:
@@ -296,3 +299,24 @@ def test_wall_clocks_have_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
         logs.append(told(stand, EventType.TIMER_FIRED, EventType.TIMER_SET, EventType.CLOCK_CHANGED))
     assert len(logs[0]) == 6 and logs[0] == logs[1] == logs[2]
+
+
+def test_a_timer_that_asks_for_the_impossible_keeps_nobody_busy() -> None:
+    """Every nanosecond: it coalesces, a thousand times a second at most."""
+    stand = town(REALTIME)
+    stand.done(set_timer("/town", "t", after_ns=1, every_ns=1))
+    stand.clock.advance(0.1)
+    told_of = fired(stand)
+    assert 50 <= len(told_of) <= 101
+    assert sum(missed for _, _, missed in told_of) + len(told_of) == told_of[-1][1]
+
+
+def test_a_full_disk_lets_a_realtime_clock_tell_nothing_new() -> None:
+    stand = town(REALTIME, limits=Limits(map_bytes=4_000, log_bytes_max=1 << 40))
+    stand.clock.advance(1.0)
+    stand.done(put("/town", "mood", "y" * 4000))
+    assert stand.do(put("/town", "mood", "calm")).error.reason.name == "STORAGE_QUOTA"
+    before, used = now(stand), stand.log.storage_bytes()
+    stand.clock.advance(1.0)
+    assert (now(stand), stand.log.storage_bytes()) == (before, used) and before >= SECOND
+    assert not stand.fatal

@@ -247,3 +247,17 @@ async def test_timers_have_their_quota() -> None:
         assert (await ask(served, "SetTimer", path="/town", name="a", timer=timer)).changed
         answer = await ask(served, "SetTimer", path="/town", name="b", timer=timer)
         assert (answer.reason, answer.metadata["limit"]) == ("TIMER_QUOTA", "timers_max")
+
+
+async def test_a_group_is_told_of_no_clock_and_no_timer_where_it_may_not_look() -> None:
+    async with serve_world() as served:
+        await found_a_town(served)
+        own, other = service.Caller(group="/town"), service.Caller(group="/village")
+        for rpc in ("GetClock", "ListTimers"):
+            assert not isinstance(await ask(served, rpc, path="/town", caller=own), Failure)
+            denied = await ask(served, rpc, path="/town", caller=other)
+            assert denied.reason == "PERMISSION_DENIED"
+            absent = await ask(served, rpc, path="/nowhere", caller=other)
+            assert absent.reason == "PERMISSION_DENIED", "whether it exists is not told"
+            broken = await ask(served, rpc, path="/town", caller=service.Caller(group="no path"))
+            assert broken.reason == "INVALID_PATH"

@@ -1,0 +1,60 @@
+"""Many ops go in frames, in order; each failure is told by its key."""
+
+from __future__ import annotations
+
+import asyncio
+
+import ecumene
+import pytest
+from ecumene.client.bulk import FRAME_OPS, send_in_frames
+from ecumene.client.frame_result import FrameResult
+from env_api.v1 import errors_pb2, operations_pb2, session_pb2
+
+
+class Sender:
+    """Answers frames in which some ops fail."""
+
+    def __init__(self, keys: list[str], failing: set[str]) -> None:
+        self.keys = keys
+        self.failing = failing
+        self.parts: list[slice] = []
+
+    async def submit(self, part: slice) -> asyncio.Future[FrameResult]:
+        """One frame."""
+        self.parts.append(part)
+        keys = self.keys[part]
+        error = errors_pb2.Error(code=5, reason=errors_pb2.ERROR_REASON_ENTRY_NOT_FOUND)
+        outcomes = [
+            operations_pb2.OpOutcome(index=index, error=error) for index, key in enumerate(keys) if key in self.failing
+        ]
+        answer = session_pb2.FrameAnswer(
+            seq=len(self.parts), count=len(keys), revision=10 * len(self.parts), outcomes=outcomes
+        )
+        future: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
+        future.set_result(FrameResult([answer]))
+        return future
+
+
+async def test_failures_are_told_by_key_over_all_frames() -> None:
+    keys = [f"k{number}" for number in range(2 * FRAME_OPS + 1)]
+    sender = Sender(keys, {"k0", f"k{FRAME_OPS}", keys[-1]})
+    result = await send_in_frames(keys, 4096, sender.submit)
+    assert [(part.start, part.stop) for part in sender.parts] == [(0, 1000), (1000, 2000), (2000, 3000)]
+    assert result.ok_count == len(keys) - 3
+    assert list(result.failures) == ["k0", f"k{FRAME_OPS}", keys[-1]]
+    assert result.revision == 30
+    with pytest.raises(ecumene.EntryNotFoundError):
+        result.raise_failure()
+
+
+async def test_a_server_that_allows_less_gets_smaller_frames() -> None:
+    sender = Sender(["a", "b", "c"], set())
+    result = await send_in_frames(sender.keys, 2, sender.submit)
+    assert [(part.start, part.stop) for part in sender.parts] == [(0, 2), (2, 4)]
+    assert result.raise_failure() is result
+
+
+async def test_nothing_to_do_sends_nothing() -> None:
+    sender = Sender([], set())
+    assert await send_in_frames([], 4096, sender.submit) == ecumene.BulkResult(0, {}, 0)
+    assert sender.parts == []
