@@ -85,10 +85,14 @@ class _GridLens(FlatLens):
 
     def sift(self, leaf: Leaf, bound: float) -> Found:
         measure = self.measure
+        window = self.window(bound)
+        if window is None:
+            return [(distance, crowd) for x, y, crowd in leaf.rows() if (distance := measure((x, y))) <= bound]
+        (west, east), (south, north) = window
         return [
             (distance, crowd)
-            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
-            if (distance := measure((x, y))) <= bound
+            for x, y, crowd in leaf.rows()
+            if west <= x <= east and south <= y <= north and (distance := measure((x, y))) <= bound
         ]
 
 

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left, insort
 from math import inf
 from operator import itemgetter
+from typing import Any
 
 Spot = tuple[float, ...]
 """A position, perhaps with more about it behind its two coordinates."""
@@ -85,6 +86,10 @@ class Leaf:
         """Who is at a spot; an empty list when nobody is."""
         row = self._rows.get(spot)
         return [] if row is None else self.crowds[row]
+
+    def rows(self) -> "zip[Any]":
+        """The numbers of each spot, and who is there."""
+        return zip(*self.columns, self.crowds, strict=True)
 
     def spots(self) -> list[tuple[Spot, Crowd]]:
         """All of it."""

@@ -53,9 +53,7 @@ class PlaneIndex(FlatIndex):
             x, y = min(x, self._width - x), min(y, self._height - y)
         return hypot(x, y)
 
-    def _lens(self, position: Position) -> "_PlaneLens | _TorusLens":
-        if self._plane.torus:
-            return _TorusLens(position, self._around_x, self._around_y)
+    def _lens(self, position: Position) -> "_PlaneLens":
         return _PlaneLens(position, self._around_x, self._around_y)
 
     def _check_box(self, box: Box) -> None:
@@ -78,19 +76,28 @@ class _PlaneLens(FlatLens):
     join = staticmethod(hypot)
 
     def sift(self, leaf: Leaf, bound: float) -> Found:
+        window = self.window(bound)
+        if window is None:
+            return self._sift_across(leaf, bound)
         here_x, here_y = self.x, self.y
+        (west, east), (south, north) = window
+        # Most spots lie outside, which is seen sooner than how far away they are.
         return [
             (distance, crowd)
-            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
-            if (distance := hypot(x - here_x, y - here_y)) <= bound
+            for x, y, crowd in leaf.rows()
+            if west <= x <= east and south <= y <= north and (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
 
+    def estimate(self, leaf: Leaf) -> Found:
+        # On a torus this may be the long way round: rather too far than too near.
+        here_x, here_y = self.x, self.y
+        return [(hypot(x - here_x, y - here_y), crowd) for x, y, crowd in leaf.rows()]
 
-class _TorusLens(_PlaneLens):
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def _sift_across(self, leaf: Leaf, bound: float) -> Found:
+        """As `sift`, where the nearest image of somebody may lie beyond the seam of a torus."""
         here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True):
+        for x, y, crowd in leaf.rows():
             x, y = abs(x - here_x), abs(y - here_y)
             distance = hypot(x if x + x <= width else width - x, y if y + y <= height else height - y)
             if distance <= bound:

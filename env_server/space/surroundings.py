@@ -31,6 +31,12 @@ class Surroundings:
             return [(low, min(end, high)), (max(start + self.length, low), high)]
         return [(max(start, low), high), (low, min(end - self.length, high))]
 
+    def range(self, value: float, radius: float) -> Range | None:
+        """As `ranges`; None where that leads across the seam, or near it."""
+        radius += self.rounding
+        start, end = value - radius, value + radius
+        return (start, end) if self.length == inf or (start >= self.low and end <= self.high) else None
+
     def gap(self, value: float, low: float, high: float) -> float:
         """From a value to the nearest of a range."""
         if value < low:
@@ -49,6 +55,12 @@ class FlatLens(ABC):
 
     @abstractmethod
     def sift(self, leaf: Leaf, bound: float) -> Found: ...
+
+    def window(self, radius: float) -> Window | None:
+        """A rectangle that holds all that is at most `radius` away, and no seam; None where there is none such."""
+        across = self.around_x.range(self.x, radius)
+        along = self.around_y.range(self.y, radius)
+        return None if across is None or along is None else (across, along)
 
     def estimate(self, leaf: Leaf) -> Found:
         return self.sift(leaf, inf)

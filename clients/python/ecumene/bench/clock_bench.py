@@ -125,5 +125,9 @@ def summarise(name: str, unit: str, field: str, pairs: Pairs, details: Mapping[s
     samples = [ours[field] for ours, _ in pairs]
     limits = [limit[field] for _, limit in pairs]
     told = {key: take_median([ours[of] for ours, _ in pairs]) for key, of in details.items()}
-    told |= {f"limit_{key}": take_median([limit[of] for _, limit in pairs]) for key, of in details.items() if of in pairs[0][1]}
+    told |= {
+        f"limit_{key}": take_median([limit[of] for _, limit in pairs])
+        for key, of in details.items()
+        if of in pairs[0][1]
+    }
     return Result(name, take_median(samples), unit, take_median(limits), samples=samples, details=told)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ecumene.bench.child import run_child, tell
 from ecumene.bench.load_case import ENVIRONMENT, WARM_ENVIRONMENT, Meter, spare_collector, take_share
@@ -50,7 +50,9 @@ class ClockCase:
 
 async def fire(case: ClockCase, world: World) -> Figures:
     """Repeating timers, spread over their period, all due once in each."""
-    set_us = await _set_timers(world, case, at_ns=lambda index: 1 + index * PERIOD_NS // case.timers, every_ns=PERIOD_NS)
+    set_us = await _set_timers(
+        world, case, at_ns=lambda index: 1 + index * PERIOD_NS // case.timers, every_ns=PERIOD_NS
+    )
     periods = case.firings // case.timers
     spare_collector()
     meter = Meter(case.server_pid)
@@ -83,8 +85,7 @@ async def late(case: ClockCase, world: World) -> Figures:
     async with world.watch_frames(fired) as watch:
         async for batch in watch:
             now_ns = time.monotonic_ns() - begin_ns
-            for value in batch.values:
-                late_ms.append((now_ns - value["due_ns"]) / 1e6)  # type: ignore[index, call-overload, operator]
+            late_ms += [(now_ns - told["due_ns"]) / 1e6 for told in cast("list[dict[str, int]]", batch.values)]
             if len(late_ms) >= case.firings:
                 break
     result = meter.stop(len(late_ms), len(late_ms))

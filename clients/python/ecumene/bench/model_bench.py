@@ -70,9 +70,11 @@ async def measure_models(sizes: ModelSizes, note: Note, *, with_mesa: bool) -> l
 
 async def run_model(path: Path) -> Figures:
     """One sample in a world."""
-    async with run_target("server") as (address, pid):
-        async with run_child(LOAD_MODULE, [str(path), address, str(pid)]) as child:
-            return await child.read(WORK_TIMEOUT_S)
+    async with (
+        run_target("server") as (address, pid),
+        run_child(LOAD_MODULE, [str(path), address, str(pid)]) as child,
+    ):
+        return await child.read(WORK_TIMEOUT_S)
 
 
 async def measure_peer(system: str, path: Path, model: Model, ours: Figures, kept: list[Figures]) -> float:
@@ -97,7 +99,9 @@ def summarise(
         "server_ms": take_median([1e3 * one["server_cpu_s"] / model.steps for one in ours]),
         "wall_ms": take_median([1e3 * one["wall_s"] / model.steps for one in ours]),
     }
-    figure = Result(f"{name}_ms", take_median(samples), "ms", None, None, peers.medians(), samples, details, peers.absent)
+    figure = Result(
+        f"{name}_ms", take_median(samples), "ms", None, None, peers.medians(), samples, details, peers.absent
+    )
     if len(mesas) < len(ours):
         return [figure]
     ratios = [mesa["cpu_s"] / one["cpu_s"] for mesa, one in zip(mesas, ours, strict=True)]

@@ -91,7 +91,9 @@ class Town:
         for mover in movers:
             at = self._chance.randrange(len(self._free))
             self._places[mover], self._free[at] = self._free[at], self._places[mover]
-        (await self._place.move_many([keys[mover] for mover in movers], [self._places[mover] for mover in movers])).raise_failure()
+        (
+            await self._place.move_many([keys[mover] for mover in movers], [self._places[mover] for mover in movers])
+        ).raise_failure()
         self.end += len(movers)
 
 
@@ -103,7 +105,9 @@ async def main(path: Path, address: str, server_pid: int) -> None:
     is_flock = model.name == "flock"
     async with connect(address) as world:
         place = world.environment(ENVIRONMENT)
-        shape = Plane(0.0, 0.0, side, side, torus=True) if is_flock else Grid(int(side), int(side), torus=True, capacity=1)
+        shape = (
+            Plane(0.0, 0.0, side, side, torus=True) if is_flock else Grid(int(side), int(side), torus=True, capacity=1)
+        )
         await place.register(space=shape)
         (await place.set_many(keys, [1.0] * len(keys), model.places)).raise_failure()
         run = Flock(model, place) if is_flock else Town(model, place)

@@ -120,9 +120,7 @@ def _known(library: str) -> Sequence[str]:
     return {"rtree": ("move_plain", "knn", "radius"), "scipy_each": ("knn", "radius"), "scipy_batch": QUERIES}[library]
 
 
-def summarise(
-    name: str, suffix: str, ours: Sequence[Figures], limits: Sequence[Figures], peers: PeerSamples
-) -> Result:
+def summarise(name: str, suffix: str, ours: Sequence[Figures], limits: Sequence[Figures], peers: PeerSamples) -> Result:
     """One figure of a shape."""
     samples = [one[f"{name}_us"] for one in ours]
     details = {

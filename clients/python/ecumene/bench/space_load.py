@@ -50,7 +50,9 @@ class SpaceLoad:
         """All of it, one after the other."""
         case, crowd, place = self._case, self._crowd, self._place
         side = case.side
-        shape = Plane(0.0, 0.0, side, side, torus=True) if case.shape == "plane" else Grid(int(side), int(side), torus=True)
+        shape = (
+            Plane(0.0, 0.0, side, side, torus=True) if case.shape == "plane" else Grid(int(side), int(side), torus=True)
+        )
         await place.register(space=shape)
         spare_collector()
         values = [index * 0.5 for index in range(case.entries)]
@@ -91,9 +93,13 @@ class SpaceLoad:
     async def _ask(self, name: str, ask: operations_pb2.Nearby) -> None:
         """Queries in frames, as an agent runtime sends them."""
         points = [self._crowd.points[asker] for asker in self._crowd.draw(self._case.queries)]
-        frames = [self._fill(ask, points[start : start + QUERY_FRAME_OPS]) for start in range(0, len(points), QUERY_FRAME_OPS)]
+        frames = [
+            self._fill(ask, points[start : start + QUERY_FRAME_OPS]) for start in range(0, len(points), QUERY_FRAME_OPS)
+        ]
         meter = Meter(self._case.server_pid)
-        answers: list[FrameResult] = [await answer for answer in [await self._world.frames.submit(one) for one in frames]]
+        answers: list[FrameResult] = [
+            await answer for answer in [await self._world.frames.submit(one) for one in frames]
+        ]
         self._note(name, meter.stop(len(points), sum(answer.ok_count for answer in answers)))
 
     def _fill(self, ask: operations_pb2.Nearby, points: Sequence[Point]) -> Frame:

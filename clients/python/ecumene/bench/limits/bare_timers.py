@@ -38,7 +38,7 @@ def wait(timers: int) -> dict[str, float]:
     before = read_anonymous_bytes(os.getpid())
     names = [f"t{index}" for index in range(timers)]
     heap = [(PERIOD_NS + index, index, name) for index, name in enumerate(names)]
-    found = {name: entry for name, entry in zip(names, heap, strict=True)}
+    found = dict(zip(names, heap, strict=True))
     grown = read_anonymous_bytes(os.getpid()) - before
     return {"bytes": grown / len(found)}
 

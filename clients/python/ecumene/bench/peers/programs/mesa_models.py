@@ -1,9 +1,9 @@
 """Models in Mesa, or over bare arrays: `python mesa_models.py SYSTEM FILE`, FILE as `ecumene.bench.model_case` has it.
 
-`mesa`: its continuous space and its grid of cells, one agent an object with rules of its own, as Mesa's own examples of
-these models are built: numpy for the vectors of a bird, plain Python for the town. `arrays`: the same flock as arrays of
-numpy over a cKDTree of scipy, without agents, space, record or server. One JSON line: how long the steps took in wall and
-CPU time, and where it ended.
+`mesa`: its continuous space and its grid of cells, one agent an object with rules of its own, as Mesa's own examples
+of these models are built: numpy for the vectors of a bird, plain Python for the town. `arrays`: the same flock as arrays
+of numpy over a cKDTree of scipy, without agents, space, record or server. One JSON line: how long the steps took in wall
+and CPU time, and where it ended.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -48,10 +49,8 @@ def make_flock(document: dict[str, Any]) -> Callable[[], float]:
             self.position = self.position + rules["speed"] * self.heading
 
     model = mesa.Model(seed=1)
-    space = ContinuousSpace(
-        [[0, side], [0, side]], torus=True, random=model.random, n_agents=len(document["places"])
-    )
-    for place, heading in zip(document["places"], document["traits"]):
+    space = ContinuousSpace([[0, side], [0, side]], torus=True, random=model.random, n_agents=len(document["places"]))
+    for place, heading in zip(document["places"], document["traits"], strict=True):
         Bird(model, space, place, heading)
 
     def step() -> float:
@@ -88,7 +87,7 @@ def make_town(document: dict[str, Any]) -> Callable[[], float]:
     grid = OrthogonalMooreGrid((side, side), torus=True, capacity=1, random=model.random)
     inhabitants = [
         Inhabitant(model, grid[int(x), int(y)], kind)
-        for (x, y), (kind,) in zip(document["places"], document["traits"])
+        for (x, y), (kind,) in zip(document["places"], document["traits"], strict=True)
     ]
     free = [cell for x in range(side) for y in range(side) if (cell := grid[x, y]).is_empty]
     chance = random.Random(side)
@@ -138,7 +137,7 @@ def make_array_flock(document: dict[str, Any]) -> Callable[[], float]:
 def main(system: str, path: str) -> dict[str, float]:
     """One step unmeasured, then as many as are asked for."""
     warnings.simplefilter("ignore")  # what is experimental in Mesa says so
-    with open(path, encoding="ascii") as file:
+    with Path(path).open(encoding="ascii") as file:
         document = json.load(file)
     makes = {"mesa": {"flock": make_flock, "town": make_town}, "arrays": {"flock": make_array_flock}}
     step = makes[system][document["name"]](document)

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 Points = Sequence[tuple[float, float]]
@@ -61,7 +62,7 @@ def _take(count: int, work: Callable[[], Any]) -> float:
 
 def main(library: str, path: str, radius: float, nearest: int, queries: int) -> dict[str, float]:
     """What one library needs."""
-    with open(path, encoding="ascii") as file:
+    with Path(path).open(encoding="ascii") as file:
         points = json.load(file)
     if library == "rtree":
         return measure_rtree(points, radius, nearest, queries)
