@@ -1,9 +1,9 @@
 """Models in Mesa, or over bare arrays: `python mesa_models.py SYSTEM FILE`, FILE as `ecumene.bench.model_case` has it.
 
 `mesa`: its continuous space and its grid of cells, one agent an object with rules of its own, as Mesa's own examples
-of these models are built: numpy for the vectors of a bird, plain Python for the town. `arrays`: the same flock as arrays
-of numpy over a cKDTree of scipy, without agents, space, record or server. One JSON line: how long the steps took in wall
-and CPU time, and where it ended.
+of these models are built: numpy for the vectors of a bird, plain Python for the town. `arrays`: the same flock as
+arrays of numpy over a cKDTree of scipy, without agents, space, record or server. One JSON line: how long the steps took
+in wall and CPU time, and where it ended.
 """
 
 from __future__ import annotations
