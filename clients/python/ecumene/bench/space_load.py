@@ -6,12 +6,11 @@ client in CPU, in microseconds. Events of the moves are counted by their revisio
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any
-
-from env_api.v1 import operations_pb2, session_pb2
 
 from ecumene.bench.child import run_child, tell
 from ecumene.bench.load_case import ENVIRONMENT, LoadResult, Meter, spare_collector
@@ -19,13 +18,11 @@ from ecumene.bench.processes import BenchError
 from ecumene.bench.space_case import NEAREST, PROXIMITY, REGION, Crowd, Point, SpaceCase
 from ecumene.client.bulk import BulkResult
 from ecumene.client.environment import Environment
-from ecumene.client.frame_result import FrameResult
-from ecumene.client.frames import Frame
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.spaces import Box, Grid, Plane, Proximity, Region
 from ecumene.client.world import World, connect
 
-QUERY_FRAME_OPS = 500
+ASKED_AT_ONCE = 500
 ROW_BYTES = 96
 """Of a row of a table of neighbours, at most; a table must fit one message."""
 TABLE_BYTES_MAX = 3_500_000
@@ -59,8 +56,8 @@ class SpaceLoad:
         await self._change("create", place.set_many(crowd.keys, values, crowd.points), case.entries)
         await self._change("set", place.set_many(self._names, values[: case.moves]), case.moves)
         await self._move("move_plain", crowd.walk(self._movers))
-        await self._ask("knn", operations_pb2.Nearby(nearest=NEAREST))
-        await self._ask("radius", operations_pb2.Nearby(radius=case.radius))
+        await self._ask("knn", nearest=NEAREST)
+        await self._ask("radius", radius=case.radius)
         await self._tabulate()
         east = side / 2 if case.shape == "plane" else side / 2 - 1
         await place.change(set_regions=[Region(REGION, Box((0.0, 0.0), (east, side - (case.shape == "grid"))))])
@@ -90,26 +87,15 @@ class SpaceLoad:
         self._note(name, meter.stop(count, result.ok_count))
         return result.revision
 
-    async def _ask(self, name: str, ask: operations_pb2.Nearby) -> None:
-        """Queries in frames, as an agent runtime sends them."""
+    async def _ask(self, name: str, **how: Any) -> None:
+        """Questions of many at a time, which travel in frames."""
         points = [self._crowd.points[asker] for asker in self._crowd.draw(self._case.queries)]
-        frames = [
-            self._fill(ask, points[start : start + QUERY_FRAME_OPS]) for start in range(0, len(points), QUERY_FRAME_OPS)
-        ]
+        answered = 0
         meter = Meter(self._case.server_pid)
-        answers: list[FrameResult] = [
-            await answer for answer in [await self._world.frames.submit(one) for one in frames]
-        ]
-        self._note(name, meter.stop(len(points), sum(answer.ok_count for answer in answers)))
-
-    def _fill(self, ask: operations_pb2.Nearby, points: Sequence[Point]) -> Frame:
-        frame = Frame()
-        for point in points:
-            query = operations_pb2.Nearby()
-            query.CopyFrom(ask)
-            query.position.extend(point)
-            frame.add(ENVIRONMENT, session_pb2.Op(query=operations_pb2.Query(nearby=query)), {})
-        return frame
+        for start in range(0, len(points), ASKED_AT_ONCE):
+            asked = [self._place.near(point, **how) for point in points[start : start + ASKED_AT_ONCE]]
+            answered += sum(map(bool, await asyncio.gather(*asked)))
+        self._note(name, meter.stop(len(points), answered))
 
     async def _tabulate(self) -> None:
         """Everybody's neighbours, in as many tables as they need."""
