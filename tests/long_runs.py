@@ -23,6 +23,7 @@ PAGE = ROOT / "docs" / "long-tests.md"
 PARTS = {
     "engine": (
         "tests/promises/test_engine_model.py",
+        "tests/promises/test_event_driven_model.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
         "tests/promises/test_timeline_model.py",
@@ -82,6 +83,7 @@ PARTS = {
         "tests/validation/test_evacuation.py",
         "tests/validation/test_flock.py",
         "tests/validation/test_segregation.py",
+        "tests/validation/test_sugarscape.py",
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),

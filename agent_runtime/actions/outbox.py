@@ -122,10 +122,12 @@ class Outbox:
         values: Sequence[Value],
         cause: str = "",
         *,
+        positions: Sequence[Sequence[float]] | None = None,
         is_repeatable: bool = True,
     ) -> asyncio.Future[FrameResult]:
         """A frame of its own: sets one value a key; the keys are the producers. Waits while the world has its fill.
 
+        `positions`: where each entry is placed as it is set.
         Not `is_repeatable`: there are no producers, so that it would take effect anew when it was sent again.
 
         Raises EcumeneError if the session ended.
@@ -144,6 +146,7 @@ class Outbox:
             gate_generation=generation,
             actors=actors,
             causes=causes,
+            positions=positions,
         )
 
     async def settle(self, answer: asyncio.Future[FrameResult]) -> Settled:

@@ -54,6 +54,12 @@ class Agent:
     def check_group(cls, group: GroupInfo) -> None:
         """Raises ValueError, in one line, if no agent can live with these parameters."""
 
+    def plan(self, turn: Turn) -> None:
+        """Ask for the wakes of a routine: first of all in each turn of an agent that lives by a clock.
+
+        Also where a person sits in its place, or it is muted and was to be woken, so that it goes on afterwards.
+        """
+
     async def on_event(self, event: Event, turn: Turn) -> None:
         """One turn: read, ask, decide, `turn.act`. Nothing is sent before it returns, then all at once.
 
@@ -85,11 +91,13 @@ class Routine:
     Attributes:
         next_ns: when each is to be woken next, later than it was woken now; NEVER_NS = not again.
         values, path: its entry there, under its id, is set to its number; None in place of a number: it does nothing.
+        positions: where that entry is placed at the same time, in the space of the environment: one or two coordinates.
     """
 
     next_ns: Sequence[int]
     values: Sequence[float | None] | None = None
     path: str = ""
+    positions: Sequence[Sequence[float]] | None = None
 
 
 class RuleAgents:

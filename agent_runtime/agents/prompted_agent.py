@@ -60,7 +60,6 @@ class PromptedAgent(Agent):
             return
         if settings.turns_max is not None and turn.number > settings.turns_max:
             return
-        self._plan(turn)
         if settings.condense:
             await condense(self.memory, turn)
         tools = await turn.tools(*settings.tools) if settings.tools else None
@@ -94,11 +93,13 @@ class PromptedAgent(Agent):
             self._write_answer(turn, self._shared.answer_type.model_validate(dict(fallback.answer)))
         return True
 
-    def _plan(self, turn: Turn) -> None:
-        """Wake again by its routine, unless that is planned already."""
+    def plan(self, turn: Turn) -> None:
+        settings = self._shared.settings
+        if settings.turns_max is not None and turn.number > settings.turns_max:
+            return
         if turn.sim_time_ns is None or any(not wake.name for wake in turn.pending_wakes):
             return
-        if (next_ns := self._shared.settings.find_next_wake(turn.sim_time_ns)) is not None:
+        if (next_ns := settings.find_next_wake(turn.sim_time_ns)) is not None:
             turn.wake_at(next_ns)
 
     def _describe_now(self, turn: Turn) -> str:

@@ -15,6 +15,7 @@ from ecumene.client import (
     EnvironmentExistsError,
     EnvironmentNotFoundError,
     FencedError,
+    NotFoundError,
     PreconditionFailedError,
     World,
 )
@@ -22,6 +23,7 @@ from ecumene.client import (
 from agent_runtime.model.parts import Part
 from agent_runtime.node.run_names import is_run_name
 from agent_runtime.ownership.places import NODES, RUNS, RUNTIME, RunPlaces, make_node_places, register_all
+from agent_runtime.ownership.wake_book import name_timer
 
 COMPLETE = "complete"
 SPEC_HASH = "spec-hash"
@@ -204,15 +206,30 @@ class Records:
             pass
 
     async def delete(self, run: str) -> bool:
-        """Delete all that is kept of a run; returns whether there was something."""
+        """Delete all that is kept of a run, timers of its agents included; returns whether there was something."""
+        if (description := await self.read(run)) is not None:
+            await asyncio.gather(*(self._cancel_timer(run, *timer) for timer in list_timers(description)))
         done = await self.world.environment(RunPlaces(run).path).unregister(recursive=True, if_present=True)
         return done.changed
+
+    async def _cancel_timer(self, run: str, part: str, clock: str) -> None:
+        try:
+            await self.world.environment(clock).cancel_timer(name_timer(run, part), if_present=True)
+        except NotFoundError:
+            pass  # it went with the clock
 
     async def _entries(self, path: str) -> dict[str, Any]:
         try:
             return {entry.key: entry async for entry in self.world.environment(path).entries()}
         except EnvironmentNotFoundError:
             return {}
+
+
+def list_timers(description: Description) -> list[tuple[str, str]]:
+    """Parts whose agents may wake at times, with the clocks by which they live."""
+    groups = description.document.get("groups", ())
+    clocks = {group["name"]: group["clock"] for group in groups if group.get("clock")}
+    return [(part.name, clocks[part.group]) for part in description.parts if part.group in clocks]
 
 
 def write_description(description: Description) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,48 +19,28 @@ from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, judge_failure
 from agent_runtime.actions.validation import find_path_problem
-from agent_runtime.agents.agent import Routine, RuleAgents
+from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.model.actions import Outcome
 from agent_runtime.model.errors import ActionRefusedError
-from agent_runtime.model.wakes import NEVER_NS, TIME_MAX_NS, Wake, write_wakes
+from agent_runtime.model.wakes import NEVER_NS, Wake, write_wakes
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
-from agent_runtime.turns.deciding import all_numbers, show_value
 from agent_runtime.turns.ends import (
     MUTED,
     OK,
     STOPPED,
     UNANSWERED,
     TurnEnd,
-    describe_failure,
     end_by_incident,
-    name_exit,
 )
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_wakes import PartWakes
+from agent_runtime.turns.routines import Decided, decide_routine
 from agent_runtime.turns.thinking import Thinkers
 
 Revisions = npt.NDArray[np.int64]
 ACT = "act"
 """What is recorded of what a rule agent does when its time has come."""
-
-
-@dataclass(slots=True)
-class _Decided:
-    """What a pack does: by place. `path` "" = nothing."""
-
-    path: str
-    next_ns: list[int]
-    values: list[Any]
-    ends: dict[int, TurnEnd]
-    """Of those whose turns do not end well, and of those who are muted."""
-
-    @property
-    def acting(self) -> list[int]:
-        """Places of those who do something."""
-        if not self.path:
-            return []
-        return [place for place, value in enumerate(self.values) if value is not None and place not in self.ends]
 
 
 class ColumnWakes:
@@ -116,39 +95,16 @@ class ColumnWakes:
         self._wakes.end_unchanged(pack.rows)
         self._release(pack)
 
-    async def _decide(self, keys: list[str], times: list[int]) -> _Decided:
-        try:
-            decided = self._ask(keys, times)
-        except BaseException as error:  # noqa: BLE001 - the turn edge: agents' code may raise anything
-            if len(keys) == 1:
-                failed = TurnEnd(TurnStatus.ERROR, describe_failure(name_exit(error)))
-                return _Decided("", [NEVER_NS], [None], {0: failed})
-            decided = _join([await self._decide([key], [at_ns]) for key, at_ns in zip(keys, times, strict=True)])
+    async def _decide(self, keys: list[str], times: list[int]) -> Decided:
+        """Who is muted does nothing, and goes on with its routine."""
+        decided = decide_routine(self._agents, keys, times)
         presence = self._context.presence
         if not presence.is_plain:
             decided.ends.update((place, MUTED) for place, key in enumerate(keys) if key in presence.muted)
         if decided.path and (problem := await self._find_problem(decided.path)):
-            decided.ends.update((place, TurnEnd(TurnStatus.ERROR, problem)) for place in decided.acting)
+            failed = TurnEnd(TurnStatus.ERROR, problem)
+            decided.ends.update((place, failed) for acts in list(decided.list_acts()) for place in acts.places)
         return decided
-
-    def _ask(self, keys: list[str], times: list[int]) -> _Decided:
-        """What the rule says, checked."""
-        routine: Routine = self._agents.wake_many(keys, times)
-        next_ns = np.asarray(routine.next_ns, dtype=np.int64).tolist()
-        values: Any = [None] * len(keys) if routine.values is None else routine.values
-        values = values.tolist() if hasattr(values, "tolist") else list(values)
-        if len(next_ns) != len(keys) or len(values) != len(keys):
-            raise ValueError(f"{len(next_ns)} times and {len(values)} numbers for {len(keys)} agents")
-        ends: dict[int, TurnEnd] = {}
-        for place, (at_ns, again_ns) in enumerate(zip(times, next_ns, strict=True)):
-            if again_ns != NEVER_NS and not at_ns < again_ns <= TIME_MAX_NS:
-                ends[place] = TurnEnd(TurnStatus.ERROR, f"woken at {at_ns} ns, it cannot be woken next at {again_ns}")
-                next_ns[place] = NEVER_NS
-        if routine.values is not None and not all_numbers(values):
-            for place, value in enumerate(values):
-                if value is not None and not all_numbers([value]):
-                    ends[place] = TurnEnd(TurnStatus.ERROR, f"{show_value(value)} is no finite number of 64 bits")
-        return _Decided(routine.path if routine.values is not None else "", next_ns, values, ends)
 
     async def _find_problem(self, path: str) -> str:
         """Why nothing can be done there; "" if nothing is in the way."""
@@ -163,7 +119,7 @@ class ColumnWakes:
         return ""
 
     async def _send(
-        self, pack: Thinkers, keys: list[str], times: list[int], decided: _Decided
+        self, pack: Thinkers, keys: list[str], times: list[int], decided: Decided
     ) -> list[asyncio.Future[FrameResult]]:
         """The block of what they want, then that of what they do."""
         outbox, notice, cause = self._context.outbox, pack.notice, pack.notice.event.id
@@ -171,15 +127,15 @@ class ColumnWakes:
             write_wakes(() if next_ns == NEVER_NS else (Wake(next_ns),), at_ns)
             for next_ns, at_ns in zip(decided.next_ns, times, strict=True)
         ]
-        path, acting = self._wakes.book.path, decided.acting
-        frames = [await outbox.submit(path, 0, notice.revision, keys, documents, cause, is_repeatable=False)]
-        if acting:
-            ids, values = [keys[place] for place in acting], [decided.values[place] for place in acting]
-            for some_ids, some in _split_kinds(ids, values):
-                frames.append(await outbox.submit(decided.path, 0, notice.revision, some_ids, some, cause))
+        path, revision = self._wakes.book.path, notice.revision
+        frames = [await outbox.submit(path, 0, revision, keys, documents, cause, is_repeatable=False)]
+        for acts in decided.list_acts():
+            ids = [keys[place] for place in acts.places]
+            frame = outbox.submit(decided.path, 0, revision, ids, acts.values, cause, positions=acts.positions)
+            frames.append(await frame)
         return frames
 
-    async def _settle(self, pack: Thinkers, decided: _Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
+    async def _settle(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
         """Record what became of a pack, and free its agents for what they want next."""
         try:
             asked, *done = [await self._context.outbox.settle(frame) for frame in frames]
@@ -194,17 +150,14 @@ class ColumnWakes:
             where = f"the answer of {len(pack)} agents of {self._context.group.name}"
             await self._end(pack, end_by_incident(self._context.incidents, where, error), decided.next_ns)
             return
-        acting, revisions = decided.acting, np.zeros(len(pack), dtype=np.int64)
-        if acting:
-            order = [place for kind in (int, float) for place in acting if type(decided.values[place]) is kind]
-            at = 0
-            for settled in done:
-                some = order[at : at + len(settled.revisions)]
-                revisions[some] = settled.revisions
-                at += len(some)
-                for index, outcome in settled.others.items():
-                    revisions[some[index]] = outcome.revision or 0
-                    decided.ends |= _judge(some[index], outcome)
+        revisions = np.zeros(len(pack), dtype=np.int64)
+        acting: list[int] = []
+        for acts, settled in zip(list(decided.list_acts()), done, strict=True):
+            acting += acts.places
+            revisions[acts.places] = settled.revisions
+            for index, outcome in settled.others.items():
+                revisions[acts.places[index]] = outcome.revision or 0
+                decided.ends |= _judge(acts.places[index], outcome)
         for index, outcome in asked.others.items():
             if outcome.error is not None:
                 decided.ends[index] = TurnEnd(*judge_failure(outcome.error))
@@ -212,7 +165,7 @@ class ColumnWakes:
         self._wakes.end_many(pack.rows, np.array(decided.next_ns, dtype=np.int64))
         self._release(pack)
 
-    async def _record(self, pack: Thinkers, decided: _Decided, acting: list[int], revisions: Revisions) -> None:
+    async def _record(self, pack: Thinkers, decided: Decided, acting: list[int], revisions: Revisions) -> None:
         """Each turn, those that ended alike together."""
         alike: dict[tuple[TurnEnd, bool], list[int]] = {}
         active = set(acting)
@@ -238,27 +191,3 @@ def _judge(place: int, outcome: Outcome) -> dict[int, TurnEnd]:
     if outcome.error is not None:
         return {place: TurnEnd(*judge_failure(outcome.error))}
     return {place: TurnEnd(TurnStatus.OK, ADOPTED)} if outcome.duplicate else {}
-
-
-def _join(some: Sequence[_Decided]) -> _Decided:
-    """What agents decided one by one. They act at one path: whoever wants another has failed."""
-    path = next((one.path for one in some if one.path), "")
-    ends: dict[int, TurnEnd] = {}
-    values = []
-    for place, one in enumerate(some):
-        values.append(one.values[0])
-        if 0 in one.ends:
-            ends[place] = one.ends[0]
-        elif one.path not in ("", path):
-            ends[place] = TurnEnd(TurnStatus.ERROR, f"others of the group act at {path}, not at {one.path}")
-    return _Decided(path, [one.next_ns[0] for one in some], values, ends)
-
-
-def _split_kinds(ids: list[str], values: list[Any]) -> list[tuple[list[str], list[Any]]]:
-    """A block carries one kind: first the whole numbers, then the others."""
-    found = []
-    for kind in (int, float):
-        places = [place for place, value in enumerate(values) if type(value) is kind]
-        if places:
-            found.append(([ids[place] for place in places], [values[place] for place in places]))
-    return found

@@ -134,10 +134,15 @@ class TurnEdge:
     def _decide(self, turn: Turn, make_agent: MakeAgent, row: int) -> Awaitable[TurnEnd]:
         """What decides the turn: no coroutine of its own, as most of them wait in it for long."""
         presence = self._context.presence
-        if not presence.is_plain and turn.agent_id in presence.muted:
+        is_muted = not presence.is_plain and turn.agent_id in presence.muted
+        if is_muted and not turn.notice.is_wake:
             return self._pass_over(MUTED)
         if turn.agent is None:
             turn.agent = make_agent(turn.agent_id, row)
+        if self._context.wakes is not None:
+            turn.agent.plan(turn)
+        if is_muted:
+            return self._pass_over(MUTED)
         turn.memory, turn.profile = turn.agent.memory, turn.agent.profile
         if not presence.is_plain and presence.is_seated(turn.agent_id):
             return self._ask_person(turn, turn.agent)

@@ -25,9 +25,13 @@ def test_a_model_tells_its_figures_beside_what_is_known() -> None:
     assert re.search(r"^digest of all runs: [0-9a-f]{32}$", said, re.MULTILINE)
 
 
-def test_every_model_can_be_asked_how_it_is_run() -> None:
-    files = sorted(path.name for path in (ROOT / "examples" / "models").glob("*.py"))
-    assert "stage.py" in files
-    for file in files:
-        if file != "stage.py":
-            assert "--seeds" in play(file, "--help")
+def test_models_tell_what_they_can_be_asked() -> None:
+    for file, option in (("epidemic.py", "--r0"), ("traffic.py", "--crossing"), ("wealth_grid.py", "--halves")):
+        said = play(file, "--help")
+        assert option in said and "--runtimes" in said
+
+
+def test_every_model_is_validated() -> None:
+    models = {path.stem for path in (ROOT / "examples" / "models").glob("*.py")} - {"stage"}
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "validation").glob("test_*.py")}
+    assert models <= tests and len(models) >= 9

@@ -23,8 +23,19 @@ def asks(verbs: list[str], keys: st.SearchStrategy[str], values: st.SearchStrate
 READING = ("read", "near")
 CELLS = st.tuples(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]), st.sampled_from([0.0, 1.0, 3.0]))
 """Of the space that environments have where there are moves; some lie outside."""
-MOVES = asks(["move", "move", "move"], KEYS, CELLS | st.just(())) | asks(["place"], KEYS, st.tuples(VALUES, CELLS))
-MOVES = MOVES.filter(lambda ask: ask.path != "/" or ask.key == "k1")
+
+
+def _ask(verb: str, path: str, key: str, value: Any) -> Ask:
+    return Ask(verb, path, key, value)
+
+
+CROWDED = st.sampled_from(["/a", "/a", "/a", "/a", "/"])
+MOVES = st.one_of(
+    st.builds(_ask, st.just("move"), CROWDED, KEYS, CELLS | CELLS | st.just(())),
+    st.builds(_ask, st.just("place"), CROWDED, KEYS, st.tuples(VALUES, CELLS)),
+    st.builds(_ask, st.just("place"), CROWDED, KEYS, st.tuples(VALUES, CELLS)),
+    st.builds(_ask, st.sampled_from(["set", "delete", "drop"]), st.just("/a"), KEYS, st.just(5)),
+)
 WRITES = st.one_of(
     asks(["set", "set", "create", "ensure"], KEYS, VALUES),
     asks(["add", "append"], KEYS, st.integers(-9, 9)),
@@ -72,4 +83,9 @@ ON_ONE_KEY = st.builds(
     st.lists(st.integers(-9, 9), min_size=2, max_size=4),
 )
 FRAMES = st.lists(OPS, min_size=1, max_size=6) | ON_ONE_KEY
-MOVING_FRAMES = st.lists(ops_of(WRITES | MOVES, READS | NEARBY), min_size=1, max_size=6) | ON_ONE_KEY
+CROWDS = st.lists(ops_of(MOVES, READS | NEARBY), min_size=1, max_size=6)
+MOVING_FRAMES = st.one_of(
+    st.lists(ops_of(WRITES | MOVES, READS | NEARBY), min_size=1, max_size=6),
+    ON_ONE_KEY,
+    CROWDS.map(lambda frame: [Ask("ensure environment", "/a"), *frame]),
+)

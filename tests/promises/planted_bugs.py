@@ -15,6 +15,8 @@ from env_server.model.watching import WatchSpec
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.execution import Execution
 from env_server.pipeline.lease_sweep import LeaseSweep
+from env_server.state_tree import positions, replay
+from env_server.state_tree.borders import Borders
 from env_server.state_tree.tree import Tree
 from env_server.storage import log_reading
 from env_server.storage.memory import MemoryCommitLog
@@ -161,6 +163,25 @@ def leave_what_lived_under_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaseSweep, "add", lambda self, lease: None)
 
 
+def lose_crossings_of_those_that_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cross = Borders.cross
+
+    def forgetful(self: Any, index: Any, key: Any, before: Any, after: Any, limits: Any) -> Any:
+        crossings = cross(self, index, key, before, after, limits)
+        return crossings if after is not None else crossings._replace(told=crossings.told[:1])
+
+    monkeypatch.setattr(Borders, "cross", forgetful)
+
+
+def leave_who_is_where_as_a_failed_transaction_had_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(positions, "_move_back", lambda node, key, old: node.entries.update({key: old}))
+
+
+def replay_moves_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = replay._moved
+    monkeypatch.setattr(replay, "_moved", lambda entry, *move: moved(entry, *move)._replace(position=entry.position))
+
+
 PLANTS = [
     forget_producers,
     publish_before_commit,
@@ -176,4 +197,7 @@ PLANTS = [
     acknowledge_apart,
     end_leases_early,
     leave_what_lived_under_a_lease,
+    lose_crossings_of_those_that_are_deleted,
+    leave_who_is_where_as_a_failed_transaction_had_it,
+    replay_moves_as_nothing,
 ]

@@ -225,7 +225,7 @@ class Model:
         return Said(None, self.revision + 1, 0)
 
     def _go(self, ask: Ask, found: Entry | None) -> Said:
-        has_space = ask.path != "/" and self.declared is SPATIAL
+        has_space = ask.path != "/" and self.declared == SPATIAL
         if not has_space:
             raise RefusedError(Reason.SPACE_NOT_FOUND)
         if found is None and ask.verb != "place":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ecumene.client import (
@@ -58,6 +59,7 @@ class FakeWorld:
         """Where the clock of /game stands; None = there is none."""
         self.timers: dict[tuple[str, str], int] = {}
         self.timers_set = 0
+        self.positions: dict[str, Any] = {}
 
     def environment(self, path: str) -> FakeEnvironment:
         return FakeEnvironment(self, path)
@@ -203,6 +205,7 @@ class FakeFrames:
         actors: Sequence[str] | None = None,
         causes: Sequence[str] | None = None,
         add: bool = False,
+        positions: Any = None,
     ) -> asyncio.Future[FrameResult]:
         # As the SDK does: what no frame can hold fails here.
         encode_block(
@@ -215,8 +218,10 @@ class FakeFrames:
             gate_generation=gate_generation,
             causes=causes,
             add=add,
+            positions=positions,
         )
         world = self._world
+        world.positions.update(zip(keys, positions or (), strict=False))
         self.blocks.append((list(keys), list(values), gate_generation))
         answer = session_pb2.FrameAnswer(seq=len(self.blocks), count=len(keys), base_revision=world.revision)
         for index, (key, value) in enumerate(zip(keys, values, strict=True)):
@@ -349,9 +354,10 @@ class FakeClock:
         self._world = world
         self._path = path
 
-    async def state(self) -> None:
+    async def state(self) -> SimpleNamespace:
         if self._world.clock_ns is None or not self._path.startswith("/game"):
             raise ClockNotFoundError(ErrorDetails(reason="CLOCK_NOT_FOUND"))
+        return SimpleNamespace(mode="manual", path="/game", participants_path="")
 
 
 class FakeWatch:
@@ -362,6 +368,9 @@ class FakeWatch:
         self.from_revision = from_revision
         self.resume_revision = from_revision
         self.queue: asyncio.Queue[EventBatch | None] = asyncio.Queue()
+
+    def call_on_mark(self, call: Any) -> None:
+        """Nothing is marked here."""
 
     def __aiter__(self) -> FakeWatch:
         return self

@@ -238,6 +238,13 @@ class Sleeper(Agent):
         turn.act("woke", "/game", self.id, turn.sim_time_ns)
 
 
+class Planner(Sleeper):
+    """Wakes each 60 ns, whoever sits in its place."""
+
+    def plan(self, turn: Turn) -> None:
+        turn.wake_after(60)
+
+
 class Daily(RuleAgents):
     """Wakes each 60 ns, and keeps when: `once-…` once, `idle-…` never; `bad-…` raises, `back-…` wants the past."""
 

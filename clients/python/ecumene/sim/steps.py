@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.model import EventType, Gate, Json, Value
+from ecumene.client.reasons import EntryNotFoundError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 
@@ -91,7 +92,7 @@ class Steps:
         self._digest = ""
         self._generation = 0
         self._began = 0
-        """Revision at which the step's generation began: what was said before is no report of it."""
+        """Revision before the step's reports: what was said before is no report of it."""
         self._stack = AsyncExitStack()
         self._opened: Watch | None = None
 
@@ -150,15 +151,18 @@ class Steps:
 
         Waits for those that are missing. None: no step was begun. Raises as `take` does.
         """
-        step: Any = await self._run.value(STEP_KEY)
-        if step is None:
+        try:
+            entry = await self._run.get(STEP_KEY)
+        except EntryNotFoundError:
             return None
+        step: Any = entry.value
         self.number, self.seed, self._digest = step["round"], step["seed"], step["digest"]
-        self._generation = step["generation"]
         told = {name: value for name, value in step.items() if name not in OWN_NAMES}
         gate = (await self._reports.aggregates()).gates[GATE]
-        self._began = gate.begin_revision
-        return told, await self._finish(told, is_over=gate.opened)
+        # The next generation may have begun, without anybody having been told: then the step told last is over.
+        is_over = gate.opened or gate.generation > step["generation"]
+        self._generation, self._began = gate.generation, entry.modify_revision
+        return told, await self._finish(told, is_over=is_over)
 
     async def _finish(self, told: Mapping[str, Json], *, is_over: bool = False) -> dict[str, Value]:
         if not is_over:
@@ -176,7 +180,7 @@ class Steps:
         if failed:
             raise AgentsFailedError(self.path, self.number, failed)
         reports = {agent: said[agent] for agent in self.agents}
-        line = json.dumps([self._digest, self.number, told, list(reports.values())], sort_keys=True)
+        line = json.dumps([self._digest, self.number, told, list(reports.values())], sort_keys=True, default=bytes.hex)
         self._digest = blake2b(line.encode(), digest_size=16).hexdigest()
         return reports
 

@@ -12,10 +12,11 @@ import grpc
 import pytest
 from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
-from ecumene.client import ClientSettings, connect
+from ecumene.client import ClientSettings, Clock, connect
 
 from agent_runtime.node.populations import run_folder
 from agent_runtime.node.records import Records
+from agent_runtime.ownership.wake_book import name_timer
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     NOWHERE,
@@ -160,6 +161,20 @@ async def test_a_name_that_another_node_has_cleaned_up_is_free_for_other_agents(
         await served.node.records.delete("r")
         assert (await served.launch(describe_run(), {"g": ["x", "y"]})).agents == 2
         assert (await served.stub.Interview(asks_pb.InterviewRequest(run="r", agent="x", question="?"))).agent == "x"
+
+
+async def test_cleaning_up_takes_the_timers_of_the_run_away(tmp_path: Path, home: Place) -> None:
+    document = describe_run(clock="/town", first_wake_ns=5)
+    async with open_served(make_settings(home, tmp_path)) as served, connect(*home) as world:
+        town = world.environment("/town")
+        await town.register(clock=Clock.manual())
+        await served.launch(document, {"g": name_agents(10)})
+        for part in ("g.0", "g.1"):
+            await town.set_timer(name_timer("r", part), at_ns=5)
+        await town.set_timer("bell", at_ns=5)
+        await served.stub.Stop(pb.StopRequest(run="r"))
+        assert (await served.stub.CleanUp(pb.CleanUpRequest(run="r"))).existed
+        assert [timer.name async for timer in town.timers()] == ["bell"]
 
 
 async def test_a_node_ends_in_time_although_its_world_is_gone(tmp_path: Path) -> None:

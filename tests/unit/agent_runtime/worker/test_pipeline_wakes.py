@@ -10,6 +10,7 @@ import pytest
 from ecumene.client import EventType
 
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.hosted_part import HostedPart
 from tests.unit.agent_runtime.fake_world import FakeWorld
 from tests.unit.agent_runtime.players import Daily, Sleeper
@@ -267,3 +268,31 @@ async def test_a_busy_part_says_so(tmp_path: Path) -> None:
         await settle(part)
         assert part.activity == (False, 160, fired)
         await asyncio.sleep(0)
+
+
+async def test_a_routine_goes_on_while_its_agent_is_muted_or_a_person_sits_in_its_place(tmp_path: Path) -> None:
+    world = clocked()
+    async with set_stage(tmp_path, sleepers(tmp_path, ["muted-1", "seated-1"], "Planner"), world) as stage:
+        part, presence = stage.pipeline.parts["g.0"], stage.pipeline.presence
+        told: list[dict[str, Any]] = []
+        presence.tell = told.append
+        await settle(part)
+        presence.mute("muted-1", True)
+        presence.seat("seated-1", 30.0)
+        world.advance(100)
+        await wait_until(lambda: told)
+        presence.decide("seated-1", 1, Decision(None, [Chosen("say", "/game", "seated-1", "hello")]))
+        await stage.wait_turns(2)
+        presence.mute("muted-1", False)
+        presence.give_back("seated-1")
+        await settle(part)
+        world.advance(160)
+        await stage.wait_turns(4)
+    rows = sorted((row["agent"], row["turn"], row["sim_time_ns"], row["status"]) for row in stage.read("turns"))
+    assert rows == [
+        ("muted-1", 1, 100, "cancelled"),
+        ("muted-1", 2, 160, "ok"),
+        ("seated-1", 1, 100, "ok"),
+        ("seated-1", 2, 160, "ok"),
+    ]
+    assert world.past["/game", "seated-1"][0].value == "hello"

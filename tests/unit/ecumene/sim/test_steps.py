@@ -155,6 +155,24 @@ async def test_another_conductor_goes_on_where_the_last_one_is_gone(world: World
     assert [told["round"] for told in heard] == [1, 2, 3]
 
 
+async def test_a_step_that_was_begun_but_not_told_is_begun_anew(world: World) -> None:
+    async with living(world, lambda agent, told: told["n"] * 10) as heard:
+        async with Steps(world, PATH, AGENTS, seed=5) as steps:
+            await steps.take({"n": 1})
+            await world.environment(f"{PATH}/reports").begin_generation("step", count_target=3)
+        async with Steps(world, PATH, AGENTS, seed=5, timeout_s=10) as again:
+            assert await again.take_up() == ({"n": 1}, dict.fromkeys(AGENTS, 10))
+            assert again.digest == steps.digest
+            assert await again.take({"n": 2}) == dict.fromkeys(AGENTS, 20)
+    assert [told["round"] for told in heard] == [1, 2]
+
+
+async def test_all_values_of_a_world_may_be_reported(world: World) -> None:
+    answers = {"a": b"bytes", "b": [1, {"x": None}], "c": 2.5}
+    async with living(world, lambda agent, told: answers[agent]), Steps(world, PATH, AGENTS, seed=5) as steps:
+        assert await steps.take({}) == answers
+
+
 async def test_two_conductors_of_one_run_are_told(world: World) -> None:
     async with (
         living(world, lambda agent, told: 1),

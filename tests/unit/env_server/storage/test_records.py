@@ -41,7 +41,8 @@ def make_groups(draw: st.DrawFn) -> Changes:
     if draw(st.booleans()):
         revisions = list(range(base + 1, base + count + 1))
     labels = st.dictionaries(TEXT, TEXT, max_size=2)
-    places = [Place(draw(NUMBERS), draw(TEXT), draw(labels)) for _ in range(draw(st.integers(1, 3)))]
+    times = st.none() | INTEGERS
+    places = [Place(draw(NUMBERS), draw(TEXT), draw(labels), draw(times)) for _ in range(draw(st.integers(1, 3)))]
     one_kind = st.sampled_from(
         [st.none(), st.booleans(), INTEGERS, FLOATS, TEXT, DOCUMENTS, st.just(NOTHING), POSITIONS]
     )

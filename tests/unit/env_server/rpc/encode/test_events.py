@@ -340,3 +340,20 @@ def test_a_hundred_thousand_moves_are_packed_by_columns() -> None:
     encoded = encode_columns(changes)
     assert time.process_time() - begun < 0.5
     assert len(encoded) < 100_000 * 40
+
+
+def test_rows_tell_the_time_of_their_clock_and_a_world_without_clocks_pays_nothing() -> None:
+    changes = make_changes(6)
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes))
+    assert not frame.sim_times_ns and not frame.timed
+    one, two = changes.places
+    changes.path = [row % 2 for row in range(len(changes))]
+    changes.places = [one, two._replace(sim_time_ns=-7)]
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes))
+    assert list(frame.sim_times_ns) == [-7 * (row % 2) for row in range(len(changes))]
+    assert list(frame.timed) == [row % 2 == 1 for row in range(len(changes))]
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes, [1]))
+    assert (list(frame.sim_times_ns), list(frame.timed)) == ([-7], [True])
+    changes.places = [one._replace(sim_time_ns=0), two._replace(sim_time_ns=0)]
+    frame = events_pb2.EventFrame.FromString(encode_columns(changes))
+    assert (list(frame.sim_times_ns), list(frame.timed)) == ([], [True])
