@@ -3,6 +3,7 @@
 fire_us      server CPU of a firing while a manual clock is advanced over all of them; each is a revision on the disk
 late_ms      how long behind its time a firing of a realtime clock is heard by a watch: the median
 timer_bytes  memory of the server for a timer that waits
+jumps_1      jumps a second of an event-driven clock, each heard by its participant before the next; jumps_100: by all
 clock_ratio  server CPU of an op in a world that lives by a clock, over that of one without
 """
 
@@ -39,12 +40,14 @@ class Sizes:
     firings: int
     waiting: int
     late_firings: int
+    jumps: int
+    crowd: int
     ops: int
     ratio_repeats: int
 
 
-FULL = Sizes(3, 1_000, 1_000_000, 90_000, 5_000, 500_000, 5)
-QUICK = Sizes(1, 50, 2_000, 4_000, 60, 10_000, 1)
+FULL = Sizes(3, 1_000, 1_000_000, 90_000, 5_000, 5_000, 100, 500_000, 5)
+QUICK = Sizes(1, 50, 2_000, 4_000, 60, 50, 5, 10_000, 1)
 
 
 async def bench_clock(*, is_quick: bool, note: Note) -> Report:
@@ -66,7 +69,9 @@ async def bench_clock(*, is_quick: bool, note: Note) -> Report:
         summarise("late_ms", "ms", "p50_ms", heard, {"p99_ms": "p99_ms", "server_us_op": "fire_us"}),
         summarise("timer_bytes", "bytes", "bytes", waited, {"set_us": "set_us"}),
     ]
-    return Report("clock", machine, [*results, *await measure_ratios(sizes, note)], is_quick)
+    results += await measure_jumps(sizes, note)
+    results += await measure_ratios(sizes, note)
+    return Report("clock", machine, results, is_quick)
 
 
 Pairs = Sequence[tuple[Figures, Figures]]
@@ -83,6 +88,22 @@ async def measure_role(case: ClockCase, repeats: int, note: Note) -> Pairs:
         async with run_child(LIMIT_MODULE, [case.role, str(case.timers), str(case.firings)]) as child:
             pairs.append((ours, await child.read(WORK_TIMEOUT_S)))
     return pairs
+
+
+async def measure_jumps(sizes: Sizes, note: Note) -> list[Result]:
+    """Jumps of an event-driven clock a second: with one participant, and with many."""
+    results = []
+    for crowd, jumps in ((1, sizes.jumps), (sizes.crowd, max(1, sizes.jumps // 10))):
+        samples: list[Figures] = []
+        for repeat in range(sizes.repeats):
+            note(f"jumps before {crowd} participants, sample {repeat + 1}")
+            async with run_target("server") as (address, pid):
+                case = ClockCase("jump", address, pid, "event_driven", firings=jumps, participants=crowd)
+                samples.append(await run_case(case))
+        details = {name: take_median([one[name] for one in samples]) for name in ("server_us_op", "client_us_op")}
+        rates = [one["jumps_s"] for one in samples]
+        results.append(Result(f"jumps_{crowd}", take_median(rates), "jumps/s", samples=rates, details=details))
+    return results
 
 
 async def run_case(case: ClockCase) -> Figures:

@@ -1,15 +1,18 @@
 """Timers of one client: `python -m ecumene.bench.clock_load CASE`, where CASE is a JSON document; one JSON line.
 
 `fire`: a manual clock is advanced over all firings of some repeating timers. `wait`: timers that wait, and what they
-weigh. `late`: a realtime clock, and how long behind its time each firing is heard. `declare`: only clocks, for others.
+weigh. `late`: a realtime clock, and how long behind its time each firing is heard. `jump`: an event-driven clock whose
+participants all hear each tick. `declare`: only clocks, for others.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,8 +22,10 @@ from ecumene.bench.processes import BenchError, read_anonymous_bytes
 from ecumene.client.clocks import Clock, ns
 from ecumene.client.frames import Frame
 from ecumene.client.model import EventFilter, EventType
+from ecumene.client.participants import Participant
 from ecumene.client.world import World, connect
 
+PARTICIPANTS = "/participants"
 FRAME_OPS = 1000
 PERIOD_NS = ns(seconds=1)
 FAR_NS = ns(days=1)
@@ -35,9 +40,10 @@ class ClockCase:
 
     Attributes:
         role: `fire`, `wait`, `late` or `declare`.
-        mode: of the clock that is declared: `manual` or `realtime`.
+        mode: of the clock that is declared: `manual`, `realtime` or `event_driven`.
         timers: that are set.
         firings: of all of them together.
+        participants: of an event-driven clock.
     """
 
     role: str
@@ -46,6 +52,7 @@ class ClockCase:
     mode: str = "manual"
     timers: int = 0
     firings: int = 0
+    participants: int = 0
 
 
 async def fire(case: ClockCase, world: World) -> Figures:
@@ -96,6 +103,37 @@ async def late(case: ClockCase, world: World) -> Figures:
     }
 
 
+async def jump(case: ClockCase, world: World) -> Figures:
+    """A tick after the other, each heard by everybody before the clock goes on."""
+    place = world.environment(ENVIRONMENT)
+    heard = [EventFilter(path_prefix=ENVIRONMENT, types=(EventType.TIMER_FIRED,))]
+    async with AsyncExitStack() as stack:
+        everybody = [
+            await stack.enter_async_context(place.clock().participate(f"p{index}", hears=heard))
+            for index in range(case.participants)
+        ]
+        await place.set_timer("tick", at_ns=1, every_ns=1)
+        spare_collector()
+        meter = Meter(case.server_pid)
+        ticks = await asyncio.gather(*(_hear(one, case.firings) for one in everybody))
+        result = meter.stop(case.firings, min(ticks))
+    return {
+        "jumps_s": result.done / result.wall_s,
+        "server_us_op": 1e6 * result.server_cpu_s / result.done,
+        "client_us_op": 1e6 * result.client_cpu_s / result.done,
+    }
+
+
+async def _hear(participant: Participant, firings: int) -> int:
+    """How many ticks it has heard."""
+    ticks = 0
+    async for batch in participant:
+        ticks += batch.types.count(EventType.TIMER_FIRED)
+        if ticks >= firings:
+            break
+    return ticks
+
+
 async def _compare(read: Callable[[], Awaitable[Any]]) -> int:
     """What the machine's monotonic clock showed when the simulated one began, by the quickest of some answers."""
     tried = []
@@ -134,11 +172,16 @@ async def _set_timers(
 async def main(document: dict[str, Any]) -> None:
     """Play one role and tell the parent."""
     case = ClockCase(**document)
-    clock = Clock.realtime() if case.mode == "realtime" else Clock.manual()
+    clocks = {
+        "manual": Clock.manual(),
+        "realtime": Clock.realtime(),
+        "event_driven": Clock.event_driven(participants_path=PARTICIPANTS),
+    }
     async with connect(case.address) as world:
+        await world.environment(PARTICIPANTS).register()
         for path in (ENVIRONMENT, WARM_ENVIRONMENT):
-            await world.environment(path).register(clock=clock)
-        roles = {"fire": fire, "wait": wait, "late": late}
+            await world.environment(path).register(clock=clocks[case.mode])
+        roles = {"fire": fire, "wait": wait, "late": late, "jump": jump}
         tell(await roles[case.role](case, world) if case.role in roles else {})
 
 

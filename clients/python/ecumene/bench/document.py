@@ -29,6 +29,7 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   as many events must have been told as the bare cells know of crossings and meetings.
 * `fire_us`, `late_ms`, `timer_bytes`: a bare heap, asyncio's own alarms, and a name in a heap and a dict. Each of our
   firings is an event in a revision of its own, on the disk.
+  `jumps` have none: each is an answer of all participants, a firing and a sync, one after the other.
 * `gateway_calls`, `server_tokens`: a bare load generator, which sends the same bytes and reads the same answers, as
   many at a time: one aiohttp session, without limits, time-outs, retries, types, sums or records. The first is against
   an endpoint that answers at once, so that only the client counts. The second is against a real server, in tokens that
