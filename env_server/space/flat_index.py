@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from itertools import product
 
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.checking import check_count, check_radius, refuse_field
 from env_server.space.leaves import Spot
@@ -104,6 +104,10 @@ class FlatIndex(ABC):
     def within(self, position: Position, radius: float, *, hops: bool = False) -> list[Near]:
         check_radius(radius)
         return self._tree.within(self._lens(self.check(position)), radius)
+
+    def vicinities(self, radius: float) -> Vicinities | None:
+        check_radius(radius)
+        return None
 
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         check_count(count)
