@@ -38,7 +38,11 @@ class EarthIndex(FlatIndex):
         tree = SpotTree(
             (-180.0, -90.0), per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max
         )
+        self._limits = limits
         super().__init__(tree, seam=(-180.0, None))
+
+    def apart(self) -> "EarthIndex":
+        return EarthIndex(self._limits)
 
     def check(self, position: Position) -> Position:
         longitude, latitude = finite(position, 2)
@@ -87,16 +91,12 @@ class EarthIndex(FlatIndex):
             return area.low[1] <= position[1] <= area.high[1]
         return super().contains(area, position)
 
-    def in_box(self, box: Box) -> list[str]:
-        keys = super().in_box(box)
-        # A pole has every longitude; it is kept under the first meridian.
-        missed = [latitude for latitude in (-90.0, 90.0) if box.low[1] <= latitude <= box.high[1]]
-        if missed and 0.0 not in self._intervals(box)[0]:
-            for latitude in missed:
-                crowd = self._tree.crowd(self._spot((0.0, latitude)))
-                keys += [crowd] if isinstance(crowd, str) else crowd
-            keys.sort()
-        return keys
+    def _windows(self, area: Area) -> list[Window]:
+        windows = super()._windows(area)
+        if isinstance(area, Box):
+            # A pole has every longitude, whichever it is kept under.
+            windows += [((0.0, 0.0), south_north) for _, south_north in windows if 90.0 in map(abs, south_north)]
+        return windows
 
 
 def _cartesian(position: Position) -> tuple[float, float, float]:

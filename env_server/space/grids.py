@@ -38,12 +38,16 @@ class GridIndex(FlatIndex):
         bits = (max(grid.width, grid.height) - 1).bit_length()
         # A part of n units holds the columns from its first to n - 1 later.
         tree = SpotTree((0.0, 0.0), per_unit=1.0, bits=bits, margins=(0.0, -1.0), looks_max=limits.space_looks_max)
+        self._limits = limits
         super().__init__(tree, capacity=grid.capacity)
         self._lens_of = _LENSES[grid.neighbourhood]
         # Of hexagons half a cell is free of charge.
         free = 0.5 if grid.neighbourhood == Neighbourhood.HEX else 0.0
         self._around_x = Surroundings((0.0, grid.width - 1.0), free, closed=grid.torus, step=1.0)
         self._around_y = Surroundings((0.0, grid.height - 1.0), 0.0, closed=grid.torus, step=1.0)
+
+    def apart(self) -> "GridIndex":
+        return GridIndex(self._grid, self._limits)
 
     def check(self, position: Position) -> Position:
         numbers = finite(position, 2)

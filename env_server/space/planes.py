@@ -38,7 +38,11 @@ class PlaneIndex(FlatIndex):
         self._around_x = Surroundings((plane.x_min, plane.x_max), rounding, closed=plane.torus)
         self._around_y = Surroundings((plane.y_min, plane.y_max), rounding, closed=plane.torus)
         tree = SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
+        self._limits = limits
         super().__init__(tree, seam=low if plane.torus else (None, None))
+
+    def apart(self) -> "PlaneIndex":
+        return PlaneIndex(self._plane, self._limits)
 
     def check(self, position: Position) -> Position:
         x, y = numbers = finite(position, 2)

@@ -50,8 +50,7 @@ class Spaces:
         if len(set(names)) != len(names):
             problem = "regions and proximities must have different names"
             raise InvalidRequest(Reason.INVALID_FIELD, "space.name", problem)
-        for region in space.regions:
-            index.check_area(region.area)
+        index.check_areas(region.area for region in space.regions)
         for proximity in space.proximities:
             _check_proximity(space, proximity, limits)
         Borders(space)  # accepts the globs

@@ -78,6 +78,8 @@ class Jumping:
 
     def look_again(self) -> None:
         """Something in the world has ended: perhaps it is quiet now."""
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, {}
         for line in waiting.values():
             self.stir(line)
