@@ -24,12 +24,6 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   10 ms at a time); `server_cores` says how much CPU the server used a second.
 * `publish_us_10k_watches`: the same without watches. `grow_ratio` is over the lean engine's own ratio.
 * `round`: as many tasks that sleep for a second and report to the lean engine.
-* `space`, moves and questions: entries in cells of a Python dict that is cut for these very distances, in one process,
-  without server, checks, log or events. Ours are in CPU of the server, through frames, on the disk, events included;
-  as many events must have been told as the bare cells know of crossings and meetings.
-* `fire_us`, `late_ms`, `timer_bytes`: a bare heap, asyncio's own alarms, and a name in a heap and a dict. Each of our
-  firings is an event in a revision of its own, on the disk.
-  `jumps` have none: each is an answer of all participants, a firing and a sync, one after the other.
 * `gateway_calls`, `server_tokens`: a bare load generator, which sends the same bytes and reads the same answers, as
   many at a time: one aiohttp session, without limits, time-outs, retries, types, sums or records. The first is against
   an endpoint that answers at once, so that only the client counts. The second is against a real server, in tokens that
@@ -50,6 +44,12 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   a thread for each agent of theirs; the script calls all and reads what they return. `agentscope_threads_1k`, `_5k`:
   its agents in one process, each called from a thread of its own. Nothing of theirs is durable or recorded; servers,
   connections and agents exist before the clock starts.
+* `bare_cells`: entries in cells of a Python dict that is cut for these very distances, in one process, without server,
+  checks, log or events: what the work itself costs in Python. Ours are in CPU of the server, through frames, on the
+  disk, events included; as many events must have been told as the bare cells know of crossings and meetings.
+* `bare_heap`, `asyncio_alarms`: when which timer is due, in a heap and a dict, and alarms of asyncio in the process
+  that hears them. Each of our firings is an event in a revision of its own, on the disk; `jumps` are an answer of all
+  participants, a firing and a sync each, one after the other.
 * `rtree`, `scipy_each`, `scipy_batch`: libspatialindex through Rtree; scipy's cKDTree asked for one point after the
   other, and made anew and asked for all at once. In one process, on a plane that is no torus, without moves but those
   of `rtree`.

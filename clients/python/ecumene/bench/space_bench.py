@@ -26,6 +26,7 @@ LOAD_MODULE = "ecumene.bench.space_load"
 LIMIT_MODULE = "ecumene.bench.limits.bare_cells"
 WORK_TIMEOUT_S = 600.0
 SHAPES = ("plane", "grid")
+BARE = "bare_cells"
 LIBRARIES = ("rtree", "scipy_each", "scipy_batch")
 
 Note = Callable[[str], None]
@@ -133,16 +134,15 @@ def summarise(name: str, suffix: str, ours: Sequence[Figures], limits: Sequence[
         details["set_us"] = take_median([one["set_us"] for one in ours])
     if name == "neighbours":
         details |= {key: take_median([one[f"neighbours_{key}"] for one in ours]) for key in ("each", "tables")}
-    limit = take_median([one[f"{name}_us"] for one in limits])
+    beside = {BARE: take_median([one[f"{name}_us"] for one in limits])} | peers.medians()
     goal = GOALS.get(name)
     return Result(
         f"{name}_us{suffix}",
         take_median(samples),
         "µs",
-        limit,
-        goal,
-        peers.medians(),
-        samples,
-        details,
-        peers.absent,
+        goal=goal,
+        peers=beside,
+        samples=samples,
+        details=details,
+        absent_peers=peers.absent,
     )
