@@ -61,8 +61,8 @@ class SpaceIndex(Protocol):
             InvalidRequest: INVALID_POSITION: outside, not finite, no cell or node, of another number of dimensions.
         """
 
-    def check_areas(self, areas: Iterable[Area]) -> None:
-        """Accepts areas that the shape can have. Raises as `check`, and INVALID_FIELD.
+    def check_areas(self, areas: Iterable[Area]) -> int:
+        """Accepts areas that the shape can have; returns what it looked at. Raises as `check`, and INVALID_FIELD.
 
         Of a graph also LimitExceeded, for discs that together take more looks than a query may; whether an accepted
         one contains a position takes none.

@@ -156,9 +156,10 @@ class FlatIndex(ABC):
         x, y = self._intervals(area)
         return [*product(x.ranges, y.ranges)]
 
-    def check_areas(self, areas: Iterable[Area]) -> None:
+    def check_areas(self, areas: Iterable[Area]) -> int:
         for area in areas:
             self._check_area(area)
+        return 0
 
     def _check_area(self, area: Area) -> None:
         if isinstance(area, NodeSet):

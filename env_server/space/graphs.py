@@ -16,9 +16,9 @@ from env_server.space.roads import Roads
 
 
 class _Covered(NamedTuple):
-    """The nodes of a disc, a bit each, and what was looked at to find them."""
+    """The nodes of a disc, and what was looked at to find them."""
 
-    bits: bytearray
+    nodes: frozenset[int]
     looked: int
 
 
@@ -64,9 +64,9 @@ class GraphIndex:
         check_whole(numbers[0], self._graph.nodes, "node")
         return numbers
 
-    def check_areas(self, areas: Iterable[Area]) -> None:
+    def check_areas(self, areas: Iterable[Area]) -> int:
         discs: dict[Disc, _Covered] = {}
-        looked = 0
+        looked = looked_now = 0
         for area in areas:
             if isinstance(area, Box):
                 raise refuse_field("area", "a graph has no boxes")
@@ -74,14 +74,17 @@ class GraphIndex:
                 self.check(area.centre)
                 check_radius(area.radius)
                 # Too much is refused here, and not when somebody comes near: then all of them may have to be found.
-                covered = discs[area] = self._discs.get(area) or self._cover(area)
+                known = self._discs.get(area)
+                covered = discs[area] = known or self._cover(area)
                 looked += covered.looked
+                looked_now += 0 if known else covered.looked
                 if looked > self.looks_max:
                     raise LimitExceeded("space_looks_max", self.looks_max, looked)
             else:
                 for node in area.nodes:
                     self.check((node,))
         self._discs = discs
+        return looked_now
 
     def is_full(self, position: Position) -> bool:
         capacity = self._graph.capacity
@@ -164,8 +167,7 @@ class GraphIndex:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            node = int(position[0])
-            return bool(self._covered(area).bits[node >> 3] >> (node & 7) & 1)
+            return position[0] in self._covered(area).nodes
         return False
 
     def areas(self, areas: Sequence[Area]) -> NodeAreas:
@@ -179,12 +181,12 @@ class GraphIndex:
         return covered
 
     def _cover(self, disc: Disc) -> "_Covered":
-        bits = bytearray(self._graph.nodes // 8 + 1)
+        nodes = set()
         for length, node in self._roads.spread(int(disc.centre[0]), hops=False):
             if self._roads.distance(length, hops=False) > disc.radius:
                 break
-            bits[node >> 3] |= 1 << (node & 7)
-        return _Covered(bits, self._roads.looked)
+            nodes.add(node)
+        return _Covered(frozenset(nodes), self._roads.looked)
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

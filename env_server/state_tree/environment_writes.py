@@ -19,7 +19,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.ports import SpaceIndex
-from env_server.model.spaces import weigh_space
+from env_server.model.spaces import Space, weigh_space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
@@ -49,7 +49,7 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
         tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
     _check_participants_path(tree, path, asked.declaration.clock)
-    opened = tree.spaces.open(asked.declaration.space) if asked.declaration.space is not None else None
+    opened = _open(tree, asked.declaration.space) if asked.declaration.space is not None else None
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
@@ -117,14 +117,23 @@ def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex |
     """The index that the environment has after an update: its own, or a new one where it had none.
 
     Raises:
-        InvalidRequest, LimitExceeded.
+        InvalidRequest, LimitExceeded, Exhausted.
     """
     if changed.space is None or changed.space is node.declaration.space:
         return node.space
     if node.space is None:
-        return tree.spaces.open(changed.space)
-    tree.spaces.check(node.space, changed.space)
+        return _open(tree, changed.space)
+    tree.look(0)
+    tree.look(tree.spaces.check(node.space, changed.space))
     return node.space
+
+
+def _open(tree: Tree, space: Space) -> SpaceIndex:
+    """Raises as `Spaces.open`, and Exhausted."""
+    tree.look(0)  # before much is looked at
+    index, looked = tree.spaces.open(space)
+    tree.look(looked)
+    return index
 
 
 def weigh_declaration(declaration: Declaration) -> int:
