@@ -108,6 +108,13 @@ class SpaceIndex(Protocol):
             InvalidRequest: INVALID_FIELD: the shape has no cells.
         """
 
+    def vicinities(self, radius: float) -> "Vicinities | None":
+        """An empty one of these, apart from the entries of this index; None where it would be no better than `within`.
+
+        Raises:
+            InvalidRequest: INVALID_FIELD: no radius.
+        """
+
     def in_box(self, box: Box) -> list[str]:
         """Keys of the entries in it, sorted."""
 
@@ -123,6 +130,20 @@ class Areas(Protocol):
 
     def at(self, position: Position) -> list[int]:
         """Which of them contain a checked position, by their place in the sequence, ascending."""
+
+
+class Vicinities(Protocol):
+    """For everybody's neighbours within one radius: all are put into it, once each, then asked about."""
+
+    @property
+    def looked(self) -> int:
+        """What the last `near` looked at."""
+
+    def put(self, key: str, position: Position) -> None:
+        """An entry at a checked position."""
+
+    def near(self, position: Position) -> list[Near]:
+        """As `SpaceIndex.within`, of a checked position."""
 
 
 OpenSpace = Callable[[Shape, Limits], SpaceIndex]

@@ -9,7 +9,7 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Disc, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Crowd, Found, Leaf, Spot
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
@@ -129,12 +129,12 @@ class _EarthLens:
         self.cartesian = _cartesian(position)
         self.axis = hypot(*self.cartesian[:2])
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def sift(self, leaf: Spots, bound: float) -> Found:
         most = bound + _MARGIN_M
         rows = [row for row, straight in enumerate(self._straight(leaf)) if straight <= most]
         return [near for row in rows if (near := self._measured(leaf, row))[0] <= bound]
 
-    def estimate(self, leaf: Leaf) -> Found:
+    def estimate(self, leaf: Spots) -> Found:
         return [(_longest(straight), crowd) for straight, crowd in zip(self._straight(leaf), leaf.crowds, strict=True)]
 
     def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
@@ -162,13 +162,13 @@ class _EarthLens:
                     most = farthest + _MARGIN_M
         return found
 
-    def _straight(self, leaf: Leaf) -> list[float]:
+    def _straight(self, leaf: Spots) -> list[float]:
         """How far away all spots are through the earth."""
         here = self.cartesian
         _, _, *columns = leaf.columns
         return [dist(here, there) for there in zip(*columns, strict=True)]
 
-    def _measured(self, leaf: Leaf, row: int) -> tuple[float, Crowd]:
+    def _measured(self, leaf: Spots, row: int) -> tuple[float, Crowd]:
         longitudes, latitudes = leaf.columns[:2]
         return self.distance(self.position, (longitudes[row], latitudes[row])), leaf.crowds[row]
 

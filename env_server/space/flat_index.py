@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import product
 
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.areas import FlatAreas
 from env_server.space.checking import check_count, check_radius, refuse_field
@@ -116,6 +116,10 @@ class FlatIndex(ABC):
     def within(self, position: Position, radius: float, *, hops: bool = False) -> list[Near]:
         check_radius(radius)
         return self._tree.within(self._lens(self.check(position)), radius)
+
+    def vicinities(self, radius: float) -> Vicinities | None:
+        check_radius(radius)
+        return None
 
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         check_count(count)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
 from env_server.space.areas import NodeAreas
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
@@ -138,6 +138,10 @@ class GraphIndex:
             near += [(distance, key) for key in self._at(node, None)]
         near.sort()
         return near
+
+    def vicinities(self, radius: float) -> Vicinities | None:
+        check_radius(radius)
+        return None
 
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         check_count(count)

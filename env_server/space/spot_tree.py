@@ -14,7 +14,7 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
-from env_server.space.leaves import Crowd, Found, Leaf, Spot, bound_of, distance_of
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots, bound_of, distance_of
 
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
@@ -31,10 +31,10 @@ _FEW_LOOKS: Final = 400
 class Lens(Protocol):
     """How a query sees distances from where it stands."""
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def sift(self, leaf: Spots, bound: float) -> Found:
         """Those at most `bound` away."""
 
-    def estimate(self, leaf: Leaf) -> Found:
+    def estimate(self, leaf: Spots) -> Found:
         """All, and how far away they are; rather too much than too little."""
 
     def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:

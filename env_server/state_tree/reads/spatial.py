@@ -16,8 +16,8 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Distance, Nearby, Neighbours
 from env_server.model.ordering import in_order
-from env_server.model.ports import Near, SpaceIndex
-from env_server.model.spaces import Graph, Position, Space
+from env_server.model.ports import Near, SpaceIndex, Vicinities
+from env_server.model.spaces import Graph, Grid, Position, Space
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import Slices, SlowRead
 from env_server.state_tree.reads.weights import weigh_text
@@ -37,6 +37,22 @@ _LOOKS_FREE: Final = 256
 """What a question looks at that is not meant to be much; it is in the price of an op."""
 
 Find = Callable[[SpaceIndex, Position], list[Near]]
+
+
+class _Index:
+    """A whole index as vicinities, for what has none of its own."""
+
+    def __init__(self, index: SpaceIndex, find: Find) -> None:
+        self._index = index
+        self._find = find
+        self.put = index.put
+
+    @property
+    def looked(self) -> int:
+        return self._index.looked
+
+    def near(self, position: Position) -> list[Near]:
+        return self._find(self._index, position)
 
 
 class Looks:
@@ -139,13 +155,14 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     index, limits, revision = _index(node), tree.limits, tree.revision
     check_count(ask.nearest, "page_items_max", limits)
     find = _finder(ask)
+    here = _Index(index, find)
     if len(set(ask.keys)) != len(ask.keys):
         raise _invalid("query.neighbours.keys", "must be different")
     asked = {key: _position(tree, node, key) for key in ask.keys}
-    _check_weight(len(asked) or len(index), index, 0, limits)
+    _check_weight(len(asked) or len(index), index.dimensions, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = _Table(node.entries, index, find, ask.nearest, limits)
+        table = _Table(node.entries, here, index.dimensions, ask.nearest, limits)
         looked = 0
         try:
             for key, position in rows.items():
@@ -157,17 +174,26 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
                 return table.told(list(rows), revision)
         finally:
             looks.add(looked)
-    return SlowRead(
-        lambda: _in_slices(index.apart(), node.entries.copy(), asked, find, ask.nearest, limits, revision),
-        len(node.entries),
-    )
+    space = node.declaration.space
+    assert space is not None
+    radius = _radius_of(ask, space)
+
+    def begin() -> Slices:
+        apart = index.apart()
+        vicinities = None if radius is None else apart.vicinities(radius)
+        entries = node.entries.copy()
+        return _in_slices(
+            vicinities or _Index(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
+        )
+
+    return SlowRead(begin, len(node.entries))
 
 
 def _in_slices(
-    index: SpaceIndex,
+    vicinities: Vicinities,
+    dimensions: int,
     entries: dict[str, Entry],
     asked: dict[str, Position],
-    find: Find,
     count: int,
     limits: Limits,
     revision: int,
@@ -176,12 +202,12 @@ def _in_slices(
     keys: list[str] = []
     for place, (key, entry) in enumerate(entries.items(), 1):
         if entry.position is not None:
-            index.put(key, entry.position)
+            vicinities.put(key, entry.position)
             keys.append(key)
         if place % _PUT_SLICE == 0:
             yield
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
-    table = _Table(entries, index, find, count, limits)
+    table = _Table(entries, vicinities, dimensions, count, limits)
     rows: list[str] = []
     looked = 0
     for name in order:
@@ -190,7 +216,7 @@ def _in_slices(
             continue
         rows.append(name)
         table.ask(name, entries[name].position or ())
-        looked += max(index.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
+        looked += max(vicinities.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
         if looked >= _LOOKS_SLICE:
             looked = 0
             yield
@@ -200,11 +226,13 @@ def _in_slices(
 class _Table:
     """A table of neighbours that grows row by row."""
 
-    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, count: int, limits: Limits) -> None:
+    def __init__(
+        self, entries: dict[str, Entry], vicinities: Vicinities, dimensions: int, count: int, limits: Limits
+    ) -> None:
         """`count`: neighbours of each at most; 0 = any number."""
         self._entries = entries
-        self._index = index
-        self._find = find
+        self._vicinities = vicinities
+        self._dimensions = dimensions
         self._count = count
         self._limits = limits
         self._found: list[list[str]] = []
@@ -213,13 +241,14 @@ class _Table:
 
     def ask(self, key: str, position: Position) -> None:
         """Adds the row of an entry."""
-        others = [other for _, other in self._find(self._index, position) if other != key]
+        others = [other for _, other in self._vicinities.near(position) if other != key]
         if self._count:  # one more was looked for, since the entry itself may be among the nearest
             del others[self._count :]
         self._found.append(others)
         self._neighbours += len(others)
         self._bytes += weigh_text(key)
-        _check_weight(len(self._found), self._index, self._bytes + _NEIGHBOUR_BYTES * self._neighbours, self._limits)
+        size_bytes = self._bytes + _NEIGHBOUR_BYTES * self._neighbours
+        _check_weight(len(self._found), self._dimensions, size_bytes, self._limits)
 
     def told(self, keys: list[str], revision: int) -> NeighbourTable:
         """The whole of it."""
@@ -243,6 +272,13 @@ def _finder(ask: Neighbours) -> Find:
     return lambda index, position: index.nearest(position, ask.nearest + 1, hops=ask.hops)
 
 
+def _radius_of(ask: Neighbours, space: Space) -> float | None:
+    """Within which neighbours are looked for, where that is how they are."""
+    if ask.radius is not None and not ask.hops:
+        return ask.radius
+    return 1.0 if ask.adjacent and isinstance(space.shape, Grid) else None
+
+
 def _find_near(index: SpaceIndex, position: Position | None, key: str, ask: Nearby, limits: Limits) -> list[Near]:
     if position is None:
         assert ask.box is not None
@@ -260,8 +296,8 @@ def _find_near(index: SpaceIndex, position: Position | None, key: str, ask: Near
     return others[: ask.nearest] if ask.nearest else others
 
 
-def _check_weight(rows: int, index: SpaceIndex, size_bytes: int, limits: Limits) -> None:
-    weight = rows * (_ROW_BYTES + 8 * index.dimensions) + size_bytes
+def _check_weight(rows: int, dimensions: int, size_bytes: int, limits: Limits) -> None:
+    weight = rows * (_ROW_BYTES + 8 * dimensions) + size_bytes
     if weight > limits.message_bytes_max:
         raise LimitExceeded("message_bytes_max", limits.message_bytes_max, weight)
 
