@@ -145,7 +145,7 @@ class Participation:
         entry = node.entries.get(key) if node is not None else None
         if entry is None:
             raise NotFound(Reason.PARTICIPANT_NOT_FOUND, path=attended.place, key=key)
-        if entry.modified != report.set_revision:
+        if entry.reported != report.set_revision:
             raise _fenced(attended, key)
         self._take(attended, key, entry)
         participant = attended.participants.get(key)
@@ -196,13 +196,13 @@ class Participation:
         """The entry is as it is."""
         participants = attended.participants
         before = participants.get(key)
-        if before is not None and entry is not None and before.set_revision == entry.modified:
+        if before is not None and entry is not None and before.set_revision == entry.reported:
             return
         if entry is None:
             participants.drop(key)
         else:
             heard, problem = self._hearings.hear(attended, entry.value)
-            participants.put(Participant(key, entry.modified, heard, problem))
+            participants.put(Participant(key, entry.reported, heard, problem))
         if before is None:
             return
         self._hearings.release(before.heard)
