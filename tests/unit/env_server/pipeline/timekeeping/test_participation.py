@@ -10,8 +10,8 @@ from env_server.model.environments import Access, Grant
 from env_server.model.errors import Reason
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, EnvironmentUpdate, GrantLease, RegisterEntry, Transact, Write
-from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.spaces import Grid, Space
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 from tests.attended import Worker, held_by, make_town, now_ns, timer
 from tests.engine import Op, Stand, drop, new_environment, put
