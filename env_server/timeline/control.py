@@ -25,7 +25,7 @@ def plan_control(
     state = replace(line.state, now_ns=now_ns)
     match asked.action:
         case ClockAction.PAUSE:
-            return None if state.paused else replace(state, paused=True, target_ns=None, skipping=False)
+            return None if line.stands else replace(state, paused=True, target_ns=None, skipping=False)
         case ClockAction.RESUME:
             return replace(state, paused=False) if state.paused else None
         case ClockAction.SET_RATE:

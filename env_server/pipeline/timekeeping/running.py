@@ -105,6 +105,10 @@ class Running:
         """Lets all clocks that were stirred go as far as they may, but not for long."""
         if self._rests or self._has_stopped or not self._stirred:
             return
+        self._go_a_slice()
+        self._tell_waiters()  # also of those who arrived while another one has far to go
+
+    def _go_a_slice(self) -> None:
         self._looked.clear()
         room, bytes_left = self._limits.timer_slice_max, self._limits.timer_slice_bytes_max
         while self._stirred:
@@ -123,7 +127,6 @@ class Running:
             room -= 1
             bytes_left -= _size(due)
             self._fire(line, due)
-        self._tell_waiters()
 
     def _begin(self) -> None:
         self._is_scheduled = False
@@ -169,9 +172,7 @@ class Running:
             return None
         if goal_ns > now_ns:
             self._move_quietly(line, goal_ns)
-        if bound_ns is not None and (target_ns is not None or (line.runs and now_ns >= bound_ns)):
-            clocks.hold(line)
-        self._set_alarm(line, bound_ns)
+        self._wait(line, bound_ns)
         return None
 
     def _look(self, line: Timeline) -> int:
@@ -240,26 +241,44 @@ class Running:
         clocks.tell_change(line)
         return True
 
-    def _set_alarm(self, line: Timeline, bound_ns: int | None) -> None:
-        """A clock that runs, or waits for one that does, is looked at when it will have something to do."""
+    def _wait(self, line: Timeline, bound_ns: int | None) -> None:
+        """The clock is looked at again when it will have something to do, or when one changes that holds it back."""
         self._cancel_alarm(line)
-        delays, first, clocks = [], line.first, self.clocks
-        now_ns, above = clocks.read(line), clocks.above(line)
-        if line.runs:
-            if first is not None:
-                delays.append(line.delay_to(first.timer.due_ns, now_ns))
-            if bound_ns is not None and bound_ns > now_ns:
-                delays.append(line.delay_to(bound_ns, now_ns))
-        wants_ns = [ns for ns in (line.state.target_ns, first.timer.due_ns if first else None) if ns is not None]
-        if above is not None and above.runs and wants_ns and not line.stands:
-            assert line.declaration.lookahead_ns is not None
-            needed = min(wants_ns) - line.declaration.lookahead_ns
-            above_ns = clocks.read(above)
-            if needed > above_ns:
-                delays = [max([*delays, above.delay_to(needed, above_ns)])]
+        wanted = self._find_wanted(line)
+        if bound_ns is not None and any(ns > bound_ns for ns in wanted):
+            self.clocks.hold(line)
+        delays = [delay for ns in wanted if (delay := self._delay_to(line, ns)) is not None]
         if delays:
             delay_s = max(min(*delays, _SLEEP_NS_MAX), _SLEEP_NS_MIN) / 1e9
             self._alarms[line.number] = self._clock.call_later(delay_s, lambda: self.stir(line))
+
+    def _find_wanted(self, line: Timeline) -> list[int]:
+        """Times at which the clock has something to do."""
+        target_ns, first = line.state.target_ns, line.first
+        wanted = [] if target_ns is None else [target_ns]
+        if first is not None and (line.runs or (target_ns is not None and not line.state.skipping)):
+            wanted.append(first.timer.due_ns)
+        return wanted
+
+    def _delay_to(self, line: Timeline, ns: int) -> int | None:
+        """Nanoseconds of the machine until the clock shows a time that it wants; None = something must change before."""
+        held = self._delay_of_bound(line, ns)
+        target_ns = line.state.target_ns
+        if held is None or (target_ns is not None and ns <= target_ns):
+            return held
+        return max(held, line.delay_to(ns, self.clocks.read(line)))
+
+    def _delay_of_bound(self, line: Timeline, ns: int) -> int | None:
+        """The same, until the clocks above let it go so far."""
+        clocks = self.clocks
+        above, lookahead_ns = clocks.above(line), line.declaration.lookahead_ns
+        if above is None or lookahead_ns is None:
+            return 0
+        needed, above_ns = ns - lookahead_ns, clocks.read(above)
+        if needed <= above_ns:
+            return 0
+        held = self._delay_of_bound(above, needed) if above.runs else None
+        return None if held is None else max(held, above.delay_to(needed, above_ns))
 
     def _cancel_alarm(self, line: Timeline) -> None:
         alarm = self._alarms.pop(line.number, None)
