@@ -53,8 +53,8 @@ class Running:
         self._looked: dict[int, int] = {}
         #: Clocks that may have something to do, in the order of their turns.
         self._stirred: dict[int, Timeline] = {}
-        #: Clocks whose next change waits for a key, and that key.
-        self._blocked: dict[int, str] = {}
+        #: Clocks whose next change waits for a key, and that key with its environment's path.
+        self._blocked: dict[int, tuple[str, str]] = {}
         self._alarms: dict[int, Handle] = {}
         self._waiters: dict[int, list[Callable[[], None]]] = {}
         self._is_scheduled = self._rests = self._has_stopped = False
@@ -73,9 +73,9 @@ class Running:
         """Whether a clock goes on, or is about to."""
         return bool(self._stirred or self._blocked) or any(line.runs for line in self.clocks.lines.values())
 
-    def blocked_by(self, line: Timeline) -> str:
-        """What the clock's next change waits for, as a place; "" = for nothing."""
-        return self._blocked.get(line.number, "")
+    def blocked_by(self, line: Timeline) -> tuple[str, str] | None:
+        """The path and the key that the clock's next change waits for; None = for nothing."""
+        return self._blocked.get(line.number)
 
     def when_arrived(self, line: Timeline, call: Callable[[], None]) -> None:
         """Calls when the clock is on no way any more, or gone; at once when it is."""
@@ -194,7 +194,7 @@ class Running:
     def _change(self, line: Timeline, key: str, effect: Callable[[], bool], number: int = 0) -> None:
         """Makes a change of the clock, behind whoever holds its key; the clock is looked at again afterwards."""
         number = number or line.number
-        self._blocked[line.number] = f"{self._tree.nodes.by_number[number].path} {key}".rstrip()
+        self._blocked[line.number] = (self._tree.nodes.by_number[number].path, key)
 
         def apply() -> bool:
             del self._blocked[line.number]
@@ -261,7 +261,7 @@ class Running:
         return wanted
 
     def _delay_to(self, line: Timeline, ns: int) -> int | None:
-        """Nanoseconds of the machine until the clock shows a time that it wants; None = something must change before."""
+        """Nanoseconds of the machine until the clock shows a time that it wants; None = not before a change."""
         held = self._delay_of_bound(line, ns)
         target_ns = line.state.target_ns
         if held is None or (target_ns is not None and ns <= target_ns):

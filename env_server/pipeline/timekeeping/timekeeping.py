@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from env_server.model.changes import FactKind
-from env_server.model.errors import WorldError
+from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
 from env_server.model.timelines import ClockDeclaration, ClockState, Timer
@@ -36,6 +36,9 @@ class ClockSeen(NamedTuple):
 class Timekeeping:
     """The simulated time of one world, from what was stored of it on."""
 
+    ended: WorldError | None = None
+    """Why nobody is told of arrivals any more; None = they are."""
+
     def __init__(
         self,
         tree: Tree,
@@ -65,13 +68,15 @@ class Timekeeping:
         self._running.go_on()
 
     def stop(self) -> None:
-        """No clock goes on any more; realtime ones are kept where they are."""
+        """No clock goes on any more; realtime ones are kept where they are. Whoever waits for an arrival is called."""
+        self.ended = self.ended or ArrivalUnseen()
         for line in self._clocks.lines.values():
             self._clocks.tell(line)
         self._running.stop()
 
-    def abandon(self) -> None:
-        """The world is gone: nothing of it counts any more."""
+    def abandon(self, gone: WorldError) -> None:
+        """The world is gone: nothing of it counts any more. Whoever waits for an arrival is called."""
+        self.ended = gone
         self._running.stop()
 
     def tell_time(self, path: str) -> int | None:
@@ -100,7 +105,7 @@ class Timekeeping:
             line.state,
             len(line.timers),
             None if first is None else first.timer.due_ns,
-            tuple(self._held_by(line)),
+            tuple(self._held_by(line, group)),
         )
 
     def list_timers(self, path: str, after: str = "", group: str = "") -> list[Timer]:
@@ -117,7 +122,7 @@ class Timekeeping:
         return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls once the nearest clock is on no way any more, or gone; returns what forgets the call."""
+        """Calls once the nearest clock is on no way any more, or gone, or `ended`; returns what forgets the call."""
         try:
             line = self._clocks.find(path)
         except WorldError:  # gone meanwhile
@@ -130,7 +135,7 @@ class Timekeeping:
         if group:
             check_seen(self._tree.grants, group, path)
 
-    def _held_by(self, line: Timeline) -> list[str]:
+    def _held_by(self, line: Timeline, group: str) -> list[str]:
         held = []
         state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
         if state.paused:
@@ -139,7 +144,9 @@ class Timekeeping:
         if above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
-        if place := self._running.blocked_by(line):
+        if (blocked := self._running.blocked_by(line)) is not None:
+            is_seen = not group or self._tree.grants.access(group, blocked[0])
+            place = " ".join(blocked).rstrip() if is_seen else "what is not to be seen from here"
             held.append(f"an operation holds {place}")
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")

@@ -6,13 +6,25 @@ from dataclasses import replace
 
 import pytest
 
+from env_server.behaviours.behaviour import Behaviour, operation
+from env_server.behaviours.context import Context
 from env_server.model.limits import Limits
 from env_server.model.operations import ClockAction, Code, Delete
 from env_server.pipeline.timekeeping.running import Running
 from env_server.testing.ops import control, set_timer
 from env_server.timeline.line import Due, Timeline
-from tests.engine import Op, Stand, new_environment
+from tests.engine import Op, Stand, invoke, new_environment
 from tests.timelines import MANUAL, REALTIME, SECOND, fired, now
+
+
+class Holder(Behaviour):
+    """Holds its whole environment for a while."""
+
+    kind = "holder"
+
+    @operation()
+    async def hold(self, ctx: Context) -> None:
+        await ctx.sleep(1)
 
 
 @pytest.fixture
@@ -110,6 +122,17 @@ def test_an_arrival_is_told_while_another_clock_has_far_to_go() -> None:
     stand.world.timekeeping.when_arrived("/near", lambda: arrived.append(now(stand, "/far")))
     stand.clock.settle()
     assert len(arrived) == 1 and arrived[0] < 300
+
+
+def test_a_group_is_not_told_what_holds_a_clock_where_it_may_not_look() -> None:
+    stand = Stand(Holder())
+    stand.done(new_environment("/town", clock=MANUAL), new_environment("/town/inn"))
+    stand.done(new_environment("/town/bank", kind="holder"), set_timer("/town/bank", "secret", at_ns=1))
+    stand.send(invoke("/town/bank", "hold"))
+    stand.send(control("/town", ClockAction.ADVANCE_BY, 1))
+    see = stand.world.timekeeping.see
+    assert see("/town", "/town").held_by == ("an operation holds /town/bank secret",)
+    assert see("/town/inn", "/town/inn").held_by == ("an operation holds what is not to be seen from here",)
 
 
 def test_nothing_is_kept_of_clocks_that_waited_and_are_gone() -> None:
