@@ -239,7 +239,11 @@ async def test_who_waits_for_an_arrival_is_told_when_the_server_drains_or_the_wo
             await found_a_town(served)
             inner = timeline_pb2.Clock(mode=timeline_pb2.CLOCK_MODE_MANUAL, start_ns=100, lookahead_ns=5)
             await call(served.channel, "register", path="/town/inn", register=operations_pb2.Register(clock=inner))
-            asked = {"path": "/town/inn", "control": timeline_pb2.ControlClock(advance_by_ns=20), "caller": CALLER}
+            asked: dict[str, Any] = {
+                "path": "/town/inn",
+                "control": timeline_pb2.ControlClock(advance_by_ns=20),
+                "caller": CALLER,
+            }
             waiting = asyncio.ensure_future(ask(served, "ControlClock", **asked))
             while not (await ask(served, "GetClock", path="/town/inn")).clock.HasField("target_ns"):
                 pass
@@ -247,7 +251,7 @@ async def test_who_waits_for_an_arrival_is_told_when_the_server_drains_or_the_wo
             if asyncio.iscoroutine(ended):
                 await ended
             answer = await waiting
-            assert answer.reason == reason.split()[0] and served.world.users == 0, answer  # type: ignore[attr-defined]
+            assert answer.reason == reason.split()[0] and served.world.users == 0, answer
             if reason == "DRAINING":
                 assert answer.metadata["executed"] == "unknown" and answer.retry_delay_ms
                 assert (await ask(served, "ControlClock", **asked)).reason == "DRAINING", "also of who comes later"
