@@ -1,6 +1,7 @@
 """The clocks and timers of a world, as its services and behaviours see them."""
 
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import NamedTuple
 
 from env_server.model.changes import FactKind
@@ -108,8 +109,10 @@ class Timekeeping:
             tuple(self._held_by(line, group)),
         )
 
-    def list_timers(self, path: str, after: str = "", group: str = "") -> list[Timer]:
-        """The timers of an environment with names above `after`, by name.
+    def list_timers(self, path: str, after: str = "", group: str = "", limit: int | None = None) -> list[Timer]:
+        """The timers of an environment with names above `after`, by name, the first `limit` of them.
+
+        A few of many are found without putting all in order.
 
         Raises:
             DeniedView: the group that asks may not look there.
@@ -119,7 +122,9 @@ class Timekeeping:
         self._check_seen(group, path)
         number = self._tree.nodes.find(path).number
         found = self._clocks.timers.get(number, {})
-        return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
+        later = (name for name in found if name > after)
+        names = sorted(later) if limit is None else nsmallest(limit, later)
+        return [found[name].timers[number, name] for name in names]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
         """Calls once the nearest clock is on no way any more, or gone, or `ended`; returns what forgets the call."""

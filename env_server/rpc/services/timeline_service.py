@@ -91,7 +91,7 @@ class TimelineService:
         response = pb.ListTimersResponse()
         group = _group_of(world, message)
         time_ns = world.timekeeping.tell_time(message.path)
-        for timer in world.timekeeping.list_timers(message.path, message.page_token, group):
+        for timer in world.timekeeping.list_timers(message.path, message.page_token, group, page.rows_max + 1):
             encoded = encode_timer(timer)
             if not page.takes(encoded):
                 response.next_page_token = response.timers[-1].name

@@ -221,3 +221,11 @@ def test_a_behaviour_sets_timers_hears_them_and_knows_the_time() -> None:
             stand.control_clock("/tower", ClockAction.STEP)
         assert stand.get("/tower", "last")["fired"] == 3
         assert not stand.failures() and len(stand.events("/tower", EventType.TIMER_CANCELLED)) == 1
+
+
+def test_a_few_of_many_timers_are_the_first_ones_by_name() -> None:
+    stand = Stand()
+    stand.done(new_environment("/a", clock=MANUAL), *(set_timer("/a", name, at_ns=5) for name in "dbeca"))
+    listed = stand.world.timekeeping.list_timers
+    assert [timer.name for timer in listed("/a", "a", limit=2)] == ["b", "c"]
+    assert [timer.name for timer in listed("/a", limit=9)] == list("abcde")
