@@ -16,6 +16,7 @@ from agent_runtime.launching.agents import digest_populations
 from agent_runtime.launching.workers import plan_workers
 from agent_runtime.model.errors import LaunchError, WorkerEndedError
 from agent_runtime.model.parts import Part
+from agent_runtime.ownership.attendance import leave_clocks
 from agent_runtime.ownership.runs import open_run
 from agent_runtime.programs.output import JsonLines
 from agent_runtime.programs.usage import measure_usage
@@ -36,7 +37,22 @@ async def run_launch(launch: Launch, server: str, world: str, parts: Sequence[Pa
         lines.write({"state": "failed", "run": launch.run, "reason": reason})
         sys.stderr.write(f"ecumene runtime: {reason}\n")
         return EXIT_USAGE if isinstance(error, LaunchError) else EXIT_FAILED
-    return await host_launch(launch, configs, lines)
+    code = await host_launch(launch, configs, lines)
+    if code == EXIT_DONE:
+        await _leave_clocks(launch, server, world, parts)
+    return code
+
+
+async def _leave_clocks(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> None:
+    """No clock waits any more for a run that was ended in order; for one that failed they do, until it goes on."""
+    clocks = [group.clock for group in launch.groups if group.clock]
+    if not clocks:
+        return
+    try:
+        async with connect(server, world, timeout_s=launch.worker.connect_timeout_s) as opened:
+            await leave_clocks(opened, launch.run, [part.name for part in parts], clocks)
+    except EcumeneError as error:
+        sys.stderr.write(f"ecumene runtime: clocks may wait for run {launch.run}: {' '.join(str(error).split())}\n")
 
 
 async def begin_launch(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> list[Part]:

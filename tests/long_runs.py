@@ -23,6 +23,7 @@ PAGE = ROOT / "docs" / "long-tests.md"
 PARTS = {
     "engine": (
         "tests/promises/test_engine_model.py",
+        "tests/promises/test_event_driven_model.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
         "tests/promises/test_timeline_model.py",

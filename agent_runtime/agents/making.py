@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
+from agent_runtime.agents.cohort import Cohort
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.settings import GroupSpec
 
@@ -30,17 +28,17 @@ def check_group(agent_class: type[Agent], group: GroupInfo) -> None:
 
 
 def list_first_wakes(
-    spec: GroupSpec, ids: Sequence[Any], group: GroupInfo, agents: RuleAgents | None
+    spec: GroupSpec, cohort: Cohort, group: GroupInfo, agents: RuleAgents | None
 ) -> npt.NDArray[np.int64] | None:
     """When agents are woken for the first time; None = not by a clock. Raises LaunchError."""
     if spec.first_wake_ns is None:
         return None
     if agents is None:
-        return np.full(len(ids), spec.first_wake_ns, dtype=np.int64)
+        return np.full(len(cohort), spec.first_wake_ns, dtype=np.int64)
     try:
-        times = np.asarray(agents.first_wakes(ids, spec.first_wake_ns), dtype=np.int64)
-        if times.shape != (len(ids),):
-            raise ValueError(f"{len(times)} first wakes for {len(ids)} agents")
+        times = np.asarray(agents.first_wakes(cohort.list_ids(), spec.first_wake_ns), dtype=np.int64)
+        if times.shape != (len(cohort),):
+            raise ValueError(f"{len(times)} first wakes for {len(cohort)} agents")
     except (Exception, SystemExit) as error:
         raise refuse_parameters(group, error) from error
     return times

@@ -56,6 +56,8 @@ class GroupFeed:
         self._is_handing_over = False
         self.events_seen = 0
         self.notices = 0
+        self.on_reached: Callable[[], None] | None = None
+        """Called when a batch has been handed over."""
 
     @property
     def reached(self) -> int:
@@ -74,6 +76,8 @@ class GroupFeed:
             self.events_seen += len(batch)
             await self._take(batch)
             self._is_handing_over = False
+            if self.on_reached is not None:
+                self.on_reached()
 
     async def _take(self, batch: EventBatch) -> None:
         received_s = self._clock.now_s()

@@ -28,6 +28,7 @@ from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.node.takeover import Takeover
 from agent_runtime.node.versions import find_versions
+from agent_runtime.ownership.attendance import leave_clocks
 
 
 class Node:
@@ -146,10 +147,16 @@ class Node:
             if description is None and hosting is None:
                 raise refuse_run(run)
             here = list(hosting.parts) if hosting is not None else []
-            await self.records.end(run, sorted({*here, *await self._list_unseen(run)}), self.settings.name, "stopped")
-            if hosting is None:
-                return []
-            return await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
+            ended = sorted({*here, *await self._list_unseen(run)})
+            await self.records.end(run, ended, self.settings.name, "stopped")
+            dropped = []
+            if hosting is not None:
+                description = hosting.description
+                dropped = await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
+            if description is not None:
+                clocks = [group.get("clock", "") for group in description.document.get("groups", ())]
+                await leave_clocks(self.records.world, run, ended, clocks)
+            return dropped
 
     async def drain(self, drain_s: float) -> list[PartState]:
         """Take no more parts, and hand over those that are here. Raises EcumeneError."""

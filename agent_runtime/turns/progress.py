@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ class Progress:
         self._revisions = array("q")
         self._rows = array("i")
         self._left_out: dict[int, npt.NDArray[np.bool_]] = {}
+        self.on_idle: Callable[[], None] | None = None
+        """Called when the last turn that was begun has ended."""
 
     @property
     def is_idle(self) -> bool:
@@ -54,8 +57,10 @@ class Progress:
         left = self._open[revision] - turns
         if left:
             self._open[revision] = left
-        else:
-            del self._open[revision]
+            return
+        del self._open[revision]
+        if not self._open and self.on_idle is not None:
+            self.on_idle()
 
     def through(self, reached: int) -> int:
         """Up to where everything has had its effect, when all events up to `reached` have been admitted."""

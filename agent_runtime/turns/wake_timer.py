@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from ecumene.client import EcumeneError, FencedError
 
@@ -23,6 +24,8 @@ class WakeTimer:
         self._outbox = outbox
         self._set_ns: int | None = None
         self._is_setting = False
+        self.on_set: Callable[[], None] | None = None
+        """Called when it has been set, or could not be."""
 
     @property
     def is_idle(self) -> bool:
@@ -61,4 +64,6 @@ class WakeTimer:
             return False
         finally:
             self._is_setting = False
+            if self.on_set is not None:
+                self.on_set()
         return True

@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ecumene.client import ClockNotFoundError, EcumeneError, EnvironmentNotFoundError, Event, FencedError, World
+from ecumene.client import (
+    ClockNotFoundError,
+    EcumeneError,
+    EnvironmentNotFoundError,
+    Event,
+    FencedError,
+    FrameWatch,
+    World,
+)
 
 from agent_runtime.actions.outbox import Outbox
 from agent_runtime.actions.places import KnownPlaces
@@ -28,6 +36,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
+from agent_runtime.ownership.attendance import Attendance
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import OwnedPart
@@ -113,9 +122,8 @@ class HostedPart:
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
-        book = None
-        if spec.clock:
-            book = WakeBook(shared.world, owned.world, shared.run, owned.part.name, spec.clock)
+        self._attendance: Attendance | None
+        book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
         self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
         self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
@@ -139,11 +147,11 @@ class HostedPart:
         )
         self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
-        rules = WakeRules(spec.wake)
-        alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
-        filters = [*rules.event_filters, *([alarm.event_filter] if alarm is not None else [])]
-        self._watch = shared.world.watch_frames(filters[0], from_revision=owned.cursor.through + 1, also=filters[1:])
-        self._feed = GroupFeed(rules, self._turns.deliver, shared.clock, self._watch, incidents, alarm)
+        self._rules = WakeRules(spec.wake)
+        self._alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
+        self._has_moved = asyncio.Event()
+        self._watch: FrameWatch
+        self._feed: GroupFeed
 
     @property
     def name(self) -> str:
@@ -156,14 +164,20 @@ class HostedPart:
         return max(self._saved, self._turns.mailboxes.progress.through(self._feed.reached))
 
     async def open(self) -> None:
-        """Look for the group's clock. Raises LaunchError: there is none; EcumeneError."""
-        if self._wakes is None:
-            return
-        try:
-            await self._wakes.book.open()
-        except (EnvironmentNotFoundError, ClockNotFoundError) as error:
-            group = self._context.group.name
-            raise LaunchError(f"groups.{group}.clock", " ".join(str(error).split())) from error
+        """Look for the group's clock, and begin to watch. Raises LaunchError: there is no clock; EcumeneError."""
+        alarm = self._alarm
+        filters = [*self._rules.event_filters, *([alarm.event_filter] if alarm is not None else [])]
+        if self._wakes is not None and self._attendance is not None:
+            try:
+                await self._wakes.book.open()
+                filters += await self._attendance.join(filters)
+            except (EnvironmentNotFoundError, ClockNotFoundError) as error:
+                group = self._context.group.name
+                raise LaunchError(f"groups.{group}.clock", " ".join(str(error).split())) from error
+        shared, after = self._shared, self.owned.cursor.through
+        self._watch = watch = shared.world.watch_frames(filters[0], from_revision=after + 1, also=filters[1:])
+        incidents = self._context.incidents
+        self._feed = GroupFeed(self._rules, self._turns.deliver, shared.clock, watch, incidents, alarm)
 
     def start(self) -> None:
         """Begin to wake agents: by everything that happened since the cursor."""
@@ -175,6 +189,8 @@ class HostedPart:
             self._heads.start(self._turns.sweep(), f"sweep {name}")
         if self._timer is not None:
             self._heads.start(self._timer.run(), f"wakes {name}")
+        if self._attendance is not None:
+            self._heads.start(self._attend(self._attendance), f"attendance {name}")
 
     @property
     def activity(self) -> PartActivity:
@@ -207,6 +223,7 @@ class HostedPart:
         With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
         case. What ended is in the worker's records; `save_cursor` comes next.
         """
+        await self._stop_attending()
         await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
         await self._watch.aclose()
         await self._wait(lambda: self._turns.mailboxes.progress.is_idle, drain_s)
@@ -219,6 +236,7 @@ class HostedPart:
     async def abandon(self) -> None:
         """It is somebody else's now: send and record nothing any more, and end everything."""
         self.cut_off()
+        await self._stop_attending()
         await self._watch.aclose()
         await self._heads.cancel_all()
         await self._tasks.cancel_all()
@@ -251,7 +269,27 @@ class HostedPart:
         if self._wakes is not None:
             await self._begin_wakes(self._wakes)
         self._is_ready = True
+        self._has_moved.set()
         await self._feed.run()
+
+    async def _attend(self, attendance: Attendance) -> None:
+        """Tells the clock whenever the part has nothing to do: turns, batches and timers that end are told to look."""
+        move = self._has_moved.set
+        self._turns.mailboxes.progress.on_idle = self._feed.on_reached = move
+        self._watch.call_on_mark(move)
+        if self._timer is not None:
+            self._timer.on_set = move
+        while True:
+            self._has_moved.clear()
+            activity = self.activity
+            if not activity.is_busy:
+                attendance.report(activity.consumed_revision)
+            await self._has_moved.wait()
+
+    async def _stop_attending(self) -> None:
+        """From now on the clock waits for the next owner."""
+        if self._attendance is not None:
+            await self._attendance.close()
 
     async def _begin_wakes(self, wakes: PartWakes) -> None:
         """First wakes of all, and what those who had theirs have asked for since."""
@@ -292,6 +330,11 @@ class HostedPart:
         while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
             await asyncio.sleep(WAIT_ASKED_S)
 
+    def _enter_clock(self, clock: str) -> tuple[WakeBook, Attendance]:
+        shared, fenced, part = self._shared, self.owned.world, self.name
+        book = WakeBook(shared.world, fenced, shared.run, part, clock)
+        return book, Attendance(shared.world, fenced, shared.run, part, clock)
+
     def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
         owned, shared = self.owned, self._shared
         return History(
@@ -307,9 +350,9 @@ class HostedPart:
         context, turns = self._context, self.owned.cursor.turns
         if issubclass(agent_class, RuleAgents):
             agents = make_rule_agents(agent_class, context.group)
-            self._first_wakes = list_first_wakes(context.spec, cohort.list_ids(), context.group, agents)
+            self._first_wakes = list_first_wakes(context.spec, cohort, context.group, agents)
             settings = self._shared.settings
             return ColumnTurns(context, cohort, agents, settings.block_ops_max, settings.linger_ms / 1000, turns)
         check_group(agent_class, context.group)
-        self._first_wakes = list_first_wakes(context.spec, range(len(cohort)), context.group, None)
+        self._first_wakes = list_first_wakes(context.spec, cohort, context.group, None)
         return SingleTurns(context, cohort, agent_class, turns)

@@ -56,6 +56,21 @@ ENTRY_MOVED: Final = 8
 MEMBER_JOINED: Final = 13
 MEMBER_LEFT: Final = 14
 MEMBER_EXPIRED: Final = 15
+CLOCK_CHANGED: Final = 26
+
+ENTRY_TYPES: Final = frozenset(
+    {
+        ENTRY_SET,
+        ENTRY_INCREMENTED,
+        ENTRY_APPENDED,
+        ENTRY_DELETED,
+        ENTRY_MOVED,
+        MEMBER_JOINED,
+        MEMBER_LEFT,
+        MEMBER_EXPIRED,
+    }
+)
+"""Of rows that change an entry."""
 
 
 class Place(NamedTuple):

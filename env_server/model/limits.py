@@ -98,6 +98,13 @@ class Limits:
     lease_sweep_interval_ms: int = 10
     """Between two such steps, so that others have their turn: at most 50,000 entries go in a second."""
 
+    participant_filters_max: int = 15
+    """Of one participant: a watch of as many, and of the clock's own changes, has them all."""
+    participants_max: int = 10_000
+    """Of one event-driven clock; with more it stands."""
+    participant_wait_ms: int = 20
+    """A clock that waits for what is on its way in the world looks again after this long at the latest."""
+
     timers_max: int = 100_000
     timer_payload_bytes_max: int = 16_384
     """It is told, and logged, with each firing."""

@@ -5,7 +5,9 @@ Not to be taken for `ports.Clock`, the machine's own: that measures deadlines an
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple, Protocol
 
+from env_server.model.errors import WorldError
 from env_server.model.values import Json
 
 
@@ -32,6 +34,8 @@ class ClockDeclaration:
     """At first."""
     lookahead_ns: int | None = None
     """How far it may be ahead of the nearest clock above; None = as far as it likes."""
+    participants_path: str = ""
+    """Event-driven clocks: the environment whose entries it waits for; "" = its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class ClockState:
     """On its way there: it fires what is due until then, and stands there afterwards. Paused, it is on a step."""
     skipping: bool = False
     """It goes there in one jump, and fires afterwards what that has passed."""
+    stepping: bool = False
+    """Event-driven clocks: it makes one jump, although it is paused."""
 
 
 class MissedTicks(IntEnum):
@@ -75,3 +81,35 @@ class Timer:
     """How often it has fired."""
     left_out: int = 0
     """Ticks that were passed over since it fired last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReport:
+    """What is said of a participant of the event-driven clock of the environment at `path`."""
+
+    path: str
+    key: str
+    set_revision: int
+    """In which the participant's entry was set last, as the reporter knows it."""
+    busy: bool = False
+    earliest_wake_ns: int | None = None
+    consumed_revision: int = 0
+    """Every event that it hears up to this one is dealt with, and what that led to was sent before."""
+    group: str = ""
+    """In whose name it is said; "" = no group's."""
+
+
+class ReportVoid(NamedTuple):
+    """Reports of a participant under a revision count no more."""
+
+    path: str
+    key: str
+    set_revision: int
+    error: WorldError
+
+
+class Reporter(Protocol):
+    """Who reports: one stream of a client."""
+
+    def void(self, void: ReportVoid) -> None:
+        """A report of it has become void."""

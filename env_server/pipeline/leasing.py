@@ -60,6 +60,11 @@ class Leasing:
         """Whether a lease lives, or something of an ended one is still to go."""
         return len(self._leases) > 0 or self._sweep.is_under_way
 
+    @property
+    def is_clearing(self) -> bool:
+        """Whether something of ended leases is still to go."""
+        return self._sweep.is_under_way
+
     def stop(self) -> None:
         """No lease ends by itself any more, and nothing goes with those that have ended."""
         self._leases.stop()

@@ -129,8 +129,7 @@ class World:
         past = PastReads(tree, log, self._commits, read_then, slow, limits)
         execution = Execution(tree, effects, reader, producers, requests, queues, invoking, slow, past, limits)
         self._intake = Intake(tree, self._commits, producers, sessions, clock, self._admission, execution, ready)
-        self._own = OwnChanges(tree, queues, self._commits)
-        self._clearing = Clearing(tree.remains, clock)
+        self._own, self._clearing = OwnChanges(tree, queues, self._commits), Clearing(tree.remains, clock)
         self._gate_timers = GateTimers(tree, clock, self._own, self._commits, recovered)
         holds = LogHolds(log)
         facts = recovered.facts[FactKind.SUBSCRIPTION]
@@ -138,7 +137,8 @@ class World:
             tree, holds.hold("subscriptions"), limits, clock, facts, effects, self.watches, self._commits, self._own
         )
         self.timekeeping = Timekeeping(
-            *(tree, effects, self._own, self._commits, self._admission, clock, limits), recovered.facts
+            *(tree, effects, self._own, self._commits, self._admission, clock, limits),
+            *(recovered.facts, self._is_quiet),
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
@@ -303,5 +303,12 @@ class World:
     def _publish(self, changes: Changes) -> None:
         if self._tree.grants.was_withdrawn(changes.number):
             self.watches.end_denied()  # before they are told of anything that came later
+            self.timekeeping.end_denied()
         self.watches.publish(changes)
+        self.timekeeping.publish(changes)
         self._listening.publish(changes)
+
+    def _is_quiet(self) -> bool:
+        """Whether everything is durable, and nothing goes on that may still change something."""
+        is_done = self._commits.is_durable and self._queues.is_empty
+        return is_done and not self._listening.is_behind and not self.leasing.is_clearing

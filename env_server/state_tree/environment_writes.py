@@ -12,7 +12,6 @@ from env_server.model.errors import (
     GateClosed,
     InvalidRequest,
     NotFound,
-    NotSupported,
     Reason,
 )
 from env_server.model.frames import Written
@@ -20,7 +19,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.ports import SpaceIndex
-from env_server.model.spaces import weigh_space
+from env_server.model.spaces import Space, weigh_space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
@@ -49,7 +48,8 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
         tree.schemas.find(asked.declaration.schema)
         tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
-    opened = tree.spaces.open(asked.declaration.space) if asked.declaration.space is not None else None
+    _check_participants_path(tree, path, asked.declaration.clock)
+    opened = _open(tree, asked.declaration.space) if asked.declaration.space is not None else None
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
@@ -81,6 +81,7 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
     if changed is not None:
         check_declaration(tree, changed)
         _check_members_paths(tree, node.path, asked.set_gates)
+        _check_participants_path(tree, node.path, asked.clock)
         opened = _open_or_check(tree, node, changed)
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
@@ -116,14 +117,23 @@ def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex |
     """The index that the environment has after an update: its own, or a new one where it had none.
 
     Raises:
-        InvalidRequest, LimitExceeded.
+        InvalidRequest, LimitExceeded, Exhausted.
     """
     if changed.space is None or changed.space is node.declaration.space:
         return node.space
     if node.space is None:
-        return tree.spaces.open(changed.space)
-    tree.spaces.check(node.space, changed.space)
+        return _open(tree, changed.space)
+    tree.look(0)
+    tree.look(tree.spaces.check(node.space, changed.space))
     return node.space
+
+
+def _open(tree: Tree, space: Space) -> SpaceIndex:
+    """Raises as `Spaces.open`, and Exhausted."""
+    tree.look(0)  # before much is looked at
+    index, looked = tree.spaces.open(space)
+    tree.look(looked)
+    return index
 
 
 def weigh_declaration(declaration: Declaration) -> int:
@@ -202,8 +212,8 @@ def _check_grants(declaration: Declaration, limits: Limits) -> None:
 
 
 def _check_clock(clock: ClockDeclaration) -> None:
-    if clock.mode is ClockMode.EVENT_DRIVEN:
-        raise NotSupported("clock.mode")
+    if clock.mode is not ClockMode.EVENT_DRIVEN and clock.participants_path:
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.participants_path", "belongs to an event-driven clock")
     if not (math.isfinite(clock.rate) and clock.rate > 0):
         raise InvalidRequest(Reason.INVALID_FIELD, "clock.rate", "must be finite and above 0")
     if clock.mode is not ClockMode.REALTIME and clock.rate != 1.0:
@@ -242,6 +252,17 @@ def _check_members_paths(tree: Tree, path: str, gates: tuple[Gate, ...]) -> None
             )
         if gate.members_path not in tree.nodes.by_path:
             raise InvalidRequest(Reason.INVALID_FIELD, "gates.members_path", f"there is no {gate.members_path}")
+
+
+def _check_participants_path(tree: Tree, path: str, clock: ClockDeclaration | None) -> None:
+    """Accepts where a new clock of the environment at `path` looks for its participants.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+    """
+    where = clock.participants_path if clock is not None else ""
+    if where not in ("", path) and where not in tree.nodes.by_path:
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock.participants_path", f"there is no {where}")
 
 
 def _gate(node: Node, name: str) -> Gate:

@@ -12,6 +12,7 @@ from env_server.model.environments import Access, Gate
 from env_server.model.errors import DeniedView
 from env_server.model.frames import Frame
 from env_server.model.operations import Code, Precondition, Write
+from env_server.model.timelines import ClockDeclaration
 from env_server.model.views import View
 from env_server.state_tree.grants import Grants
 
@@ -92,6 +93,9 @@ def _check_writes(grants: Grants, group: str, writes: Iterable[Write]) -> None:
         for gate in _gates(write):
             if gate.members_path:
                 check_seen(grants, group, gate.members_path)
+        clock = _clock(write)
+        if clock is not None and clock.participants_path:
+            check_seen(grants, group, clock.participants_path)
 
 
 def _check_tests(grants: Grants, group: str, path: str, tests: Iterable[Precondition]) -> None:
@@ -107,3 +111,12 @@ def _gates(write: Write) -> tuple[Gate, ...]:
     if write.code == Code.UPDATE_ENVIRONMENT:
         return write.argument.set_gates  # type: ignore[attr-defined]
     return ()
+
+
+def _clock(write: Write) -> ClockDeclaration | None:
+    """The clock that the write declares."""
+    if write.code == Code.REGISTER_ENVIRONMENT:
+        return write.argument.declaration.clock  # type: ignore[attr-defined]
+    if write.code == Code.UPDATE_ENVIRONMENT:
+        return write.argument.clock  # type: ignore[attr-defined]
+    return None

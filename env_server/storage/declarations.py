@@ -92,6 +92,8 @@ def _clock_form(clock: ClockDeclaration) -> dict[str, Any]:
         form["paused"] = True
     if clock.lookahead_ns is not None:
         form["lookahead_ns"] = clock.lookahead_ns
+    if clock.participants_path:
+        form["participants_path"] = clock.participants_path
     return form
 
 
@@ -102,6 +104,7 @@ def _clock_of(form: dict[str, Any]) -> ClockDeclaration:
         form.get("rate", 1.0),
         form.get("paused", False),
         form.get("lookahead_ns"),
+        form.get("participants_path", ""),
     )
 
 

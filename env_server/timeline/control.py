@@ -25,11 +25,15 @@ def plan_control(
     state = replace(line.state, now_ns=now_ns)
     match asked.action:
         case ClockAction.PAUSE:
-            return None if line.stands else replace(state, paused=True, target_ns=None, skipping=False)
+            if state.paused and not line.is_under_way:
+                return None
+            return replace(state, paused=True, target_ns=None, skipping=False, stepping=False)
         case ClockAction.RESUME:
             return replace(state, paused=False) if state.paused else None
         case ClockAction.SET_RATE:
             return _set_rate(line, state, asked, path)
+        case ClockAction.STEP if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+            return None if state.stepping else replace(state, stepping=True)
         case ClockAction.STEP:
             first = line.first
             if first is None:

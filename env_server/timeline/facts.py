@@ -30,6 +30,8 @@ def encode_clock(state: ClockState) -> bytes:
         form["target"] = state.target_ns
     if state.skipping:
         form["skipping"] = True
+    if state.stepping:
+        form["stepping"] = True
     return _encode(form).encode()
 
 
@@ -37,7 +39,8 @@ def decode_clock(fact: bytes) -> ClockState:
     """The clock of a fact."""
     form = json.loads(fact)
     rate, paused = form.get("rate", 1.0), form.get("paused", False)
-    return ClockState(form["now"], rate, paused, form.get("target"), form.get("skipping", False))
+    skipping, stepping = form.get("skipping", False), form.get("stepping", False)
+    return ClockState(form["now"], rate, paused, form.get("target"), skipping, stepping)
 
 
 def key_of(timer: TimerKey) -> str:

@@ -57,6 +57,11 @@ class Timeline:
         """Whether it fires nothing: it is paused, and on no step."""
         return self.state.paused and self.state.target_ns is None
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it is on its way to somewhere, or on a step."""
+        return self.state.target_ns is not None or self.state.stepping
+
     def read(self, monotonic_ns: int, bound_ns: int | None = None) -> int:
         """The time that it shows; it goes no further than `bound_ns`, but never back."""
         state = self.state

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ecumene.client import Clock, World
+from ecumene.client import Clock, EventFilter, EventType, Participant, World
 
 from agent_runtime.settings import parse_launch
 from tests.faults.takeovers import Fleet, open_world
 from tests.faults.waking import DONE_S, TTL_S, Town, describe_town
-from tests.faults.waking_agents import DAY_NS, HOUR_NS
+from tests.faults.waking_agents import DAY_NS, HOUR_NS, WAKES, minute_of
 from tests.services import ServerProcess
 
 RESIDENTS, HOURLY = 12, 60
@@ -152,3 +152,67 @@ async def test_agents_of_a_clock_that_runs_wake_in_time(tmp_path: Path, server: 
         await town.check_once((await town.clock.set_rate(1e-6)).now_ns)
     finally:
         await fleet.end()
+
+
+@pytest.mark.timeout(900)
+async def test_a_clock_that_waits_for_agents_passes_none_of_their_wakes_whoever_hosts_them(
+    tmp_path: Path, server: ServerProcess, world: World, seed: int
+) -> None:
+    """Workers are killed and parts moved while simulated days pass by themselves: each wake is at its own time."""
+    chance = random.Random(seed)
+    fleet = Fleet(server, parse_launch(describe_town(tmp_path, residents=RESIDENTS, hourly=HOURLY)))
+    town = Town(world, residents=RESIDENTS, hourly=HOURLY)
+    await world.environment("/staff").register()
+    await town.prepare(Clock.event_driven(participants_path="/staff", paused=True))
+    end_ns = 3 * DAY_NS - 1
+    try:
+        async with town.clock.participate("director", ttl_s=None, hears=[]) as director:
+            director.wake_at(end_ns)
+            days = asyncio.create_task(pass_time(director, end_ns))
+            await fleet.begin(2)
+            await fleet.host(0, *fleet.parts[::2])
+            await fleet.host(1, *fleet.parts[1::2])
+            await town.clock.resume()
+            for _ in range(2):
+                victim = chance.randrange(2)
+                await asyncio.sleep(chance.uniform(0.2, 1.0))
+                orphans = fleet.hosted(victim)
+                await fleet.kill(victim)
+                await asyncio.sleep(chance.uniform(0, 0.3))
+                assert not days.done()
+                await fleet.start(victim)
+                await fleet.host(1 - victim, *orphans, wait_s=TAKEOVER_S)
+                for part in fleet.hosted(1 - victim)[::2]:
+                    await fleet.drop(1 - victim, part, 1.0)
+                    await fleet.host(victim, part)
+            async with asyncio.timeout(300):
+                await days
+            await town.check_once(end_ns)
+            assert (await town.clock.state()).now_ns == end_ns
+            assert await late_wakes(world) == []
+    finally:
+        await fleet.end()
+
+
+async def pass_time(director: Participant, end_ns: int) -> None:
+    """Has nothing to do until the end, and keeps the clock there."""
+    async for _ in director:
+        if director.now_ns >= end_ns:
+            return
+
+
+async def late_wakes(world: World) -> list[tuple[str, int]]:
+    """Hourly agents whose effects came when the clock had passed their time, with the time that it showed."""
+    head, late = world.revision, []
+    seen = EventFilter(path_prefix=WAKES, key_glob="h-*", types=(EventType.ENTRY_SET,))
+    async with world.watch_frames(seen, from_revision=1) as watch:
+        async for batch in watch:
+            for event in batch:
+                wake_ns = (int(event.value) - 1) * HOUR_NS + minute_of(event.key)  # type: ignore[arg-type]
+                if event.sim_time_ns != wake_ns:
+                    late.append((event.key, event.sim_time_ns or 0))
+            if batch.revisions[-1] >= head or len(late) > 5:
+                return late
+            if (int(batch.values[-1]) >= 71) and batch.sim_times_ns[-1] == 71 * HOUR_NS + 2 * 60 * 10**9:  # type: ignore[arg-type]
+                return late
+    raise AssertionError("the watch has ended")

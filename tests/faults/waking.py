@@ -18,7 +18,9 @@ DONE_S = 60.0
 THINKING = {"kind": "uniform", "high_ms": 50}
 
 
-def describe_town(folder: Path, *, residents: int, hourly: int, parts: int = 2, **more: Any) -> dict[str, Any]:
+def describe_town(
+    folder: Path, *, residents: int, hourly: int, parts: int = 2, ttl_s: float = TTL_S, **more: Any
+) -> dict[str, Any]:
     """Two groups: `residents` who have memories and calendars, and `hourly` ones that follow a rule."""
     groups: list[dict[str, Any]] = []
     for name, agent, count in (("residents", "Resident", residents), ("hourly", "Cohort", hourly)):
@@ -27,7 +29,7 @@ def describe_town(folder: Path, *, residents: int, hourly: int, parts: int = 2, 
         group = {"name": name, "agent": f"{AGENTS}:{agent}", "parts": parts, **own}
         path = str(write_agents(folder / f"{name}.arrow", ids))
         groups.append({**group, "agents": path, "clock": "/town", "first_wake_ns": 7 * HOUR_NS})
-    worker = {"lease_ttl_s": TTL_S, "cursor_interval_s": 0.3, "stop_timeout_s": 5}
+    worker = {"lease_ttl_s": ttl_s, "cursor_interval_s": 0.3, "stop_timeout_s": 5}
     return {"run": "r", "workers": 1, "worker": worker, "groups": groups, **more}
 
 

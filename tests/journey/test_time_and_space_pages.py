@@ -25,6 +25,8 @@ SHOWN = {
         "gates shut until True",
         "arcade runs at 3600.0",
         "the suburb heeds the town: 60 min",
+        "the lab's clock shows 1 h\nthe lab's clock shows 3 h",
+        "without anybody: it has no participants in /lab/staff",
     ),
     "space.md": (
         "['bob'] (6.0, 5.0)",

@@ -41,6 +41,7 @@ async def test_with_one_who_draws_scores_are_as_in_axelrod_on_average(stage: Sta
     assert list_wrong(played, known) == []
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the package
 async def test_what_is_kept_is_what_the_package_says(missing_toolchain: Callable[[str], NoReturn]) -> None:
     try:

@@ -12,7 +12,7 @@ from tests.validation.margins import list_wrong
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 USUAL = Segregation()
-CHOOSY = Segregation(alike_min=0.5, name="choosy")
+CHOOSY = Segregation(alike_min=0.6, name="choosy")
 MODELS = [USUAL, CHOOSY]
 FEW = 4
 
@@ -27,7 +27,7 @@ async def test_neighbours_are_as_alike_as_in_mesa(stage: Stage, first_seed: int)
 async def test_another_wish_is_noticed(stage: Stage, first_seed: int) -> None:
     played = await stage.play(CHOOSY, range(first_seed, first_seed + FEW))
     wrong = [line.partition(":")[0] for line in list_wrong(played, USUAL.list_known())]
-    assert {"content at first", "alike"} <= set(wrong)
+    assert "content at first" in wrong
 
 
 @pytest.mark.long

@@ -131,6 +131,11 @@ class Commits:
                 call()
 
     @property
+    def is_durable(self) -> bool:
+        """Whether everything applied is on the disk, and told."""
+        return not (self._in_flight or _holds_anything(self._tree.changes))
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything applied is durable and answered, and nothing is about to be committed."""
         under_way = self._in_flight or self._answers or self._sealing or self._urged

@@ -62,6 +62,11 @@ class Audiences:
             self.routes.add(ear)
         return audience.ears
 
+    @property
+    def any_lagging(self) -> bool:
+        """Whether somebody has anything to hear."""
+        return any(ear.is_lagging for ear in self._lagging)
+
     def lowest(self, routed: int) -> int:
         """Everything up to this revision was heard by all, when everything up to `routed` was routed."""
         return min((ear.heard[0] - 1 for ear in self._lagging), default=routed)

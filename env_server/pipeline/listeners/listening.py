@@ -108,7 +108,7 @@ class Listening:
         """Whether a listener runs, or has not heard all that it has to."""
         if not self._listeners or not len(self._audiences):
             return False
-        return self._running > 0 or self._cursor.is_behind or any(ear.is_lagging for ear in self._audiences.ears())
+        return self._running > 0 or self._cursor.is_behind or self._audiences.any_lagging
 
     def settle(self, then: Callable[[], None]) -> None:
         """Notes how far all have heard, so that the log may go up to there; `then` once that is durable."""

@@ -140,7 +140,7 @@ class Clocks:
     def move(self, line: Timeline, now_ns: int) -> None:
         """The clock shows this time, as part of the running op; one that runs and has come there runs on."""
         state = line.state
-        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping)
+        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping, state.stepping)
         self.change(line, moved, rebase=not line.runs or now_ns > self.read(line))
 
     def change(self, line: Timeline, state: ClockState, *, rebase: bool = True) -> None:

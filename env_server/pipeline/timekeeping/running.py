@@ -12,6 +12,7 @@ from typing import Final
 from env_server.model.changes import EventType
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
+from env_server.model.timelines import ClockMode
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.own_changes import OwnChanges
@@ -41,7 +42,10 @@ class Running:
         admission: Admission,
         clock: Clock,
         limits: Limits,
+        rested: Callable[[Timeline], None],
     ) -> None:
+        """`rested` is told of event-driven clocks that fire nothing more for now, or are gone."""
+        self._rested = rested
         self._tree = tree
         self._own = own
         self._commits = commits
@@ -73,13 +77,30 @@ class Running:
         """Whether a clock goes on, or is about to."""
         return bool(self._stirred or self._blocked) or any(line.runs for line in self.clocks.lines.values())
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a clock has something to do before others may rely on what it has told."""
+        return bool(self._stirred or self._blocked)
+
     def blocked_by(self, line: Timeline) -> tuple[str, str] | None:
         """The path and the key that the clock's next change waits for; None = for nothing."""
         return self._blocked.get(line.number)
 
+    def delay_of_bound(self, line: Timeline, ns: int) -> int | None:
+        """Nanoseconds of the machine until the clocks above let it go so far; None = one must change before."""
+        clocks = self.clocks
+        above, lookahead_ns = clocks.above(line), line.declaration.lookahead_ns
+        if above is None or lookahead_ns is None:
+            return 0
+        needed, above_ns = ns - lookahead_ns, clocks.read(above)
+        if needed <= above_ns:
+            return 0
+        held = self.delay_of_bound(above, needed) if above.runs else None
+        return None if held is None else max(held, above.delay_to(needed, above_ns))
+
     def when_arrived(self, line: Timeline, call: Callable[[], None]) -> None:
         """Calls when the clock is on no way any more, or gone; at once when it is."""
-        if self._has_stopped or line.state.target_ns is None or not self.clocks.lives(line):
+        if self._has_stopped or not line.is_under_way or not self.clocks.lives(line):
             call()
         else:
             self._waiters.setdefault(line.number, []).append(call)
@@ -153,6 +174,8 @@ class Running:
     def _next(self, line: Timeline) -> Due | None:
         """The timer that fires next; without one the clock goes as far as it may, and waits for what it must."""
         clocks = self.clocks
+        if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+            self._rested(line)
         if not clocks.lives(line):
             self._cancel_alarm(line)
             return None
@@ -262,23 +285,11 @@ class Running:
 
     def _delay_to(self, line: Timeline, ns: int) -> int | None:
         """Nanoseconds of the machine until the clock shows a time that it wants; None = not before a change."""
-        held = self._delay_of_bound(line, ns)
+        held = self.delay_of_bound(line, ns)
         target_ns = line.state.target_ns
         if held is None or (target_ns is not None and ns <= target_ns):
             return held
         return max(held, line.delay_to(ns, self.clocks.read(line)))
-
-    def _delay_of_bound(self, line: Timeline, ns: int) -> int | None:
-        """The same, until the clocks above let it go so far."""
-        clocks = self.clocks
-        above, lookahead_ns = clocks.above(line), line.declaration.lookahead_ns
-        if above is None or lookahead_ns is None:
-            return 0
-        needed, above_ns = ns - lookahead_ns, clocks.read(above)
-        if needed <= above_ns:
-            return 0
-        held = self._delay_of_bound(above, needed) if above.runs else None
-        return None if held is None else max(held, above.delay_to(needed, above_ns))
 
     def _cancel_alarm(self, line: Timeline) -> None:
         alarm = self._alarms.pop(line.number, None)
@@ -288,7 +299,7 @@ class Running:
     def _tell_waiters(self) -> None:
         for number, waiting in list(self._waiters.items()):
             line = self.clocks.lines.get(number)
-            if line is None or line.state.target_ns is None:
+            if line is None or not line.is_under_way:
                 del self._waiters[number]
                 for call in waiting:
                     call()

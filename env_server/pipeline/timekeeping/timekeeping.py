@@ -4,16 +4,17 @@ from collections.abc import Callable
 from heapq import nsmallest
 from typing import NamedTuple
 
-from env_server.model.changes import FactKind
+from env_server.model.changes import Changes, FactKind
 from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockDeclaration, ClockState, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.recovery import Facts
+from env_server.pipeline.timekeeping.jumping import Jumping
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
@@ -32,6 +33,8 @@ class ClockSeen(NamedTuple):
     next_due_ns: int | None
     held_by: tuple[str, ...]
     """Why it does not go on, for people."""
+    participants_path: str = ""
+    """Event-driven: where its participants are; "" = where the group that asks may not look."""
 
 
 class Timekeeping:
@@ -50,10 +53,16 @@ class Timekeeping:
         clock: Clock,
         limits: Limits,
         facts: Facts,
+        is_quiet: Callable[[], bool],
     ) -> None:
+        """`is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
         self._commits = commits
-        self._running = running = Running(tree, own, commits, admission, clock, limits)
+        self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
+        self._jumping = Jumping(
+            *(tree, running, own, commits, admission),
+            *(lambda: not running.is_at_work and is_quiet(), clock, limits),
+        )
         self._clocks = clocks = running.clocks
         clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
@@ -62,11 +71,32 @@ class Timekeeping:
     @property
     def is_under_way(self) -> bool:
         """Whether a clock goes on by itself, or has something to do."""
-        return self._running.is_under_way
+        return self._running.is_under_way or self._jumping.is_under_way
 
     def go_on(self) -> None:
         """Ops have had their effect: clocks go as far as those want."""
         self._running.go_on()
+        self._jumping.look_again()
+
+    def publish(self, changes: Changes) -> None:
+        """A group is durable: each once, in order."""
+        self._jumping.publish(changes)
+
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
+        """Takes what is said of a participant of an event-driven clock.
+
+        Raises:
+            WorldError: it does not count; see Participation.report.
+        """
+        self._jumping.report(report, reporter)
+
+    def end_reports(self, reporter: Reporter) -> None:
+        """What this reporter has said counts no more."""
+        self._jumping.end_reports(reporter)
+
+    def end_denied(self) -> None:
+        """A grant was withdrawn: so may be what groups have reported."""
+        self._jumping.end_denied()
 
     def stop(self) -> None:
         """No clock goes on any more; realtime ones are kept where they are. Whoever waits for an arrival is called."""
@@ -74,11 +104,13 @@ class Timekeeping:
         for line in self._clocks.lines.values():
             self._clocks.tell(line)
         self._running.stop()
+        self._jumping.stop()
 
     def abandon(self, gone: WorldError) -> None:
         """The world is gone: nothing of it counts any more. Whoever waits for an arrival is called."""
         self.ended = gone
         self._running.stop()
+        self._jumping.stop()
 
     def tell_time(self, path: str) -> int | None:
         """What the nearest clock of an environment shows, for an answer that waits for the open group; None = none.
@@ -107,6 +139,7 @@ class Timekeeping:
             len(line.timers),
             None if first is None else first.timer.due_ns,
             tuple(self._held_by(line, group)),
+            self._find_place(line, group),
         )
 
     def list_timers(self, path: str, after: str = "", group: str = "", limit: int | None = None) -> list[Timer]:
@@ -127,7 +160,7 @@ class Timekeeping:
         return [found[name].timers[number, name] for name in names]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls once the nearest clock is on no way any more, or gone, or `ended`; returns what forgets the call."""
+        """Calls once the nearest clock is on no way and no step any more, gone, or `ended`; returns what forgets it."""
         try:
             line = self._clocks.find(path)
         except WorldError:  # gone meanwhile
@@ -139,6 +172,11 @@ class Timekeeping:
     def _check_seen(self, group: str, path: str) -> None:
         if group:
             check_seen(self._tree.grants, group, path)
+
+    def _find_place(self, line: Timeline, group: str) -> str:
+        """Where participants are, as far as a group sees it; "" = nowhere."""
+        place = self._jumping.find_place(line) if line.declaration.mode is ClockMode.EVENT_DRIVEN else ""
+        return "" if group and not self._tree.grants.access(group, place) else place
 
     def _held_by(self, line: Timeline, group: str) -> list[str]:
         held = []
@@ -155,4 +193,11 @@ class Timekeeping:
             held.append(f"an operation holds {place}")
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")
+        if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+            holders = self._jumping.describe_holders(line)
+            is_seen = not holders or bool(self._find_place(line, group))
+            held += holders if is_seen else ["somebody takes part who is not to be seen from here"]
         return held
+
+    def _rested(self, line: Timeline) -> None:
+        self._jumping.stir(line)

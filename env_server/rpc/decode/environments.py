@@ -46,7 +46,7 @@ def decode_declaration(message: operations_pb2.Register, limits: Limits) -> Decl
         gates=_decode_gates(message.gates, limits, "register.gates"),
         lease=message.lease_id,
         grants=_decode_grants(message.grants, limits, "register.grants"),
-        clock=decode_clock(message.clock, "register.clock") if message.HasField("clock") else None,
+        clock=decode_clock(message.clock, limits, "register.clock") if message.HasField("clock") else None,
         space=decode_space(message.space, limits, "register.space") if message.HasField("space") else None,
     )
 
@@ -76,7 +76,7 @@ def decode_environment_update(message: operations_pb2.EnvironmentUpdate, limits:
         open=opening,
         set_grants=_decode_grants(message.set_grants, limits, "set_grants"),
         remove_grants=tuple(message.remove_grants),
-        clock=decode_clock(message.clock, "environment.clock") if message.HasField("clock") else None,
+        clock=decode_clock(message.clock, limits, "environment.clock") if message.HasField("clock") else None,
         space=decode_space(message.space, limits, "environment.space") if message.HasField("space") else None,
         set_regions=decode_regions(message.set_regions, limits, "set_regions"),
         remove_regions=tuple(message.remove_regions),

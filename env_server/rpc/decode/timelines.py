@@ -2,21 +2,21 @@
 
 from env_api.v1 import timeline_pb2
 
-from env_server.model.errors import InvalidRequest, Reason
+from env_server.model.errors import DeniedView, InvalidRequest, Reason
 from env_server.model.limits import Limits
-from env_server.model.names import check_count, check_segment
+from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import ClockAction, Code, ControlClock, Delete, SetTimer
-from env_server.model.timelines import ClockDeclaration, ClockMode, MissedTicks
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, MissedTicks
 from env_server.rpc.decode.values import decode_json
 
 _FLAGS = ("step", "pause", "resume")
 
 
-def decode_clock(message: timeline_pb2.Clock, field: str) -> ClockDeclaration:
+def decode_clock(message: timeline_pb2.Clock, limits: Limits, field: str) -> ClockDeclaration:
     """What an environment declares of its clock.
 
     Raises:
-        InvalidRequest: INVALID_FIELD.
+        InvalidRequest: INVALID_FIELD, INVALID_PATH.
     """
     try:
         mode = ClockMode(message.mode)
@@ -25,7 +25,34 @@ def decode_clock(message: timeline_pb2.Clock, field: str) -> ClockDeclaration:
     if message.rate and mode is not ClockMode.REALTIME:
         raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.rate", "belongs to a realtime clock")
     lookahead_ns = message.lookahead_ns if message.HasField("lookahead_ns") else None
-    return ClockDeclaration(mode, message.start_ns, message.rate or 1.0, message.paused, lookahead_ns)
+    if message.participants_path:
+        split_path(message.participants_path, limits)
+    return ClockDeclaration(
+        mode, message.start_ns, message.rate or 1.0, message.paused, lookahead_ns, message.participants_path
+    )
+
+
+def decode_report(message: timeline_pb2.ClockReport, groups: tuple[str, ...]) -> ClockReport:
+    """What a session with these groups says of a participant.
+
+    Raises:
+        InvalidRequest: INVALID_FIELD.
+        DeniedView: it names no group although the session has some.
+    """
+    if message.group > len(groups):
+        problem = f"{message.group} is the number of no group of hello.groups, which has {len(groups)}"
+        raise InvalidRequest(Reason.INVALID_FIELD, "clock_report.group", problem)
+    if groups and not message.group:
+        raise DeniedView("", message.path, "change")
+    return ClockReport(
+        message.path,
+        message.key,
+        message.set_revision,
+        message.busy,
+        message.earliest_wake_ns if message.HasField("earliest_wake_ns") else None,
+        message.consumed_revision,
+        groups[message.group - 1] if groups else "",
+    )
 
 
 def decode_timeline(message: timeline_pb2.Timeline, key: str, limits: Limits) -> tuple[Code, object]:

@@ -2,8 +2,9 @@
 
 from env_api.v1 import timeline_pb2
 
-from env_server.model.timelines import ClockDeclaration, Timer
+from env_server.model.timelines import ClockDeclaration, ReportVoid, Timer
 from env_server.pipeline.timekeeping.timekeeping import ClockSeen
+from env_server.rpc.encode.errors import encode_error
 
 
 def encode_clock(clock: ClockDeclaration) -> timeline_pb2.Clock:
@@ -14,6 +15,7 @@ def encode_clock(clock: ClockDeclaration) -> timeline_pb2.Clock:
         rate=0.0 if clock.rate == 1.0 else clock.rate,
         paused=clock.paused,
         lookahead_ns=clock.lookahead_ns,
+        participants_path=clock.participants_path,
     )
 
 
@@ -30,6 +32,8 @@ def encode_clock_state(seen: ClockSeen) -> timeline_pb2.ClockState:
         timers=seen.timers,
         next_due_ns=seen.next_due_ns,
         held_by=seen.held_by,
+        participants_path=seen.participants_path,
+        stepping=seen.state.stepping,
     )
 
 
@@ -42,4 +46,11 @@ def encode_timer(timer: Timer) -> timeline_pb2.TimerState:
         missed=int(timer.missed),  # type: ignore[arg-type]
         payload_json=b"" if timer.payload is None else timer.payload.text,
         fired=timer.fired,
+    )
+
+
+def encode_report_void(void: ReportVoid) -> timeline_pb2.ClockReportVoid:
+    """Reports that count no more."""
+    return timeline_pb2.ClockReportVoid(
+        path=void.path, key=void.key, set_revision=void.set_revision, error=encode_error(void.error)
     )

@@ -12,19 +12,22 @@ import logging
 from collections import deque
 
 import grpc
-from env_api.v1 import session_pb2
+from env_api.v1 import session_pb2, timeline_pb2
 
 from env_server.leases.leases import Kept
 from env_server.model.errors import InternalError, InvalidRequest, Reason, WorldError
 from env_server.model.frames import Answer
 from env_server.model.names import check_count, check_identity
+from env_server.model.timelines import ReportVoid
 from env_server.model.views import check_group
 from env_server.pipeline import Welcomed, World
 from env_server.rpc.decode.frames import decode_frame
+from env_server.rpc.decode.timelines import decode_report
 from env_server.rpc.decode.watches import check_history
 from env_server.rpc.edge import Context, NewIncident, parse, report_defect
 from env_server.rpc.encode.answers import encode_answer, encode_refusal
 from env_server.rpc.encode.errors import encode_error
+from env_server.rpc.encode.timelines import encode_report_void
 from env_server.rpc.session.outbox import Events, Outbox
 from env_server.rpc.session.session_watches import SessionWatches
 from env_server.rpc.streams import Streams
@@ -64,6 +67,7 @@ class SessionService:
                 try:
                     await stream.run(context, welcomed)
                 finally:
+                    world.timekeeping.end_reports(stream)
                     world.close_session(hello.client_id)
 
 
@@ -80,7 +84,7 @@ class SessionStream:
         self._in_flight = 0
         self._frames_max = world.limits.session_frames_kept_max
         #: Frames beyond those that may be unanswered, with their sizes; they keep their order.
-        self._held: deque[tuple[session_pb2.OpFrame, int]] = deque()
+        self._held: deque[tuple[session_pb2.OpFrame | timeline_pb2.ClockReport, int]] = deque()
         self._held_bytes = 0
         self._letting_in = False
         self._frame_room = asyncio.Event()
@@ -190,9 +194,9 @@ class SessionStream:
             message = parse(session_pb2.SessionRequest, data)
             kind = message.WhichOneof("request")
             if kind == "frame":
-                self._held.append((message.frame, len(data)))
-                self._held_bytes += len(data)
-                self._let_in()
+                self._hold(message.frame, len(data))
+            elif kind == "clock_report":
+                self._hold(message.clock_report, len(data))  # behind the ops that were sent before it
             elif kind == "acknowledge":
                 self._world.acknowledge(self.client_id, message.acknowledge.seq)
             elif kind == "credit":
@@ -213,16 +217,32 @@ class SessionStream:
         except Exception as defect:  # noqa: BLE001 - the edge: the client learns an incident id
             self._put_error(self._report_defect(defect))
 
+    def void(self, void: ReportVoid) -> None:
+        """What was reported of a participant of a clock counts no more."""
+        message = encode_report_void(void)
+        self._outbox.put(session_pb2.SessionResponse(clock_report_void=message).SerializeToString())
+
+    def _hold(self, message: session_pb2.OpFrame | timeline_pb2.ClockReport, size_bytes: int) -> None:
+        self._held.append((message, size_bytes))
+        self._held_bytes += size_bytes
+        self._let_in()
+
     def _let_in(self) -> None:
-        """Takes frames, in their order, as long as fewer than may be are unanswered."""
+        """Takes frames, in their order, as long as fewer than may be are unanswered, and reports between them."""
         if self._letting_in:  # a frame was refused at once, within the loop below
             return
         self._letting_in = True
         try:
-            while self._held and self._in_flight < self._frames_max:
-                message, size_bytes = self._held.popleft()
+            while self._held:
+                message, size_bytes = self._held[0]
+                if isinstance(message, session_pb2.OpFrame) and self._in_flight >= self._frames_max:
+                    break
+                self._held.popleft()
                 self._held_bytes -= size_bytes
-                self._take_frame(message, size_bytes)
+                if isinstance(message, session_pb2.OpFrame):
+                    self._take_frame(message, size_bytes)
+                else:
+                    self._take_report(message)
         finally:
             self._letting_in = False
         self._frame_room.set()
@@ -243,6 +263,13 @@ class SessionStream:
             self._refuse_frame(message, error)
         except Exception as defect:  # noqa: BLE001 - the edge: of this frame nothing is known
             self._refuse_frame(message, self._report_defect(defect))
+
+    def _take_report(self, message: timeline_pb2.ClockReport) -> None:
+        try:
+            self._world.timekeeping.report(decode_report(message, self._groups), self)
+        except WorldError as error:
+            void = ReportVoid(message.path, message.key, message.set_revision, error)
+            self._world.when_seen(lambda: self.void(void))  # it may rest on what is not on the disk yet
 
     def _refuse_frame(self, message: session_pb2.OpFrame, error: WorldError) -> None:
         count = len(message.ops) + len(message.block.keys)

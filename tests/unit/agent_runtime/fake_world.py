@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ecumene.client import (
@@ -353,9 +354,10 @@ class FakeClock:
         self._world = world
         self._path = path
 
-    async def state(self) -> None:
+    async def state(self) -> SimpleNamespace:
         if self._world.clock_ns is None or not self._path.startswith("/game"):
             raise ClockNotFoundError(ErrorDetails(reason="CLOCK_NOT_FOUND"))
+        return SimpleNamespace(mode="manual", path="/game", participants_path="")
 
 
 class FakeWatch:
@@ -366,6 +368,9 @@ class FakeWatch:
         self.from_revision = from_revision
         self.resume_revision = from_revision
         self.queue: asyncio.Queue[EventBatch | None] = asyncio.Queue()
+
+    def call_on_mark(self, call: Any) -> None:
+        """Nothing is marked here."""
 
     def __aiter__(self) -> FakeWatch:
         return self

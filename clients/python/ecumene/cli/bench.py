@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ecumene.bench.clock_bench import bench_clock
 from ecumene.bench.document import REPORTED_MARK, show_figure, show_peers, write_page
 from ecumene.bench.env_bench import bench_env
 from ecumene.bench.lifecycle_bench import bench_lifecycle
@@ -20,6 +21,7 @@ from ecumene.bench.message_bench import bench_message
 from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Reported, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
+from ecumene.bench.space_bench import bench_space
 from ecumene.bench.watch_bench import bench_watch
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.failures import CliError, Interrupted
@@ -55,6 +57,18 @@ def message(peers: PeersOption = True, as_json: JsonOption = False, quick: Quick
 def restart(as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """How long a world takes to come back, and what its size costs the ops on it."""
     _show(bench_restart(is_quick=quick, note=_note), as_json=as_json)
+
+
+@bench.command("space")
+def space(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """Moves, events of regions and of who meets whom, questions for who is near; models beside the same in Mesa."""
+    _show(bench_space(is_quick=quick, with_peers=peers, note=_note), as_json=as_json)
+
+
+@bench.command("clock")
+def clock(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """What timers cost that fire and that wait, how late they are, and what a clock costs those who do not ask."""
+    _show(bench_clock(is_quick=quick, note=_note), as_json=as_json)
 
 
 @bench.command("round")
@@ -118,8 +132,8 @@ def all_(
     reports: list[Report] = []
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
-    envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
-    for measure in (envs, bench_watch, messages, bench_restart, bench_llm, lives, rounds):
+    envs, messages, spaces = (partial(one, with_peers=peers) for one in (bench_env, bench_message, bench_space))
+    for measure in (envs, bench_watch, messages, bench_restart, spaces, bench_clock, bench_llm, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.

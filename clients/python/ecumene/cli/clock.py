@@ -202,6 +202,10 @@ def describe_clock(state: ClockState) -> list[tuple[str, str]]:
     if state.mode == "realtime":
         mode += f", {state.rate:g} simulated seconds a second"
     lines = [("mode", mode + (", paused" if state.paused else "")), ("time", show_moment(state.now_ns))]
+    if state.participants_path:
+        lines.append(("participants in", state.participants_path))
+    if state.stepping:
+        lines.append(("on a step", "one jump, as soon as everybody is idle"))
     if state.target_ns is not None:
         lines.append(("on its way to", show_moment(state.target_ns)))
     if state.lookahead_ns is not None:

@@ -7,6 +7,7 @@ from ecumene.client.actions import (
 from ecumene.client.bulk import (
     BulkResult,
 )
+from ecumene.client.clock_reports import ClockReporter
 from ecumene.client.clocks import (
     Clock,
     ClockMode,
@@ -97,6 +98,7 @@ from ecumene.client.model import (
     WorldInfo,
     Written,
 )
+from ecumene.client.participants import Participant, describe_hearing, hear_clock
 from ecumene.client.reasons import (
     AggregateNotFoundError,
     CounterOverflowError,
@@ -269,6 +271,7 @@ __all__ = [
     "ClockModeMismatchError",
     "ClockNotFoundError",
     "ClockPausedError",
+    "ClockReporter",
     "ClockState",
     "ClosedError",
     "Conditions",
@@ -361,6 +364,7 @@ __all__ = [
     "Outcome",
     "OutcomeNotKeptError",
     "PageExpiredError",
+    "Participant",
     "ParticipantExistsError",
     "ParticipantNotFoundError",
     "ParticipantQuotaError",
@@ -435,5 +439,7 @@ __all__ = [
     "WrongOwnerError",
     "WrongStateError",
     "connect",
+    "describe_hearing",
+    "hear_clock",
     "ns",
 ]

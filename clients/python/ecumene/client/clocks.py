@@ -54,6 +54,8 @@ class Clock:
     """It does not pass the nearest clock above by more than this; None = it does not heed it."""
     rate: float = 1.0
     """Realtime: simulated time a real time."""
+    participants_path: str = ""
+    """Event-driven: the environment whose entries are its participants; "" = the clock's own."""
 
     @classmethod
     def manual(cls, start_ns: int = 0, *, paused: bool = False, lookahead_ns: int | None = None) -> Clock:
@@ -68,9 +70,19 @@ class Clock:
         return cls("realtime", start_ns, paused, lookahead_ns, rate)
 
     @classmethod
-    def event_driven(cls, start_ns: int = 0, *, paused: bool = False, lookahead_ns: int | None = None) -> Clock:
-        """One that jumps to what is due next as soon as every participant is idle."""
-        return cls("event_driven", start_ns, paused, lookahead_ns)
+    def event_driven(
+        cls,
+        start_ns: int = 0,
+        *,
+        participants_path: str = "",
+        paused: bool = False,
+        lookahead_ns: int | None = None,
+    ) -> Clock:
+        """One that jumps to what is due next as soon as every participant is idle; see EnvironmentClock.participate.
+
+        `participants_path`: an environment that exists; all its entries are participants. "" = the clock's own.
+        """
+        return cls("event_driven", start_ns, paused, lookahead_ns, participants_path=participants_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,10 @@ class ClockState:
     """When the first of them is due."""
     held_by: tuple[str, ...]
     """Why it does not go on, for people; () = nothing holds it."""
+    participants_path: str = ""
+    """Event-driven: where its participants are."""
+    stepping: bool = False
+    """Event-driven: it makes one jump although it is paused, as soon as everybody is idle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,11 @@ class Outbox:
         return not self._waiting and not self._in_flight and not len(self._refused)
 
     @property
+    def has_unsent(self) -> bool:
+        """Whether something was issued and is not sent, or was refused for now and not sent again."""
+        return bool(self._waiting or len(self._refused))
+
+    @property
     def has_in_flight(self) -> bool:
         """Whether a frame that was sent is unanswered."""
         return bool(self._in_flight)

@@ -24,6 +24,7 @@ from env_api.v1 import session_pb2
 
 from ecumene.client import error_table, errors
 from ecumene.client.backoff import Backoff
+from ecumene.client.clock_reports import ReportTable
 from ecumene.client.errors import (
     ClosedError,
     ConnectionFailedError,
@@ -89,6 +90,7 @@ class Session:
         self.revision = 0
         self.watches = WatchTable(self._send_control)
         self.leases = LeaseKeeper(self._send_control)
+        self.reports = ReportTable(self._wake_up)
         self.calls = UnaryCalls(address, settings, settings.call_timeout_s, chance)
         self.consumers: set[ClosedWithSession] = set()
         self._backoff = Backoff(settings.backoff_first_ms, settings.backoff_ms_max, chance)
@@ -273,6 +275,7 @@ class Session:
         self._outbox.welcome(limits, welcome.last_frame_seq, welcome.position)
         self.watches.attach(self.history)
         self.leases.attach()
+        self.reports.attach()
         self._wake_up()
         if self._first_welcome is not None and not self._first_welcome.done():
             self._progress_at = asyncio.get_running_loop().time()
@@ -312,6 +315,8 @@ class Session:
             self.watches.take_end(response.watch_ended)
         elif kind == "leases_kept":
             self.leases.take_kept(response.leases_kept)
+        elif kind == "clock_report_void":
+            self.reports.take_void(response.clock_report_void)
         elif kind == "pong":
             self.revision = max(self.revision, response.pong.revision)
             self.watches.take_pong(response.pong)
@@ -339,7 +344,11 @@ class Session:
     def _next_message(self) -> bytes | None:
         if self._controls:
             return self._controls.popleft().SerializeToString()
-        return None if self._is_draining else self._outbox.next_message()
+        if self._is_draining:
+            return None
+        # That a participant is idle holds for the ops that came before, too.
+        report = self.reports.next_message(all_sent=not self._outbox.has_unsent)
+        return self._outbox.next_message() if report is None else report.SerializeToString()
 
     def _acknowledge(self) -> None:
         seq = self._outbox.next_acknowledgement()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from env_api.v1 import (
@@ -15,9 +15,12 @@ from env_api.v1 import (
 
 from ecumene.client import timeline_actions
 from ecumene.client.actions import WriteOptions
+from ecumene.client.clock_reports import ClockReporter
 from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo, refuse_field
+from ecumene.client.errors import EcumeneError
 from ecumene.client.listings import Listing
-from ecumene.client.model import Json, Written
+from ecumene.client.model import EventFilter, Json, Written
+from ecumene.client.participants import Participant
 from ecumene.client.timeline_actions import ClockChange
 from ecumene.client.timeline_reasons import ClockNotFoundError
 from ecumene.client.unary_calls import identify
@@ -25,7 +28,6 @@ from ecumene.client.values import check_key
 
 if TYPE_CHECKING:
     from ecumene.client.op_calls import OpCalls
-    from ecumene.client.session import Session
     from ecumene.client.world import World
 
 ARRIVAL_TIMEOUT_S = 86_400.0
@@ -41,9 +43,9 @@ class EnvironmentClock:
     ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
     """
 
-    def __init__(self, session: Session, path: str, group: str, timeout_s: float | None) -> None:
-        self._session = session
-        self._group = group
+    def __init__(self, world: World, path: str, timeout_s: float | None) -> None:
+        self._world = world
+        self._session = session = world.session
         self._timeout_s = timeout_s
         self._stub: Any = timeline_service_pb2_grpc.TimelineServiceStub(session.calls.channel)
         self.path: str = path
@@ -74,7 +76,10 @@ class EnvironmentClock:
         return await self._control({"advance_by_ns": by_ns} if by_ns is not None else {"advance_to_ns": to_ns or 0})
 
     async def step(self) -> ClockState:
-        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode."""
+        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode.
+
+        An event-driven clock makes one jump, as soon as everybody is idle; at once if it has no participants.
+        """
         return await self._control({"step": True})
 
     async def skip_to(self, to_ns: int) -> ClockState:
@@ -97,6 +102,34 @@ class EnvironmentClock:
         """Realtime clocks: simulated time a real time from now on; finite, above 0."""
         return await self._control({"rate": rate})
 
+    def participate(
+        self, name: str, *, ttl_s: float | None = 15.0, hears: Sequence[EventFilter] | None = None
+    ) -> Participant:
+        """Take part in an event-driven clock, under this name: `async with clock.participate("bob") as bob:`.
+
+        `hears`: what it has to deal with before time goes on, by path_prefix, path_glob, key_glob and types; None = all
+        events of the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the
+        lease under which it takes part: when this program is gone, or does not answer for so long, the clock goes on
+        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this
+        program is gone, the clock stands until another one takes it, or the entry is deleted.
+
+        Raises (when entered):
+            ClockNotFoundError: there is no clock.
+            EntryExistsError: somebody takes part under this name, with `ttl_s`.
+            EcumeneError: the server refused; the class says why.
+        """
+        return Participant(self._world, self.path, name, ttl_s, hears)
+
+    def reporter(
+        self, key: str, set_revision: int, *, on_void: Callable[[EcumeneError], None] | None = None
+    ) -> ClockReporter:
+        """Reports for a participant of an event-driven clock that was set as an entry in this revision.
+
+        For programs with a watch of their own; most want `participate`. What the entry's value says that it hears has
+        to be watched from `set_revision` on. `on_void` is called when the reports do not count any more.
+        """
+        return ClockReporter(self._session, self.path, key, set_revision, self._world.stamp.group_index, on_void)
+
     async def _control(self, change: ClockChange) -> ClockState:
         request = timeline_service_pb2.ControlClockRequest(
             world=self._session.world,
@@ -112,7 +145,7 @@ class EnvironmentClock:
         return timeline_actions.read_clock_state(answer.clock)
 
     def _identify(self) -> environment_service_pb2.Caller:
-        return identify(self._session.client_id, self._group)
+        return identify(self._session.client_id, self._world.group)
 
 
 class TimelineOps:
@@ -125,7 +158,7 @@ class TimelineOps:
 
     def clock(self) -> EnvironmentClock:
         """The handle of its clock; asks the server nothing."""
-        return EnvironmentClock(self._world.session, self.path, self._world.group, self.timeout_s)
+        return EnvironmentClock(self._world, self.path, self.timeout_s)
 
     async def set_timer(
         self,

@@ -10,7 +10,7 @@ from env_api.v1 import timeline_pb2
 from ecumene.client.clocks import Clock, ClockMode, ClockState, MissedTicks, TimerInfo, refuse_field
 from ecumene.client.errors import NotSupportedError
 from ecumene.client.model import Json
-from ecumene.client.values import INT_MAX, INT_MIN, decode_json, encode_json
+from ecumene.client.values import INT_MAX, INT_MIN, check_path, decode_json, encode_json
 
 _MODES: dict[ClockMode, int] = {"manual": 1, "realtime": 2, "event_driven": 3}
 _MODES_BY_NUMBER: dict[int, ClockMode] = {number: mode for mode, number in _MODES.items()}
@@ -112,6 +112,8 @@ def fill_clock(clock: Clock) -> timeline_pb2.Clock:
         message.rate = rate
     elif rate != 1:
         raise refuse_field(f"rate: belongs to a realtime clock, this one is {clock.mode}")
+    if clock.participants_path:
+        message.participants_path = check_path(clock.participants_path)
     if clock.lookahead_ns is not None:
         message.lookahead_ns = _check_ns("lookahead_ns", clock.lookahead_ns)
     return message
@@ -120,7 +122,14 @@ def fill_clock(clock: Clock) -> timeline_pb2.Clock:
 def read_clock(message: timeline_pb2.Clock) -> Clock:
     """A clock as declared."""
     lookahead_ns = message.lookahead_ns if message.HasField("lookahead_ns") else None
-    return Clock(_read_mode(message.mode), message.start_ns, message.paused, lookahead_ns, message.rate or 1.0)
+    return Clock(
+        _read_mode(message.mode),
+        message.start_ns,
+        message.paused,
+        lookahead_ns,
+        message.rate or 1.0,
+        message.participants_path,
+    )
 
 
 def read_clock_state(message: timeline_pb2.ClockState) -> ClockState:
@@ -136,6 +145,8 @@ def read_clock_state(message: timeline_pb2.ClockState) -> ClockState:
         timers=message.timers,
         next_due_ns=message.next_due_ns if message.HasField("next_due_ns") else None,
         held_by=tuple(message.held_by),
+        participants_path=message.participants_path,
+        stepping=message.stepping,
     )
 
 

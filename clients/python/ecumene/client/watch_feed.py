@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from env_api.v1 import events_pb2, session_pb2
@@ -52,6 +53,13 @@ class WatchFeed:
         self._owed = Credit()
         self._was_read = False
         self._arrival: asyncio.Future[None] | None = None
+        self.on_mark: Callable[[], None] | None = None
+        """Called when the server says that there is nothing more up to a later revision, and nothing is unread."""
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether a frame can be read without waiting."""
+        return bool(self._frames)
 
     @property
     def resume_revision(self) -> int:
@@ -105,6 +113,8 @@ class WatchFeed:
             # The server charges no credit for marks.
             size_bytes = 0
             if not frame.synced_revision:
+                if self.on_mark is not None and not self._frames:
+                    self.on_mark()
                 return
         self._frames.append((frame, size_bytes))
         self._unread.events += frame.count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -47,6 +47,10 @@ class FrameWatch:
     def statistics(self) -> WatchStatistics:
         """How full it is."""
         return self._feed.statistics()
+
+    def call_on_mark(self, call: Callable[[], None] | None) -> None:
+        """Have this called when `resume_revision` has grown although nothing came to be read."""
+        self._feed.on_mark = call
 
     def __aiter__(self) -> Self:
         return self

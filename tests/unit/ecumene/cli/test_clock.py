@@ -21,10 +21,14 @@ def test_a_clock_is_told_with_what_holds_it() -> None:
         timers=1_200,
         next_due_ns=ns(hours=2, minutes=30),
         held_by=("worker-1 is busy", "/ stands at 1h55m"),
+        participants_path="/town/workers",
+        stepping=True,
     )
     assert describe_clock(state) == [
         ("mode", "event-driven, paused"),
         ("time", "2h (7,200,000,000,000 ns)"),
+        ("participants in", "/town/workers"),
+        ("on a step", "one jump, as soon as everybody is idle"),
         ("on its way to", "3h (10,800,000,000,000 ns)"),
         ("ahead of the one above", "at most 5m"),
         ("timers", "1,200"),

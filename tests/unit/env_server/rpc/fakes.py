@@ -26,6 +26,7 @@ from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, T
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
 from env_server.model.ports import Origin
+from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.values import Json
 from env_server.model.watching import Delivery, WatchSpec
 from env_server.pipeline import Welcomed
@@ -94,6 +95,25 @@ class Described(NamedTuple):
 
 
 @dataclass
+class FakeTimekeeping:
+    """No clocks. Keeps what is reported, and refuses a participant "stranger"."""
+
+    reported: list[tuple[ClockReport, Reporter]] = field(default_factory=list)
+    ended: list[Reporter] = field(default_factory=list)
+
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
+        if report.key == "stranger":
+            raise NotFound(Reason.PARTICIPANT_NOT_FOUND, key=report.key)
+        self.reported.append((report, reporter))
+
+    def tell_time(self, path: str) -> None:
+        return None
+
+    def end_reports(self, reporter: Reporter) -> None:
+        self.ended.append(reporter)
+
+
+@dataclass
 class FakeWorld:
     """Executes SET, ADD, QUERY of an entry; INVOKE waits for `release`, or fails as its name says."""
 
@@ -111,18 +131,14 @@ class FakeWorld:
     open_clients: list[str] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
     users: int = 0
-
-    @property
-    def timekeeping(self) -> FakeWorld:
-        """It has no clocks."""
-        return self
-
-    def tell_time(self, path: str) -> None:
-        return None
+    timekeeping: FakeTimekeeping = field(default_factory=FakeTimekeeping)
 
     @property
     def durable_revision(self) -> int:
         return self.revision
+
+    def when_seen(self, call: Callable[[], None]) -> None:
+        call()
 
     def execute(self, frame: Frame, deliver: Callable[[Answer], None]) -> None:
         self.frames.append(frame)

@@ -5,6 +5,7 @@ Clocks and timers as they are declared, controlled and told. All times are nanos
 
 import builtins
 import collections.abc
+import env_api.v1.errors_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
@@ -33,7 +34,19 @@ class _ClockModeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     no wall clock has a say.
     """
     CLOCK_MODE_EVENT_DRIVEN: _ClockMode.ValueType  # 3
-    """Jumps to what is due next as soon as every participant is idle."""
+    """Jumps to what is due next as soon as every participant is idle, and nothing in the world is on its way: no change that
+    is not on the disk, no op that waits, no operation or listener of a behaviour that runs. What is due next is its first
+    timer, or what a participant waits for (ClockReport.earliest_wake_ns); without either it stands, and so it does
+    without participants. A jump is one revision, CLOCK_CHANGED; the timers that are due fire in revisions of their own
+    behind it. A clock below is no participant: it is held by lookahead_ns alone.
+
+    Each entry of Clock.participants_path is a participant, as long as it is there: a member under its lease goes with
+    it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again, or moving
+    it, makes its reports void. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
+    "path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types by name ("gate_opened"), and the group whose
+    view its watch takes; without "hears", and for any other value, all events of the clock's environment and below.
+    CLOCK_CHANGED of the clock itself is heard by all.
+    """
 
 class ClockMode(_ClockMode, metaclass=_ClockModeEnumTypeWrapper): ...
 
@@ -45,7 +58,19 @@ CLOCK_MODE_REALTIME: ClockMode.ValueType  # 2
 no wall clock has a say.
 """
 CLOCK_MODE_EVENT_DRIVEN: ClockMode.ValueType  # 3
-"""Jumps to what is due next as soon as every participant is idle."""
+"""Jumps to what is due next as soon as every participant is idle, and nothing in the world is on its way: no change that
+is not on the disk, no op that waits, no operation or listener of a behaviour that runs. What is due next is its first
+timer, or what a participant waits for (ClockReport.earliest_wake_ns); without either it stands, and so it does
+without participants. A jump is one revision, CLOCK_CHANGED; the timers that are due fire in revisions of their own
+behind it. A clock below is no participant: it is held by lookahead_ns alone.
+
+Each entry of Clock.participants_path is a participant, as long as it is there: a member under its lease goes with
+it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again, or moving
+it, makes its reports void. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
+"path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types by name ("gate_opened"), and the group whose
+view its watch takes; without "hears", and for any other value, all events of the clock's environment and below.
+CLOCK_CHANGED of the clock itself is heard by all.
+"""
 Global___ClockMode: typing_extensions.TypeAlias = ClockMode
 
 class _MissedTicks:
@@ -91,6 +116,7 @@ class Clock(google.protobuf.message.Message):
     RATE_FIELD_NUMBER: builtins.int
     PAUSED_FIELD_NUMBER: builtins.int
     LOOKAHEAD_NS_FIELD_NUMBER: builtins.int
+    PARTICIPANTS_PATH_FIELD_NUMBER: builtins.int
     mode: Global___ClockMode.ValueType
     start_ns: builtins.int
     """Time at which it begins."""
@@ -100,6 +126,8 @@ class Clock(google.protobuf.message.Message):
     """Begins paused."""
     lookahead_ns: builtins.int
     """It does not pass the nearest clock above by more than this; unset = it does not heed it."""
+    participants_path: builtins.str
+    """Event-driven: the environment whose entries are its participants; empty = the clock's own. It must exist."""
     def __init__(
         self,
         *,
@@ -108,9 +136,10 @@ class Clock(google.protobuf.message.Message):
         rate: builtins.float = ...,
         paused: builtins.bool = ...,
         lookahead_ns: builtins.int | None = ...,
+        participants_path: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "lookahead_ns", b"lookahead_ns"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "lookahead_ns", b"lookahead_ns", "mode", b"mode", "paused", b"paused", "rate", b"rate", "start_ns", b"start_ns"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "lookahead_ns", b"lookahead_ns", "mode", b"mode", "participants_path", b"participants_path", "paused", b"paused", "rate", b"rate", "start_ns", b"start_ns"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_lookahead_ns", b"_lookahead_ns"]) -> typing.Literal["lookahead_ns"] | None: ...
 
 Global___Clock: typing_extensions.TypeAlias = Clock
@@ -129,6 +158,8 @@ class ClockState(google.protobuf.message.Message):
     TIMERS_FIELD_NUMBER: builtins.int
     NEXT_DUE_NS_FIELD_NUMBER: builtins.int
     HELD_BY_FIELD_NUMBER: builtins.int
+    PARTICIPANTS_PATH_FIELD_NUMBER: builtins.int
+    STEPPING_FIELD_NUMBER: builtins.int
     path: builtins.str
     """The environment that owns it."""
     mode: Global___ClockMode.ValueType
@@ -141,6 +172,10 @@ class ClockState(google.protobuf.message.Message):
     timers: builtins.int
     """Timers on it, and when the first of them is due."""
     next_due_ns: builtins.int
+    participants_path: builtins.str
+    """Event-driven: where its participants are; empty where the group that asks may not look."""
+    stepping: builtins.bool
+    """Event-driven: it is on a step, and makes one jump although it is paused."""
     @property
     def held_by(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Why it does not go on, for people; empty = nothing holds it."""
@@ -158,9 +193,11 @@ class ClockState(google.protobuf.message.Message):
         timers: builtins.int = ...,
         next_due_ns: builtins.int | None = ...,
         held_by: collections.abc.Iterable[builtins.str] | None = ...,
+        participants_path: builtins.str = ...,
+        stepping: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "_next_due_ns", b"_next_due_ns", "_target_ns", b"_target_ns", "lookahead_ns", b"lookahead_ns", "next_due_ns", b"next_due_ns", "target_ns", b"target_ns"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "_next_due_ns", b"_next_due_ns", "_target_ns", b"_target_ns", "held_by", b"held_by", "lookahead_ns", b"lookahead_ns", "mode", b"mode", "next_due_ns", b"next_due_ns", "now_ns", b"now_ns", "path", b"path", "paused", b"paused", "rate", b"rate", "target_ns", b"target_ns", "timers", b"timers"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_lookahead_ns", b"_lookahead_ns", "_next_due_ns", b"_next_due_ns", "_target_ns", b"_target_ns", "held_by", b"held_by", "lookahead_ns", b"lookahead_ns", "mode", b"mode", "next_due_ns", b"next_due_ns", "now_ns", b"now_ns", "participants_path", b"participants_path", "path", b"path", "paused", b"paused", "rate", b"rate", "stepping", b"stepping", "target_ns", b"target_ns", "timers", b"timers"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_lookahead_ns", b"_lookahead_ns"]) -> typing.Literal["lookahead_ns"] | None: ...
     @typing.overload
@@ -190,7 +227,10 @@ class ControlClock(google.protobuf.message.Message):
     advance_to_ns: builtins.int
     """The same, up to a time; one that has passed is refused with OUT_OF_RANGE / TIME_PASSED."""
     step: builtins.bool
-    """Up to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode."""
+    """Up to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode. An
+    event-driven clock makes one jump, as soon as all are idle, to what is due next then; at once where it has no
+    participants. It stays where it is if nothing is due, or the clock above does not let it.
+    """
     skip_to_ns: builtins.int
     """To a time at once: what was due before is dealt with by each timer's missed-tick policy. Any mode."""
     pause: builtins.bool
@@ -327,3 +367,87 @@ class TimerState(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["due_ns", b"due_ns", "every_ns", b"every_ns", "fired", b"fired", "missed", b"missed", "name", b"name", "payload_json", b"payload_json"]) -> None: ...
 
 Global___TimerState: typing_extensions.TypeAlias = TimerState
+
+@typing.final
+class ClockReport(google.protobuf.message.Message):
+    """What a worker says of a participant of an event-driven clock, in a session. It holds until the next one, until the
+    entry is set again or goes, or until the stream ends: then the clock waits for a new one. It takes effect behind the
+    frames that were sent before it, and is not answered; one that is refused, or is void later for another reason than the
+    end of the stream, is told by ClockReportVoid.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    SET_REVISION_FIELD_NUMBER: builtins.int
+    BUSY_FIELD_NUMBER: builtins.int
+    EARLIEST_WAKE_NS_FIELD_NUMBER: builtins.int
+    CONSUMED_REVISION_FIELD_NUMBER: builtins.int
+    GROUP_FIELD_NUMBER: builtins.int
+    path: builtins.str
+    """Environment of the clock."""
+    key: builtins.str
+    """The participant's key, in Clock.participants_path."""
+    set_revision: builtins.int
+    """Revision in which its entry was set last, as the reporter knows it: a fence against reporters of before."""
+    busy: builtins.bool
+    """It has something to do before the clock may go on. What it has not consumed need not be said."""
+    earliest_wake_ns: builtins.int
+    """When it wants to be woken, if nothing happens before; unset = only by events. What has passed is due at once: the
+    clock then tells its time once more.
+    """
+    consumed_revision: builtins.int
+    """It has dealt with all events that it hears up to this revision, and the ops to which they led were sent before this.
+    An idle participant holds the clock while an event that it hears lies above it, or set_revision does.
+    """
+    group: builtins.int
+    """Index + 1 into Hello.groups; 0 = none. It must be allowed to write where the participants are."""
+    def __init__(
+        self,
+        *,
+        path: builtins.str = ...,
+        key: builtins.str = ...,
+        set_revision: builtins.int = ...,
+        busy: builtins.bool = ...,
+        earliest_wake_ns: builtins.int | None = ...,
+        consumed_revision: builtins.int = ...,
+        group: builtins.int = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "earliest_wake_ns", b"earliest_wake_ns"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "busy", b"busy", "consumed_revision", b"consumed_revision", "earliest_wake_ns", b"earliest_wake_ns", "group", b"group", "key", b"key", "path", b"path", "set_revision", b"set_revision"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns"]) -> typing.Literal["earliest_wake_ns"] | None: ...
+
+Global___ClockReport: typing_extensions.TypeAlias = ClockReport
+
+@typing.final
+class ClockReportVoid(google.protobuf.message.Message):
+    """Reports of this participant under this revision count no more."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: builtins.int
+    KEY_FIELD_NUMBER: builtins.int
+    SET_REVISION_FIELD_NUMBER: builtins.int
+    ERROR_FIELD_NUMBER: builtins.int
+    path: builtins.str
+    key: builtins.str
+    set_revision: builtins.int
+    @property
+    def error(self) -> env_api.v1.errors_pb2.Error:
+        """CLOCK_NOT_FOUND, CLOCK_MODE_MISMATCH, PARTICIPANT_NOT_FOUND, FENCED: the entry was set again; PARTICIPANT_QUOTA,
+        INVALID_VALUE: what it hears cannot be read; REVISION_IN_FUTURE, PERMISSION_DENIED.
+        """
+
+    def __init__(
+        self,
+        *,
+        path: builtins.str = ...,
+        key: builtins.str = ...,
+        set_revision: builtins.int = ...,
+        error: env_api.v1.errors_pb2.Error | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["error", b"error"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["error", b"error", "key", b"key", "path", b"path", "set_revision", b"set_revision"]) -> None: ...
+
+Global___ClockReportVoid: typing_extensions.TypeAlias = ClockReportVoid

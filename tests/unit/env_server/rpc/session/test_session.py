@@ -11,7 +11,9 @@ from env_api.v1 import session_pb2 as pb
 from google.rpc import error_details_pb2, status_pb2
 
 from env_server.leases.leases import Kept
+from env_server.model.errors import Fenced
 from env_server.model.limits import Limits
+from env_server.model.timelines import ClockReport, ReportVoid
 from tests.unit.env_server.rpc.fakes import FakeWorld, Served, serve, wait_until
 
 
@@ -267,3 +269,48 @@ async def test_a_cancelled_stream_leaves_nothing_behind() -> None:
             await client.set(1)
             client.call.cancel()
         await wait_until(lambda: not len(served.service.streams))
+
+
+async def test_reports_of_participants_keep_their_place_behind_frames_that_are_held() -> None:
+    async with serve(FakeWorld(limits=Limits(session_frames_kept_max=3))) as served:
+        client, _ = await connect(served)
+        world = served.world
+        wait = pb.Op(invoke={"operation": "wait", "args_json": b"{}"})
+        for seq in (1, 2, 3):
+            await client.send(frame=pb.OpFrame(seq=seq, paths=["/a"], ops=[wait]))
+        await client.set(4)
+        report = {"path": "/town", "key": "bob", "set_revision": 4, "earliest_wake_ns": 0, "consumed_revision": 9}
+        await client.send(clock_report=report)
+        await client.send(ping=pb.Ping(token=1))
+        await wait_until(lambda: len(world.frames) == 3 and len(world.waiting) == 3)
+        while (await client.read()).WhichOneof("response") != "pong":
+            pass
+        assert not world.timekeeping.reported, "the frame before it is held"
+        for release in list(world.waiting):
+            release()
+        await wait_until(lambda: bool(world.timekeeping.reported))
+        assert len(world.frames) == 4
+        said, reporter = world.timekeeping.reported[0]
+        assert said == ClockReport("/town", "bob", 4, False, 0, 9)
+        client.call.cancel()
+        await wait_until(lambda: world.timekeeping.ended == [reporter])
+
+
+async def test_a_report_that_does_not_count_is_told_and_the_stream_goes_on() -> None:
+    async with serve() as served:
+        client, _ = await connect(served, groups=["/east"])
+        for fields, reason in (
+            ({"key": "stranger", "group": 1}, errors_pb2.ERROR_REASON_PARTICIPANT_NOT_FOUND),
+            ({"key": "bob"}, errors_pb2.ERROR_REASON_PERMISSION_DENIED),
+            ({"key": "bob", "group": 2}, errors_pb2.ERROR_REASON_INVALID_FIELD),
+        ):
+            await client.send(clock_report={"path": "/town", "set_revision": 4, **fields})
+            void = (await client.read()).clock_report_void
+            assert (void.path, void.key, void.set_revision) == ("/town", fields["key"], 4)
+            assert void.error.reason == reason
+        await client.send(clock_report={"path": "/town", "key": "bob", "set_revision": 4, "group": 1, "busy": True})
+        await wait_until(lambda: bool(served.world.timekeeping.reported))
+        said, reporter = served.world.timekeeping.reported[0]
+        assert said.group == "/east" and said.earliest_wake_ns is None
+        reporter.void(ReportVoid("/town", "bob", 4, Fenced("set again")))
+        assert (await client.read()).clock_report_void.error.reason == errors_pb2.ERROR_REASON_FENCED

@@ -1,0 +1,252 @@
+"""Participants of event-driven clocks: who must have nothing left to do before simulated time goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from env_api.v1 import session_pb2
+
+from ecumene.client import actions
+from ecumene.client.clock_reports import ClockReporter
+from ecumene.client.clocks import refuse_field
+from ecumene.client.errors import EcumeneError
+from ecumene.client.event_batch import EventBatch
+from ecumene.client.filters import fill_filter
+from ecumene.client.leases import Lease
+from ecumene.client.model import EntryKind, EventFilter, EventType, Json, Value, Written
+from ecumene.client.op_calls import OpCalls
+from ecumene.client.reasons import EntryNotFoundError, PreconditionFailedError
+from ecumene.client.values import check_key
+from ecumene.client.watch_feed import Credit, WatchFeed
+from ecumene.client.watches import FrameWatch
+
+if TYPE_CHECKING:
+    from ecumene.client.world import World
+
+_HEARD_BY = ("path_prefix", "path_glob", "key_glob")
+_MAGIC = re.compile(r"[*?\[]")
+
+
+class Participant:
+    """A participant of an event-driven clock, and all that it hears, in batches and in order:
+
+        async with world.environment("/town").clock().participate("bob") as bob:
+            async for batch in bob:
+                ...                         # deal with its events; await the ops to which they lead
+                bob.wake_at(bob.now_ns + ns(minutes=5))
+
+    The clock stands while a batch is in the hands of the block. Asking for the next one says that the last is dealt
+    with; then the clock goes on as soon as everybody has said so, to the first timer, or wake, of all. Ops that the
+    block has issued by then take effect before. The batch in which the clock has come to `wake_at` says so with a
+    CLOCK_CHANGED event; another wake has to be asked for anew.
+
+    Nothing is left out and nothing comes twice, over reconnects and cancelled waits too; while nobody waits for the
+    next batch, the clock stands. It leaves with the block. One task reads it at a time.
+
+    Iterating raises:
+        LeaseExpiredError: its lease has ended: the clock does not wait for it any more.
+        FencedError: somebody else takes part under its name.
+        ParticipantNotFoundError: its entry was deleted.
+        EcumeneError: as FrameWatch.
+    """
+
+    def __init__(
+        self, world: World, path: str, name: str, ttl_s: float | None, hears: Sequence[EventFilter] | None
+    ) -> None:
+        self._world = world
+        self._session = world.session
+        self._clock_path = path
+        self._ttl_s = ttl_s
+        self._value = describe_hearing(hears, world.group)
+        self._filters = [EventFilter(path_prefix=path)] if hears is None else [hear_clock(path), *hears]
+        self._place = ""
+        self._lease: Lease | None = None
+        self._entered: Written | None = None
+        self._reporter: ClockReporter | None = None
+        self._feed: WatchFeed | None = None
+        self._frames: FrameWatch | None = None
+        self._failure: EcumeneError | None = None
+        self._wake_ns: int | None = None
+        self._is_waiting = False
+        self._now_ns = 0
+        self.name: str = check_key(name)
+
+    def __repr__(self) -> str:
+        return f"<Participant {self.name!r} of the clock of {self._clock_path}>"
+
+    @property
+    def now_ns(self) -> int:
+        """The clock's time, as of the last batch."""
+        return self._now_ns
+
+    def wake_at(self, at_ns: int | None) -> None:
+        """Let the clock not pass this time without waking it; instead of what was asked before, None = of nothing.
+
+        A time that has passed is due as soon as everybody is idle: the clock then tells its time once more.
+        """
+        self._wake_ns = at_ns
+        if self._is_waiting:
+            self._report()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> EventBatch:
+        feed, frames = self._feed, self._frames
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        if feed is None or frames is None:
+            raise StopAsyncIteration
+        self._is_waiting = not feed.has_unread
+        if self._is_waiting:
+            self._report()
+        try:
+            batch = await frames.__anext__()
+        except asyncio.CancelledError:
+            if self._is_waiting and self._failure is None and self._reporter is not None:
+                self._reporter.report(busy=True)  # who waits no more may act
+            raise
+        finally:
+            self._is_waiting = False
+        self._note_time(batch)
+        return batch
+
+    async def __aenter__(self) -> Self:
+        joining = asyncio.get_running_loop().create_task(self._join(), name=f"ecumene participant {self.name}")
+        try:
+            await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            joining.add_done_callback(self._give_up)  # nobody would ever report for it
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._leave()
+        except EcumeneError:
+            if error is None:
+                raise
+
+    async def _join(self) -> None:
+        clock = self._world.environment(self._clock_path).clock()
+        state = await clock.state()
+        self._place = state.participants_path or state.path
+        try:
+            if self._ttl_s is not None:
+                self._lease = await self._world.lease(self._ttl_s, on_lost=self._fail)
+            self._entered = entered = await self._enter()
+            self._begin(entered.revision)
+            self._now_ns = (await clock.state()).now_ns
+        except BaseException:
+            await self._leave()
+            raise
+
+    async def _enter(self) -> Written:
+        if self._lease is None:
+            return await self._world.environment(self._place).set(self.name, self._value)
+        register = actions.register_entry(EntryKind.MEMBER, self._value, if_absent=False, lease_id=self._lease.id)
+        ops = OpCalls(self._session, self._place, None, self._world.stamp)
+        return await ops.answer(ops.write(session_pb2.Op(key=self.name, register=register), {}), Written)
+
+    def _begin(self, revision: int) -> None:
+        session, group_index = self._session, self._world.stamp.group_index
+        self._reporter = ClockReporter(session, self._clock_path, self.name, revision, group_index, self._fail)
+        start = session_pb2.WatchStart(
+            filter=fill_filter(self._filters[0]),
+            also=map(fill_filter, self._filters[1:]),
+            from_revision=revision + 1,
+            history=session.history,
+            group=group_index,
+        )
+        window = Credit(session.settings.watch_events_max, session.settings.watch_bytes_max)
+        self._feed = feed = WatchFeed(start, window, revision)
+        feed.on_mark = self._report_again
+        self._frames = FrameWatch(session, feed)
+
+    async def _leave(self) -> None:
+        reporter, frames, lease, entered = self._reporter, self._frames, self._lease, self._entered
+        self._reporter = self._frames = self._feed = self._lease = self._entered = None
+        if reporter is not None:
+            await reporter.close()
+        if frames is not None:
+            await frames.aclose()
+        if lease is not None:
+            await lease.revoke()
+        elif entered is not None:
+            try:
+                place = self._world.environment(self._place)
+                await place.delete(self.name, expect_version=entered.version)
+            except (EntryNotFoundError, PreconditionFailedError):
+                pass  # it is somebody else's by now
+
+    def _give_up(self, joining: asyncio.Task[None]) -> None:
+        if joining.cancelled() or joining.exception() is not None:
+            return
+        leaving = asyncio.get_running_loop().create_task(self._leave(), name=f"ecumene participant {self.name} leaves")
+        leaving.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _report(self) -> None:
+        assert self._reporter is not None and self._feed is not None
+        # What is behind the last batch was read; nothing is unread when this is called.
+        self._reporter.report(earliest_wake_ns=self._wake_ns, consumed_revision=self._feed.position - 1)
+
+    def _report_again(self) -> None:
+        """The server says that there is nothing more up to a later revision: perhaps the clock waits for this word."""
+        if self._is_waiting and self._failure is None:
+            self._report()
+
+    def _note_time(self, batch: EventBatch) -> None:
+        if EventType.CLOCK_CHANGED not in batch.types:
+            return
+        for row, kind in enumerate(batch.types):
+            if kind == EventType.CLOCK_CHANGED and batch.paths[row] == self._clock_path:
+                told: Any = batch.values[row]
+                self._now_ns = max(self._now_ns, told["now_ns"])
+        if self._wake_ns is not None and self._wake_ns <= self._now_ns:
+            self._wake_ns = None
+
+    def _fail(self, error: EcumeneError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = error
+        if self._feed is not None:
+            self._feed.end(error)
+            self._session.watches.cancel(self._feed)
+
+
+def describe_hearing(hears: Sequence[EventFilter] | None, group: str = "") -> Value:
+    """The value of the entry of a participant that hears these; None = all of the clock's environment and below.
+
+    `group`: path of the group whose view its watch takes.
+
+    Raises:
+        InvalidFieldError: a filter restricts by what a participant cannot hear by.
+    """
+    told: dict[str, Json] = {}
+    if group:
+        told["group"] = group
+    if hears is not None:
+        told["hears"] = [_describe(wanted) for wanted in hears]
+    return told or None
+
+
+def hear_clock(path: str) -> EventFilter:
+    """What every participant hears, and has to watch: changes of the clock of the environment at `path`."""
+    literal = _MAGIC.sub(lambda found: f"[{found[0]}]", path)
+    return EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,))
+
+
+def _describe(wanted: EventFilter) -> dict[str, Json]:
+    texts = {name: getattr(wanted, name) for name in _HEARD_BY}
+    if wanted != EventFilter(types=wanted.types, **texts):
+        raise refuse_field(f"hears: a participant hears by types, {', '.join(_HEARD_BY)} alone")
+    told: dict[str, Json] = {name: text for name, text in texts.items() if text}
+    if wanted.types:
+        told["types"] = [EventType(kind).name.lower() for kind in wanted.types]
+    return told

@@ -1,0 +1,216 @@
+"""What makes event-driven clocks go on: each jumps when all its participants are idle and nothing is on its way.
+
+A clock is looked at in the loop step after something has changed for it: a report, an event that a participant hears, a
+timer, the clock above. When only the world holds it, it is looked at again as groups become durable and ops end; what
+ends without either is found by looking again after a while.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from env_server.model.changes import Changes
+from env_server.model.limits import Limits
+from env_server.model.ports import Clock, Handle
+from env_server.model.timelines import ClockReport, Reporter
+from env_server.pipeline.commits.admission import Admission
+from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.timekeeping.participation import Participation
+from env_server.pipeline.timekeeping.running import Running
+from env_server.state_tree.tree import Tree
+from env_server.timeline.idleness import Jump, plan_jump
+from env_server.timeline.line import Timeline
+
+_HOLDERS_TOLD_MAX: Final = 10
+_JUMP_BYTES: Final = 256
+"""Of a jump in a record, roughly."""
+_FULL_RETRY_S: Final = 1.0
+_SLEEP_S_MAX: Final = 3600.0
+_SLEEP_S_MIN: Final = 0.001
+
+
+class Jumping:
+    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        running: Running,
+        own: OwnChanges,
+        commits: Commits,
+        admission: Admission,
+        is_quiet: Callable[[], bool],
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._running = running
+        self._clocks = running.clocks
+        self._own = own
+        self._commits = commits
+        self._admission = admission
+        self._is_quiet = is_quiet
+        self._clock = clock
+        self._limits = limits
+        self._participation = Participation(tree, running.clocks, limits, self.stir)
+        self._stirred: dict[int, Timeline] = {}
+        #: Clocks whose participants are idle, in a world that is not quiet.
+        self._waiting: dict[int, Timeline] = {}
+        self._alarms: dict[int, Handle] = {}
+        self._is_scheduled = self._has_stopped = False
+        self._look_later: Handle | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a clock may jump without being asked again."""
+        return bool(self._stirred or self._waiting)
+
+    def stir(self, line: Timeline) -> None:
+        """Something has changed for the clock: it is looked at in the next loop step."""
+        self._stirred[line.number] = line
+        if not (self._is_scheduled or self._has_stopped):
+            self._is_scheduled = True
+            self._clock.call_soon(self._look)
+
+    def publish(self, changes: Changes) -> None:
+        """A group is durable: each once, in order."""
+        self._participation.publish(changes)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Something in the world has ended: perhaps it is quiet now."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        for line in waiting.values():
+            self.stir(line)
+
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
+        """Takes a report. Raises as Participation.report."""
+        self._participation.report(report, reporter)
+
+    def end_reports(self, reporter: Reporter) -> None:
+        """What this reporter has said counts no more."""
+        self._participation.end_reports(reporter)
+
+    def end_denied(self) -> None:
+        """A grant was withdrawn: ends reports of groups that may not write any more where their participants are."""
+        self._participation.end_denied()
+
+    def stop(self) -> None:
+        """No clock jumps any more."""
+        self._has_stopped = True
+        self._stirred.clear()
+        self._waiting.clear()
+        for handle in self._alarms.values():
+            handle.cancel()
+        self._alarms.clear()
+        if self._look_later is not None:
+            self._look_later.cancel()
+
+    def find_place(self, line: Timeline) -> str:
+        """The environment whose entries are the participants of the clock."""
+        return self._participation.of(line).place
+
+    def describe_holders(self, line: Timeline) -> list[str]:
+        """Why the clock does not jump, for people; [] = nothing holds it."""
+        attended = self._participation.of(line)
+        participants = attended.participants
+        if attended.is_overfull:
+            return [f"{attended.place} holds more entries than participants_max = {self._limits.participants_max}"]
+        if not len(participants):
+            return [f"it has no participants in {attended.place}"]
+        if not participants.all_idle:
+            return participants.describe_holders(_HOLDERS_TOLD_MAX)
+        if not self._is_quiet():
+            return ["changes are on their way in the world"]
+        jump = self._plan(line)
+        if jump is None:
+            return ["nothing is due"]
+        return [f"the clock above does not let it go to {jump.to_ns} ns"] if jump.is_held else []
+
+    def _look(self) -> None:
+        self._is_scheduled = False
+        stirred, self._stirred = self._stirred, {}
+        if not self._has_stopped:
+            for line in stirred.values():
+                self._consider(line)
+
+    def _consider(self, line: Timeline) -> None:
+        """Lets the clock jump, if it may."""
+        self._cancel_alarm(line)
+        if not self._clocks.lives(line):
+            self._participation.forget(line)
+            return
+        state = line.state
+        if state.target_ns is not None or (state.paused and not state.stepping) or not self._may_go(line):
+            return
+        if not self._is_quiet():
+            self._wait(line)
+            return
+        jump = self._plan(line)
+        if jump is None or jump.is_held:
+            if jump is not None:
+                self._await_above(line, jump)
+            if line.state.stepping:
+                self._end_step(line)
+        elif self._admission.refusal(1, _JUMP_BYTES) is not None:
+            self._set_alarm(line, _FULL_RETRY_S)
+        else:
+            self._own.make([(line.number, "")], lambda: self._jump(line, jump.to_ns))
+
+    def _may_go(self, line: Timeline) -> bool:
+        """Whether its participants let the clock go on."""
+        attended = self._participation.of(line)
+        if attended.is_overfull:
+            return False
+        if not len(attended.participants):
+            return line.state.stepping  # nobody is there to be waited for
+        return attended.participants.all_idle
+
+    def _plan(self, line: Timeline) -> Jump | None:
+        first, participants = line.first, self._participation.of(line).participants
+        due_ns = None if first is None else first.timer.due_ns
+        return plan_jump(line.state.now_ns, due_ns, participants.earliest_wake_ns, self._clocks.bound(line))
+
+    def _jump(self, line: Timeline, to_ns: int) -> bool:
+        """Goes there, as a change of the world's own."""
+        state, first = replace(line.state, now_ns=to_ns, stepping=False), line.first
+        if state.paused and first is not None and first.timer.due_ns <= to_ns:
+            state = replace(state, target_ns=to_ns)  # on its way until they have fired
+        self._clocks.change(line, state)
+        self._clocks.tell_change(line)
+        self._running.stir(line)
+        return True
+
+    def _end_step(self, line: Timeline) -> None:
+        """Nothing is due, or the clock above does not let it: that was the step."""
+        self._clocks.change(line, replace(line.state, stepping=False))
+        self._commits.touch()
+        self._running.stir(line)
+
+    # -- waiting --
+
+    def _wait(self, line: Timeline) -> None:
+        self._waiting[line.number] = line
+        if self._look_later is None:
+            self._look_later = self._clock.call_later(self._limits.participant_wait_ms / 1000, self._look_after_a_while)
+
+    def _look_after_a_while(self) -> None:
+        self._look_later = None
+        self.look_again()
+
+    def _await_above(self, line: Timeline, jump: Jump) -> None:
+        """Looks at the clock again when the one above is controlled, or, if that runs, has come far enough."""
+        self._clocks.hold(line)
+        delay_ns = self._running.delay_of_bound(line, jump.to_ns)
+        if delay_ns is not None:
+            self._set_alarm(line, max(delay_ns / 1e9, _SLEEP_S_MIN))
+
+    def _set_alarm(self, line: Timeline, delay_s: float) -> None:
+        self._alarms[line.number] = self._clock.call_later(min(delay_s, _SLEEP_S_MAX), lambda: self.stir(line))
+
+    def _cancel_alarm(self, line: Timeline) -> None:
+        alarm = self._alarms.pop(line.number, None)
+        if alarm is not None:
+            alarm.cancel()

@@ -1,0 +1,252 @@
+"""Who takes part in event-driven clocks, what each has to hear, and what was reported for it.
+
+Participants are entries; they are read again when a group that touches them is published, and so is what they hear
+counted: by the places and types of a group, once for all who hear the same, never by participant. What was published is
+durable, and no clock goes on while something is not: so at the moment of a decision all this is the state of the world.
+
+Reports are ephemeral. After a restart, as for a clock that was just declared, everybody has to consume all that has
+happened so far: who heard what of it is not known.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from env_server.events.filters import TYPES, find_values
+from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
+from env_server.model.entries import Entry
+from env_server.model.environments import Access
+from env_server.model.errors import (
+    DeniedView,
+    Exhausted,
+    Fenced,
+    InvalidRequest,
+    NotFound,
+    OutOfRange,
+    Reason,
+    WorldError,
+    WrongState,
+)
+from env_server.model.limits import Limits
+from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
+from env_server.pipeline.timekeeping.clocks import Clocks
+from env_server.pipeline.timekeeping.hearings import Attended, Hearings
+from env_server.state_tree.tree import Tree
+from env_server.timeline.line import Timeline
+from env_server.timeline.participants import Participant
+
+_COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_DELETED)
+
+
+class Participation:
+    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
+
+    def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
+        self._tree = tree
+        self._clocks = clocks
+        self._limits = limits
+        self._moved = moved
+        self._attended: dict[int, Attended] = {}
+        self._by_place: dict[str, dict[int, Attended]] = {}
+        self._hearings = Hearings(tree, limits)
+        self._reported: dict[Reporter, dict[Participant, Attended]] = {}
+
+    def of(self, line: Timeline) -> Attended:
+        """The clock with its participants, who are looked for if they were not yet."""
+        attended = self._attended.get(line.number)
+        if attended is not None and attended.line is line:
+            return attended
+        if attended is not None:  # its declaration was taken back
+            self.forget(attended.line)
+        path = self._clocks.node_of(line).path
+        attended = self._attended[line.number] = Attended(line, path, self._tree.revision)
+        self._by_place.setdefault(attended.place, {})[line.number] = attended
+        self._read(attended)
+        return attended
+
+    def forget(self, line: Timeline) -> None:
+        """The clock is gone."""
+        attended = self._attended.get(line.number)
+        if attended is None or attended.line is not line:
+            return
+        del self._attended[line.number]
+        del self._by_place[attended.place][line.number]
+        if not self._by_place[attended.place]:
+            del self._by_place[attended.place]
+        gone = NotFound(Reason.CLOCK_NOT_FOUND, path=attended.path)
+        self._dismiss(attended, gone)
+
+    def publish(self, changes: Changes) -> None:
+        """A group is durable: each once, in order."""
+        if not self._attended:
+            return
+        for index, place in enumerate(changes.places):
+            for attended in list(self._by_place.get(place.path, {}).values()):
+                self._follow(attended, changes, index)
+        if CLOCK_CHANGED in find_values(changes, TYPES):
+            self._hear_clocks(changes)
+        for attended in self._hearings.publish(changes):
+            self._stir(attended)
+
+    def report(self, report: ClockReport, reporter: Reporter) -> None:
+        """Takes a report.
+
+        Raises:
+            DeniedView: the group may not write where the participants are.
+            InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
+            NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
+            WrongState: CLOCK_MODE_MISMATCH.
+            Fenced: the entry was set again.
+            Exhausted: PARTICIPANT_QUOTA.
+            OutOfRange: REVISION_IN_FUTURE.
+        """
+        tree, grants = self._tree, self._tree.grants
+        if report.group and not grants.access(report.group, report.path):
+            raise DeniedView(report.group, report.path, "see")
+        line = self._clocks.lines.get(tree.nodes.find(report.path).number)
+        if line is None:
+            raise NotFound(Reason.CLOCK_NOT_FOUND, path=report.path)
+        if line.declaration.mode is not ClockMode.EVENT_DRIVEN:
+            problem = f"the clock of {report.path} is not event-driven: it waits for nobody"
+            raise WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": report.path})
+        attended = self.of(line)
+        if report.group and grants.access(report.group, attended.place) < Access.WRITE:
+            raise DeniedView(report.group, attended.place, "change")
+        if attended.is_overfull:
+            maximum = self._limits.participants_max
+            problem = f"{attended.place} holds more entries than may take part in a clock"
+            raise Exhausted.of(Reason.PARTICIPANT_QUOTA, "participants_max", maximum, problem)
+        participant = self._find(attended, report)
+        if report.consumed_revision > tree.revision:
+            problem = f"revision {report.consumed_revision} is not there yet, the last one is {tree.revision}"
+            raise OutOfRange(Reason.REVISION_IN_FUTURE, problem, metadata={"revision": str(tree.revision)})
+        self._let_go(participant)
+        attended.participants.report(participant, report, reporter)
+        self._reported.setdefault(reporter, {})[participant] = attended
+        self._stir(attended)
+
+    def end_reports(self, reporter: Reporter) -> None:
+        """What this reporter has said counts no more; nobody is told."""
+        for participant, attended in self._reported.pop(reporter, {}).items():
+            attended.participants.report(participant, None, None)
+
+    def end_denied(self) -> None:
+        """Ends reports of groups that may not write any more where their participants are."""
+        for attended in self._attended.values():
+            for participant in attended.participants:
+                group = participant.report.group if participant.report is not None else ""
+                if group and self._tree.grants.access(group, attended.place) < Access.WRITE:
+                    denied = DeniedView(group, attended.place, "change")
+                    self._tell_void(attended, participant, denied)
+                    attended.participants.report(participant, None, None)
+
+    def _find(self, attended: Attended, report: ClockReport) -> Participant:
+        """The participant that a report is about, as the world has it now."""
+        node, key = self._tree.nodes.by_path.get(attended.place), report.key
+        entry = node.entries.get(key) if node is not None else None
+        if entry is None:
+            raise NotFound(Reason.PARTICIPANT_NOT_FOUND, path=attended.place, key=key)
+        if entry.modified != report.set_revision:
+            raise _fenced(attended, key)
+        self._take(attended, key, entry)
+        participant = attended.participants.get(key)
+        assert participant is not None
+        if participant.problem:
+            raise InvalidRequest(Reason.INVALID_VALUE, f"the value of {key!r}", participant.problem)
+        return participant
+
+    # -- entries --
+
+    def _follow(self, attended: Attended, changes: Changes, place: int) -> None:
+        """Rows of a group that concern the participants' environment."""
+        types, keys = changes.types, dict[str, None]()
+        for row, where in enumerate(changes.path):
+            if where != place:
+                continue
+            if types[row] in ENTRY_TYPES:
+                keys[changes.keys[row]] = None
+            elif types[row] in _COMING_AND_GOING:
+                self._read(attended)
+                return
+        node = self._tree.nodes.by_path.get(attended.place)
+        entries = node.entries if node is not None else {}
+        if attended.is_overfull is not (len(entries) > self._limits.participants_max):
+            self._read(attended)
+        elif keys and not attended.is_overfull:
+            for key in keys:
+                self._take(attended, key, entries.get(key))
+            self._stir(attended)
+
+    def _read(self, attended: Attended) -> None:
+        """Looks at all entries."""
+        node = self._tree.nodes.by_path.get(attended.place)
+        entries = node.entries if node is not None else {}
+        maximum = self._limits.participants_max
+        attended.is_overfull = len(entries) > maximum
+        if attended.is_overfull:
+            problem = f"{attended.place} holds more entries than may take part in a clock"
+            self._dismiss(attended, Exhausted.of(Reason.PARTICIPANT_QUOTA, "participants_max", maximum, problem))
+        else:
+            for key in [one.key for one in attended.participants if one.key not in entries]:
+                self._take(attended, key, None)
+            for key, entry in entries.items():
+                self._take(attended, key, entry)
+        self._stir(attended)
+
+    def _take(self, attended: Attended, key: str, entry: Entry | None) -> None:
+        """The entry is as it is."""
+        participants = attended.participants
+        before = participants.get(key)
+        if before is not None and entry is not None and before.set_revision == entry.modified:
+            return
+        if entry is None:
+            participants.drop(key)
+        else:
+            heard, problem = self._hearings.hear(attended, entry.value)
+            participants.put(Participant(key, entry.modified, heard, problem))
+        if before is None:
+            return
+        self._hearings.release(before.heard)
+        gone = NotFound(Reason.PARTICIPANT_NOT_FOUND, path=attended.place, key=key)
+        self._tell_void(attended, before, gone if entry is None else _fenced(attended, key))
+
+    def _dismiss(self, attended: Attended, error: WorldError) -> None:
+        """Nobody takes part any more."""
+        for participant in list(attended.participants):
+            attended.participants.drop(participant.key)
+            self._hearings.release(participant.heard)
+            self._tell_void(attended, participant, error)
+
+    # -- clocks --
+
+    def _hear_clocks(self, changes: Changes) -> None:
+        """All participants of a clock hear of its own changes."""
+        for row, type_ in enumerate(changes.types):
+            if type_ == CLOCK_CHANGED:
+                attended = self._attended.get(changes.places[changes.path[row]].number)
+                if attended is not None:
+                    attended.participants.raise_floor(changes.revisions[row])
+                    self._stir(attended)
+
+    # -- reports --
+
+    def _tell_void(self, attended: Attended, participant: Participant, error: WorldError) -> None:
+        report, reporter = participant.report, participant.reporter
+        if report is not None and reporter is not None:
+            self._let_go(participant)
+            reporter.void(ReportVoid(attended.path, participant.key, participant.set_revision, error))
+
+    def _let_go(self, participant: Participant) -> None:
+        """Its reporter, if it has one, is not its reporter any more."""
+        if participant.reporter is not None:
+            of_reporter = self._reported.get(participant.reporter, {})
+            of_reporter.pop(participant, None)
+            if not of_reporter:
+                self._reported.pop(participant.reporter, None)
+
+    def _stir(self, attended: Attended) -> None:
+        attended.participants.stir()
+        self._moved(attended.line)
+
+
+def _fenced(attended: Attended, key: str) -> Fenced:
+    return Fenced(f"the participant {key!r} of {attended.place} was set again", path=attended.place, key=key)

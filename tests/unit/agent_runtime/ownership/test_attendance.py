@@ -1,0 +1,78 @@
+"""A part among the participants of its group's clock, in a real world."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ecumene.client import Clock, EventFilter, EventType, FencedError, World, connect
+
+from agent_runtime.ownership.attendance import Attendance, leave_clocks
+from env_server.testing.in_process import serve_in_process
+
+HEARS = (EventFilter(path_glob="/town/**", types=(EventType.TIMER_FIRED,)),)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with serve_in_process() as address, connect(address) as world:
+        for path in ("/town", "/staff", "/owners"):
+            await world.environment(path).register()
+        await world.environment("/town").change(clock=Clock.event_driven(participants_path="/staff"))
+        yield world
+
+
+async def own(world: World) -> World:
+    """The world behind the fence of a new owner of the part."""
+    owners = world.environment("/owners")
+    await owners.delete("g.0", if_present=True)
+    return world.fenced("/owners", "g.0", (await owners.create("g.0", None)).revision)
+
+
+async def held_by(world: World) -> tuple[str, ...]:
+    return (await world.environment("/town").clock().state()).held_by
+
+
+async def becomes(world: World, held: str) -> None:
+    async with asyncio.timeout(10):
+        while not (await held_by(world))[0].endswith(held):  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.01)
+
+
+async def test_the_clock_waits_for_the_part_and_then_for_its_next_owner(world: World) -> None:
+    town = world.environment("/town")
+    await town.register(if_absent=True)
+    first = Attendance(world, await own(world), "r", "g.0", "/town")
+    (also,) = await first.join(HEARS)
+    assert also.types == (EventType.CLOCK_CHANGED,)
+    await becomes(world, ": no report")
+    first.report(world.revision)
+    await becomes(world, "nothing is due")
+    await first.close()
+    await becomes(world, ": busy")
+    first.report(world.revision)  # says nothing any more
+    second = Attendance(world, await own(world), "r", "g.0", "/town")
+    await second.join(HEARS)
+    await becomes(world, ": no report")
+    second.report(world.revision)
+    await becomes(world, "nothing is due")
+    late = Attendance(world, world.fenced("/owners", "g.0", 1), "r", "g.0", "/town")
+    with pytest.raises(FencedError):
+        await late.join(HEARS)
+
+
+async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -> None:
+    await world.environment("/manual").register(clock=Clock.manual())
+    attendance = Attendance(world, world, "r", "g.0", "/manual")
+    assert await attendance.join(HEARS) == ()
+    attendance.report(1)
+    await attendance.close()
+
+
+async def test_a_run_that_is_ended_leaves_its_clocks(world: World) -> None:
+    for part in ("g.0", "g.1"):
+        await Attendance(world, world, "r", part, "/town").join(HEARS)
+    await Attendance(world, world, "other", "g.0", "/town").join(HEARS)
+    await leave_clocks(world, "r", ["g.0", "g.1", "g.2"], ["/town", "", "/nowhere", "/town"])
+    assert [entry.key async for entry in world.environment("/staff").entries()] == ["wakes.other.g.0"]

@@ -1,0 +1,311 @@
+"""When an event-driven clock goes on, and where to."""
+
+from __future__ import annotations
+
+import pytest
+
+from env_server.behaviours.behaviour import Behaviour, operation
+from env_server.behaviours.context import Context
+from env_server.model.changes import EventType
+from env_server.model.errors import Reason, WorldError
+from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
+from env_server.model.timelines import ClockDeclaration, ClockMode
+from env_server.pipeline.timekeeping.jumping import Jumping
+from env_server.timeline.line import Timeline
+from tests.attended import Worker, control, held_by, make_town, now_ns, timer, told
+from tests.engine import Op, Stand, drop, invoke, new_environment, put
+
+
+def test_without_participants_it_stands() -> None:
+    stand = make_town()
+    stand.done(timer("/town", "dawn", 50))
+    stand.clock.advance(60)
+    assert told(stand) == [] and held_by(stand) == ("it has no participants in /town/workers",)
+
+
+def test_it_jumps_to_the_first_timer_and_fires_it_behind_the_jump() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50), timer("/town/workers", "noon", 80), timer("/town", "also", 50))
+    bob = worker.join("bob")
+    assert held_by(stand) == ("bob: no report",)
+    worker.report("bob", bob)
+    assert told(stand) == [("clock_changed", "", 50), ("timer_fired", "dawn", 50), ("timer_fired", "also", 50)]
+    assert held_by(stand) == (f"bob: has consumed {bob} of {stand.world.revision}",)
+    worker.report("bob", bob)
+    assert told(stand)[3:] == [("clock_changed", "", 80), ("timer_fired", "noon", 80)]
+    worker.report("bob", bob)
+    assert held_by(stand) == ("nothing is due",) and not worker.voids
+
+
+def test_it_jumps_to_the_earliest_wake_of_all_and_fires_nothing_there() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    ann, bob = worker.join("ann"), worker.join("bob")
+    worker.report("ann", ann, earliest_wake_ns=30)
+    assert told(stand) == []
+    worker.report("bob", bob, earliest_wake_ns=40)
+    assert told(stand) == [("clock_changed", "", 30)]
+    worker.report("ann", ann)
+    worker.report("bob", bob, earliest_wake_ns=40)
+    assert told(stand)[1:] == [("clock_changed", "", 40)]
+
+
+def test_a_wake_that_has_passed_is_told_the_time_once_and_holds_nobody_for_ever() -> None:
+    stand = make_town(start_ns=100)
+    worker = Worker(stand)
+    bob = worker.join("bob")
+    worker.report("bob", bob, earliest_wake_ns=70)
+    assert told(stand) == [("clock_changed", "", 100)]
+    stand.clock.advance(5)
+    assert len(told(stand)) == 1, "only once a report"
+
+
+def test_whoever_is_busy_or_behind_holds_it() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    bob = worker.join("bob")
+    worker.report("bob", bob, busy=True)
+    assert told(stand) == [] and held_by(stand) == ("bob: busy",)
+    behind = stand.world.durable_revision
+    stand.done(put("/town", "news", 1))
+    worker.report("bob", bob, consumed_revision=behind)
+    assert told(stand) == [] and held_by(stand) == (f"bob: has consumed {behind} of {behind + 1}",)
+    worker.report("bob", bob)
+    assert now_ns(stand) == 50
+
+
+def test_what_a_participant_does_not_hear_does_not_hold_it() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(new_environment("/far"), new_environment("/town/deaf"), timer("/town", "dawn", 50))
+    bob = worker.join("bob", {"hears": [{"path_prefix": "/far", "types": ["entry_set"]}]})
+    stand.done(put("/town/deaf", "noise", 1), new_environment("/far/below"))
+    worker.report("bob", bob, busy=True)
+    heard = stand.done(put("/far/below", "news", 1))[0].revision  # type: ignore[union-attr]
+    stand.done(put("/town/deaf", "noise", 2))
+    worker.report("bob", bob, consumed_revision=heard - 1)
+    assert held_by(stand) == (f"bob: has consumed {heard - 1} of {heard}",)
+    worker.report("bob", bob, consumed_revision=heard)
+    assert now_ns(stand) == 50
+    jump = stand.world.revision - 1  # the timer's own event is not heard
+    worker.report("bob", bob, consumed_revision=jump - 1)
+    assert held_by(stand) == (f"bob: has consumed {jump - 1} of {jump}",), "the clock's changes are heard by all"
+
+
+def test_it_does_not_go_on_while_something_is_not_on_the_disk() -> None:
+    """One loop step after the other: a report that comes before an event is durable counts for less than it."""
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    bob = worker.join("bob")
+    sent = stand.send(put("/town", "news", 1))
+    worker.say("bob", bob)
+    while not sent.done:
+        assert stand.world.durable_revision < stand.world.revision
+        stand.clock.step()
+    stand.clock.settle()
+    assert now_ns(stand) == 0 and held_by(stand) == (f"bob: has consumed {bob} of {bob + 1}",)
+
+
+class Slow(Behaviour):
+    """Its operation awaits."""
+
+    kind = "slow"
+
+    @operation()
+    async def ponder(self, ctx: Context) -> None:
+        """Takes a second, and writes nothing."""
+        await ctx.sleep(1.0)
+
+
+def test_an_operation_that_runs_and_what_waits_for_it_hold_it() -> None:
+    stand = make_town(Slow())
+    worker = Worker(stand)
+    stand.done(new_environment("/far", kind="slow"), timer("/town", "dawn", 50))
+    bob = worker.join("bob", {"hears": []})
+    stand.do(invoke("/far", "ponder"))
+    worker.report("bob", bob)
+    stand.clock.advance(0.5)
+    assert now_ns(stand) == 0 and held_by(stand) == ("changes are on their way in the world",)
+    stand.clock.advance(0.6)
+    assert now_ns(stand) == 50, "it ends without a change, and is noticed"
+
+
+def test_paused_it_stands_and_a_step_is_one_jump() -> None:
+    stand = make_town(paused=True)
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50), timer("/town", "noon", 80))
+    bob = worker.join("bob")
+    worker.report("bob", bob)
+    assert now_ns(stand) == 0
+    stand.done(control(ClockAction.STEP))
+    assert now_ns(stand) == 0, "the step's own event is not consumed yet"
+    worker.report("bob", bob)
+    assert [one for one in told(stand) if one[0] == "timer_fired"] == [("timer_fired", "dawn", 50)]
+    for _ in range(3):
+        worker.report("bob", bob)
+    seen = stand.world.timekeeping.see("/town")
+    assert (seen.state.now_ns, seen.state.paused, seen.state.stepping, seen.state.target_ns) == (50, True, False, None)
+    stand.done(control(ClockAction.RESUME))
+    worker.report("bob", bob)
+    assert now_ns(stand) == 80
+
+
+def test_a_step_to_where_nothing_is_due_ends_and_so_does_one_that_is_not_let() -> None:
+    stand = make_town(paused=True, lookahead_ns=10)
+    worker = Worker(stand)
+    bob = worker.join("bob")
+    stand.done(control(ClockAction.STEP))
+    worker.report("bob", bob)
+    assert not stand.world.timekeeping.see("/town").state.stepping
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=ClockDeclaration(ClockMode.MANUAL))))
+    stand.done(timer("/town", "dawn", 50), control(ClockAction.STEP))
+    worker.report("bob", bob)
+    seen = stand.world.timekeeping.see("/town")
+    assert not seen.state.stepping and seen.state.now_ns == 0
+
+
+def test_a_step_without_participants_waits_for_nobody() -> None:
+    stand = make_town(paused=True)
+    stand.done(timer("/town", "dawn", 50))
+    stand.done(control(ClockAction.STEP))
+    assert told(stand)[1:] == [("clock_changed", "", 50), ("timer_fired", "dawn", 50), ("clock_changed", "", 50)]
+    stand.done(control(ClockAction.STEP))
+    assert not stand.world.timekeeping.see("/town").state.stepping, "nothing is due"
+
+
+def test_a_pause_ends_a_step() -> None:
+    stand = make_town(paused=True)
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    bob = worker.join("bob")
+    stand.done(control(ClockAction.STEP))
+    arrived: list[bool] = []
+    stand.world.timekeeping.when_arrived("/town", lambda: arrived.append(True))
+    assert not arrived
+    stand.done(control(ClockAction.PAUSE))
+    assert arrived
+    worker.report("bob", bob)
+    assert now_ns(stand) == 0
+
+
+def test_a_step_outlives_a_kill_and_is_made_once() -> None:
+    stand = make_town(paused=True)
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50), timer("/town", "noon", 80))
+    bob = worker.join("bob")
+    stand.done(control(ClockAction.STEP))
+    stand.reopen()
+    worker = Worker(stand)
+    worker.report("bob", bob)
+    for _ in range(3):
+        worker.report("bob", bob)
+        stand.reopen()
+        worker = Worker(stand)
+    seen = stand.world.timekeeping.see("/town").state
+    assert (seen.now_ns, seen.stepping, seen.target_ns) == (50, False, None)
+
+
+def test_a_skip_goes_at_once_and_an_advance_is_refused() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    worker.join("bob")
+    stand.done(control(ClockAction.SKIP_TO, 70))
+    assert now_ns(stand) == 70
+    refused = stand.do(control(ClockAction.ADVANCE_TO, 90)).outcome()
+    assert isinstance(refused, WorldError) and refused.reason is Reason.CLOCK_MODE_MISMATCH
+
+
+def test_it_does_not_pass_the_clock_above_and_goes_on_with_it() -> None:
+    stand = Stand()
+    manual = ClockDeclaration(ClockMode.MANUAL)
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=manual)))
+    stand.done(new_environment("/town", clock=ClockDeclaration(ClockMode.EVENT_DRIVEN, lookahead_ns=10)))
+    worker = Worker(stand)
+    bob = worker.join("bob", {"hears": []}, place="/town")
+    worker.report("bob", bob, earliest_wake_ns=50)
+    assert now_ns(stand) == 0
+    assert "the clock above does not let it go to 50 ns" in held_by(stand)
+    stand.done(control(ClockAction.ADVANCE_TO, 39, "/"))
+    assert now_ns(stand) == 0
+    stand.done(control(ClockAction.ADVANCE_TO, 40, "/"))
+    assert now_ns(stand) == 50
+
+
+def test_it_goes_on_with_a_clock_above_that_runs() -> None:
+    stand = Stand()
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=ClockDeclaration(ClockMode.REALTIME))))
+    stand.done(new_environment("/town", clock=ClockDeclaration(ClockMode.EVENT_DRIVEN, lookahead_ns=0)))
+    worker = Worker(stand)
+    bob = worker.join("bob", {"hears": []}, place="/town")
+    started_ns = now_ns(stand, "/")
+    worker.report("bob", bob, earliest_wake_ns=started_ns + 2_000_000_000)
+    stand.clock.advance(1.9)
+    assert now_ns(stand) == 0
+    stand.clock.advance(0.2)
+    assert now_ns(stand) == started_ns + 2_000_000_000
+
+
+def test_below_a_running_clock_that_another_one_holds_it_keeps_nobody_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    consider = Jumping._consider
+
+    def count(jumping: Jumping, line: Timeline) -> None:
+        looks.append(line.number)
+        consider(jumping, line)
+
+    monkeypatch.setattr(Jumping, "_consider", count)
+    stand = Stand()
+    manual, running = ClockDeclaration(ClockMode.MANUAL), ClockDeclaration(ClockMode.REALTIME, lookahead_ns=5)
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=manual)))
+    stand.done(new_environment("/land", clock=running))
+    stand.done(new_environment("/land/town", clock=ClockDeclaration(ClockMode.EVENT_DRIVEN, lookahead_ns=0)))
+    worker = Worker(stand, "/land/town")
+    bob = worker.join("bob", {"hears": []}, place="/land/town")
+    worker.report("bob", bob, earliest_wake_ns=7)
+    stand.clock.advance(0.1)
+    looks.clear()
+    stand.clock.advance(10.0)
+    assert not looks and now_ns(stand, "/land/town") == 0
+    stand.done(control(ClockAction.ADVANCE_TO, 2, "/"))
+    stand.clock.advance(0.1)
+    assert now_ns(stand, "/land/town") == 7
+
+
+def test_a_clock_is_gone_with_its_environment_and_its_reporters_are_told() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    bob = worker.join("bob")
+    worker.report("bob", bob)
+    stand.done(drop("/town/workers", ""))
+    assert [void.error.reason for void in worker.voids] == [Reason.PARTICIPANT_NOT_FOUND]
+    stand.done(new_environment("/town/workers"))
+    bob = worker.join("bob")
+    worker.report("bob", bob)
+    stand.done(drop("/town/workers", ""), drop("/town", ""))
+    assert worker.voids[-1].error.reason in (Reason.PARTICIPANT_NOT_FOUND, Reason.CLOCK_NOT_FOUND)
+    stand.clock.advance(1)
+
+
+def test_of_two_clocks_each_waits_for_its_own() -> None:
+    stand = make_town()
+    stand.done(new_environment("/other", clock=ClockDeclaration(ClockMode.EVENT_DRIVEN)))
+    stand.done(timer("/town", "dawn", 50), timer("/other", "dawn", 60))
+    one, two = Worker(stand), Worker(stand, "/other")
+    bob, eve = one.join("bob"), two.join("eve", place="/other")
+    two.report("eve", eve)
+    assert (now_ns(stand), now_ns(stand, "/other")) == (0, 60)
+    one.report("bob", bob)
+    assert (now_ns(stand), now_ns(stand, "/other")) == (50, 60)
+
+
+def test_worlds_without_such_clocks_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from env_server.pipeline.timekeeping import jumping
+
+    stand = Stand()
+    monkeypatch.setattr(jumping.Jumping, "_consider", lambda *_: pytest.fail("looked at a clock"))
+    stand.done(new_environment("/a", clock=ClockDeclaration(ClockMode.MANUAL)), put("/a", "k", 1))
+    assert EventType.CLOCK_CHANGED not in {kind for _, kind, _, _, _ in stand.rows()}
