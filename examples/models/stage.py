@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +27,11 @@ import ecumene
 import pyarrow as pa
 from ecumene.launch import ServiceProcess, Services
 from ecumene.sim.steps import STEP_KEY, Steps
+from intervals import compute_half_width
 
 HERE = Path(__file__).resolve().parent
 START_TIMEOUT_S = 120.0
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 RUNS_AT_ONCE = 4
 """So that the agents of one run decide while another's reports are read."""
 
@@ -190,14 +193,15 @@ def read_kept(model: str) -> dict[str, Known]:
 
 
 def summarise(model: Model, played: Sequence[Played]) -> list[str]:
-    """Lines of a table: each figure's mean with its 95 % interval, and what is known of it."""
+    """Lines of a table: each figure's mean with its 95 % interval, and what is known of it; one run has no interval."""
     lines = [f"{'figure':<28} {'mean':>10} {'± 95 %':>9} {'known':>10}  source"]
     known = model.list_known()
     for name in played[0].figures:
         values = [run.figures[name] for run in played]
-        half = 1.96 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        half = compute_half_width(values)
         told = f"{known[name].value:>10.4f}  {known[name].source}" if name in known else ""
-        lines.append(f"{name:<28} {statistics.fmean(values):>10.4f} {half:>9.4f} {told}")
+        interval = "-" if half is None else f"{half:.4f}"
+        lines.append(f"{name:<28} {statistics.fmean(values):>10.4f} {interval:>9} {told}")
     return lines
 
 
@@ -210,22 +214,29 @@ def main(model: Model) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What every model can be asked."""
-    parser.add_argument("--seeds", type=int, default=30, help="how many runs (default: 30)")
+    parser.add_argument("--seeds", type=_positive, default=30, help="how many runs (default: 30)")
     parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--runtimes", type=int, default=1, help="among how many runtimes the agents are shared out")
-    parser.add_argument("--workers", type=int, default=1, help="processes of each")
+    parser.add_argument("--runtimes", type=_positive, default=1, help="how many the agents are shared out among")
+    parser.add_argument("--workers", type=_positive, default=1, help="processes of each")
 
 
 def play_and_tell(model: Model, asked: argparse.Namespace) -> None:
-    """Play, and print a table."""
-    asyncio.run(_play_and_tell(model, asked))
+    """Play, and print a table. SIGTERM does what Ctrl-C does: it is stopped and cleaned up, and exits with 130."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        asyncio.run(_play_and_tell(model, asked))
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
 
 
 async def _play_and_tell(model: Model, asked: argparse.Namespace) -> None:
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    shares = "a runtime" if asked.runtimes == 1 else f"{asked.runtimes} runtimes"
+    print(f"starting a server and {shares} ...", file=sys.stderr, flush=True)
     async with Stage([model], runtimes=asked.runtimes, workers=asked.workers) as stage:
         played = await stage.play(model, seeds)
-    print(f"{model.name}: {len(model.agents)} agents, seeds {seeds.start} to {seeds.stop - 1}")
+    which = f"seed {seeds.start}" if len(seeds) == 1 else f"seeds {seeds.start} to {seeds.stop - 1}"
+    print(f"{model.name}: {len(model.agents)} agents, {which}")
     print(*summarise(model, played), sep="\n")
     print(f"{sum(run.steps for run in played)} steps, {stage.steps_per_s:.0f} a second")
     print("digest of all runs:", join_digests(played))
@@ -234,6 +245,12 @@ async def _play_and_tell(model: Model, asked: argparse.Namespace) -> None:
 def join_digests(played: Iterable[Played]) -> str:
     """One digest of several runs, in their order."""
     return blake2b("".join(run.digest for run in played).encode(), digest_size=16).hexdigest()
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
 
 
 def _write_agents(agents: Sequence[str], file: Path) -> None:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
+
+import pytest
+from scipy import stats
 
 from tests.services import ROOT
+
+MODELS = ROOT / "examples" / "models"
 
 
 def play(*arguments: str) -> str:
     """What it says."""
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=ROOT / "examples" / "models", capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, cwd=MODELS, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -32,6 +42,43 @@ def test_models_tell_what_they_can_be_asked() -> None:
 
 
 def test_every_model_is_validated() -> None:
-    models = {path.stem for path in (ROOT / "examples" / "models").glob("*.py")} - {"stage"}
+    models = {path.stem for path in (ROOT / "examples" / "models").glob("*.py")} - {"stage", "intervals"}
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "validation").glob("test_*.py")}
     assert models <= tests and len(models) >= 9
+
+
+@pytest.mark.parametrize("option", ["--seeds", "--runtimes", "--workers"])
+@pytest.mark.parametrize("count", ["0", "-1", "two"])
+def test_a_count_that_cannot_be_is_refused_in_a_line(option: str, count: str) -> None:
+    command = [sys.executable, "epidemic.py", f"{option}={count}"]
+    done = subprocess.run(command, cwd=MODELS, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"error: argument {option}: '{count}' is no whole number above 0\n")
+
+
+def test_a_model_that_is_told_to_stop_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "epidemic.py", "--graph", "florentine", "--seeds", "100000"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, cwd=MODELS, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"starting a server and a runtime ...\n"
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("models-*/launch-0.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert b"Traceback" not in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert not list(tmp_path.glob("models-*"))
+
+
+def test_intervals_are_students() -> None:
+    spec = importlib.util.spec_from_file_location("intervals", MODELS / "intervals.py")
+    assert spec is not None and spec.loader is not None
+    intervals = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(intervals)
+    for degrees in (1, 2, 3, 4, 9, 30, 999):
+        for confidence in (0.5, 0.95, 0.99):
+            expected = stats.t.ppf((1 + confidence) / 2, degrees)
+            assert intervals.quantile_of_t(confidence, degrees) == pytest.approx(expected, rel=1e-9)
+    assert intervals.compute_half_width([1.0, 3.0]) == pytest.approx(12.7062047)
+    assert intervals.compute_half_width([1.0]) is None
