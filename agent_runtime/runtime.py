@@ -1,4 +1,4 @@
-"""`ecumene runtime --server ADDR`: a node that hosts what it is told; with `--spec FILE`, one launch and its end.
+"""`ecumene runtime`: a node that hosts what it is told; with `--spec FILE`, one launch and its end.
 
 With --spec:
 stdout   {"state": "ready", …} when all workers watch the world; {"state": "ended", …} at the end
@@ -16,6 +16,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from ecumene.client import InvalidFieldError
+from ecumene.client.addresses import DEFAULT_SERVER, SERVER_VARIABLE, find_address
 
 from agent_runtime.daemon import choose_name, run_daemon
 from agent_runtime.launching.workers import plan_launch
@@ -53,7 +56,10 @@ def main(argv: Sequence[str]) -> int:
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The command's arguments. Exits with 2 on wrong usage."""
     parser = argparse.ArgumentParser("ecumene runtime", description="Host agents of a world on this node.")
-    parser.add_argument("--server", required=True, help="address of the environment server, host:port")
+    parser.add_argument(
+        "--server",
+        help=f"address of the environment server, host:port (default: {SERVER_VARIABLE}, or {DEFAULT_SERVER})",
+    )
     parser.add_argument("--world", default="main", help="world that the agents live in (default: main)")
     parser.add_argument("--workers", type=_positive, help="worker processes of a run (default: one a core)")
     parser.add_argument("--spec", type=Path, help="one launch description, a JSON file: host it, and end with it")
@@ -85,6 +91,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     flows.add_argument("--workflow-any-module", action="store_true", help="whatever a flow names is imported and run")
     flows.add_argument("--workflow-recording", type=Path, metavar="FOLDER", help="record their calls as turns")
     arguments = parser.parse_args(list(argv))
+    try:
+        arguments.server = find_address(arguments.server)
+    except InvalidFieldError as error:
+        parser.error(f"--server: {error}")
     if arguments.spec is not None and read_workflows(arguments) is not None:
         parser.error("--spec: a launch hosts no workflows")
     if not (arguments.insecure or is_loopback(arguments.listen[0])):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -140,4 +141,8 @@ def _describe_missing(cause: BaseException, asked: str) -> str:
     """Why something cannot be loaded, with no more than whoever asked for it knows."""
     if isinstance(cause, ModuleNotFoundError) and re.search(rf"'{re.escape(cause.name or ' ')}[.:]", asked):
         return f"this node has no module {cause.name}: install it there, or start the node with PYTHONPATH=FOLDER"
+    if isinstance(cause, AttributeError) and isinstance(module := cause.obj, ModuleType):
+        name = module.__name__
+        if f"'{name}:{cause.name}'" in asked:
+            return f"this node's module {name} has no {cause.name}"
     return "it cannot be loaded on this node"

@@ -176,10 +176,10 @@ class LimitExceeded(WorldError):
 
 
 class NotFound(WorldError):
-    """The named thing is absent in the state that the op met."""
+    """The named thing is absent in the state that the op met; `what` it is, where the reason has another name."""
 
-    def __init__(self, reason: Reason, **names: str) -> None:
-        what = reason.name.removesuffix("_NOT_FOUND").lower()
+    def __init__(self, reason: Reason, what: str = "", /, **names: str) -> None:
+        what = what or reason.name.removesuffix("_NOT_FOUND").lower()
         super().__init__(reason, f"no such {what}: " + _naming(names), metadata=names)
 
 

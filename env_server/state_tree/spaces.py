@@ -98,7 +98,7 @@ def _replaced(
     parts = {part.name: part for part in before}
     for name in removed:
         if parts.pop(name, None) is None:
-            raise NotFound(Reason.REGION_NOT_FOUND, path=node.path, **{kind: name})
+            raise NotFound(Reason.REGION_NOT_FOUND, kind, path=node.path, **{kind: name})
     parts.update((part.name, part) for part in added)
     return tuple(parts.values())
 

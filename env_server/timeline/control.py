@@ -82,7 +82,8 @@ def _aim(line: Timeline, state: ClockState, asked: ControlClock, path: str, boun
         goal_ns += end_ns
     check_time(goal_ns, field)
     if goal_ns < end_ns:
-        problem = f"the clock of {path} is at {state.now_ns} ns already, or on its way to {end_ns} ns"
+        where = f"at {state.now_ns} ns" + (f", on its way to {end_ns} ns," if end_ns > state.now_ns else "")
+        problem = f"the clock of {path} is {where} already: it does not go back"
         raise OutOfRange(Reason.TIME_PASSED, problem, metadata={"now_ns": str(state.now_ns), "end_ns": str(end_ns)})
     if goal_ns == end_ns:
         return None

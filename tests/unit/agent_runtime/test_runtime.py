@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 from ecumene.client import EventFilter, EventType, World, connect
 
-from agent_runtime.runtime import main
+from agent_runtime.runtime import main, parse_arguments
 from tests.unit.agent_runtime.processes import Processes, end, read_line
 from tests.unit.agent_runtime.stage import wait_until
 
@@ -67,6 +67,19 @@ async def test_agents_of_two_workers_play_rounds_and_are_recorded(
     assert told["cpu_s"] > 0 and told["rss_anon_bytes"] > 0
     turns = ds.dataset(tmp_path / "rec" / "turns").to_table().to_pylist()
     assert {(row["agent"], row["turn"]) for row in turns} == {(f"agent-{n}", t) for n in range(20) for t in (1, 2)}
+
+
+def test_without_a_server_it_is_the_one_of_all_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ECUMENE_SERVER", raising=False)
+    assert parse_arguments(["--name", "a"]).server == "127.0.0.1:7170"
+    monkeypatch.setenv("ECUMENE_SERVER", "10.0.0.1:7171")
+    assert parse_arguments([]).server == "10.0.0.1:7171"
+    assert parse_arguments(["--server", "10.0.0.2:7172"]).server == "10.0.0.2:7172"
+    with pytest.raises(SystemExit):
+        parse_arguments(["--server", "10.0.0.2"])
+    assert "'10.0.0.2' is no address of a server" in capsys.readouterr().err
 
 
 async def test_a_killed_daemon_leaves_no_orphan(tmp_path: Path, server: str, processes: Processes) -> None:

@@ -11,11 +11,12 @@ import typer
 from ecumene.cli.arguments import parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.durations import parse_duration, show_duration, show_moment
-from ecumene.cli.env_output import show_written
-from ecumene.cli.failures import Interrupted, UsageError
+from ecumene.cli.env_output import show_mode, show_written
+from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.clocks import ClockState, TimerInfo
 from ecumene.client.timeline import EnvironmentClock
+from ecumene.client.timeline_reasons import TimePassedError
 from ecumene.client.world import World
 
 app = typer.Typer(no_args_is_help=True)
@@ -123,7 +124,9 @@ def set_timer(
     as_json: JsonOption = False,
 ) -> None:
     """Set a timer, or set it anew."""
-    if bool(after) + bool(at) > 1 or not (after or at or every):
+    if after and at:
+        raise UsageError("--at and --after: give one of the two")
+    if not (after or at or every):
         raise UsageError("when is it due?", hint="give --after or --at, or --every alone")
     at_ns, after_ns = (parse_duration(text) if text else None for text in (at, after))
     every_ns = parse_duration(every) if every else 0
@@ -189,7 +192,12 @@ def control(
     server: str, world: str, path: str, as_json: bool, ask: Callable[[EnvironmentClock], Awaitable[ClockState]]
 ) -> None:
     """Ask an environment's clock, and print how it stands then."""
-    state = run_in_world(server, world, lambda opened: ask(opened.environment(path).clock()))
+    try:
+        state = run_in_world(server, world, lambda opened: ask(opened.environment(path).clock()))
+    except TimePassedError as error:
+        where = show_duration(error.now_ns)
+        where += f", on its way to {show_duration(error.end_ns)}," if error.end_ns > error.now_ns else ""
+        raise CliError(f"the clock of {path} is at {where} already: it does not go back") from error
     if as_json:
         print_json(to_document(state))
     else:
@@ -198,9 +206,9 @@ def control(
 
 def describe_clock(state: ClockState) -> list[tuple[str, str]]:
     """A clock as lines of two."""
-    mode = state.mode.replace("_", "-")
+    mode = show_mode(state)
     if state.mode == "realtime":
-        mode += f", {state.rate:g} simulated seconds a second"
+        mode += f", {state.rate:g} simulated second{'s' * (state.rate != 1)} a second"
     lines = [("mode", mode + (", paused" if state.paused else "")), ("time", show_moment(state.now_ns))]
     if state.participants_path:
         lines.append(("participants in", state.participants_path))

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 
 from ecumene.cli.durations import show_duration, show_moment
 from ecumene.cli.positions import describe_area, describe_proximity, describe_space, show_position
-from ecumene.cli.tables import print_json, print_table, show_cell, to_document
+from ecumene.cli.tables import print_json, print_table, show_cell, show_count, to_document
 from ecumene.client.clocks import ClockState
 from ecumene.client.event_batch import Event
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, Written
 
 
 def show_entry(found: Entry, as_json: bool) -> None:
-    """Print an entry: its value alone, with all digits, or everything as JSON."""
+    """Print an entry: its value alone, with all digits, or everything as JSON.
+
+    A position is told beside it, on stderr: what reads the value gets nothing else.
+    """
     if as_json:
         print_json(to_document(found))
     else:
         print(found.value if isinstance(found.value, str) else json.dumps(found.value, default=show_cell))
+        if found.position:
+            print(f"at {show_position(found.position)}", file=sys.stderr)
 
 
 def show_entries(entries: Sequence[Entry]) -> None:
@@ -46,7 +52,7 @@ def describe_environment(
     ]
     lines += [(f"label {name}", text) for name, text in found.labels.items()]
     if clock is not None:
-        lines.append(("clock", f"{clock.mode}{', paused' * clock.paused}, at {show_moment(clock.now_ns)}"))
+        lines.append(("clock", f"{show_mode(clock)}{', paused' * clock.paused}, at {show_moment(clock.now_ns)}"))
     if found.space is not None:
         lines.append(("space", describe_space(found.space)))
     lines += [(f"region {region.name}", describe_area(region.area)) for region in found.regions]
@@ -56,7 +62,8 @@ def describe_environment(
     lines += [
         (
             f"{value.function.name.lower()} {name}",
-            f"{show_cell(value.value)} ({value.numbers:,} numbers of {value.entries:,} entries)",
+            f"{show_cell(value.value)} ({show_count(value.numbers, 'number')}"
+            f" of {show_count(value.entries, 'entry', 'entries')})",
         )
         for name, value in aggregates.values.items()
     ]
@@ -64,6 +71,11 @@ def describe_environment(
         how = f"opened ({state.cause.name.lower()})" if state.opened else "collecting"
         lines.append((f"gate {state.gate.name}", f"generation {state.generation}, {how}, {state.reported:,} reported"))
     return lines
+
+
+def show_mode(state: ClockState) -> str:
+    """The mode as `ecumene env set --clock` takes it."""
+    return state.mode.replace("_", "-")
 
 
 def show_written(done: Written, as_json: bool) -> None:

@@ -32,9 +32,15 @@ def near(
     as_json: JsonOption = False,
 ) -> None:
     """Show who is near, the nearest first."""
-    if bool(key) == bool(at):
+    if key and at:
+        raise UsageError("--key and --at: give one of the two")
+    if not (key or at):
         raise UsageError("near what?", hint="give --key or --at")
-    if (radius is not None) + (nearest is not None) + adjacent != 1:
+    asked = [name for name, value in (("radius", radius), ("nearest", nearest)) if value is not None]
+    asked += ["adjacent"] if adjacent else []
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in asked)}: give one of them")
+    if not asked:
         raise UsageError("how near?", hint="give one of --radius, --nearest, --adjacent")
     who = key or parse_position(at)
 

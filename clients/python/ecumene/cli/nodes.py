@@ -11,7 +11,7 @@ import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.failures import CliError, missing_extra
-from ecumene.cli.tables import print_json, print_table, show_time, to_document
+from ecumene.cli.tables import print_json, print_table, show_count, show_time, to_document
 from ecumene.client.runtime_model import LogLine, NodeInfo, NodeRecord, PartInfo
 from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import World
@@ -69,7 +69,7 @@ def show(
         print_table(
             ("part", "agents", "condition", "worker", "term", "through", "running", "waiting", "reason"),
             [describe_part(part) for part in run.parts],
-            title=f"run {run.run}: {run.agents:,} agents",
+            title=f"run {run.run}: {show_count(run.agents, 'agent')}",
         )
         print_table(
             ("worker", "pid", "restarts", "cpu s", "MiB", "last failure"),
@@ -114,7 +114,8 @@ def stop(
     if as_json:
         print_json([to_document(part) for part in parts])
     else:
-        print(f"stopped {run}: {sum(len(part.span) for part in parts):,} agents in {len(parts)} parts")
+        agents = sum(len(part.span) for part in parts)
+        print(f"stopped {run}: {show_count(agents, 'agent')} in {show_count(len(parts), 'part')}")
 
 
 @app.command("clean-up")
@@ -145,7 +146,7 @@ def drain(
     if as_json:
         print_json([to_document(part) for part in parts])
     else:
-        print(f"{name} takes no more, and gave {sum(len(part.span) for part in parts):,} agents back")
+        print(f"{name} takes no more, and gave {show_count(sum(len(part.span) for part in parts), 'agent')} back")
 
 
 @app.command()

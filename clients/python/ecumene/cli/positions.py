@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ecumene.cli.failures import UsageError
-from ecumene.cli.tables import to_document
+from ecumene.cli.tables import show_count, to_document
 from ecumene.client.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Space, as_position
 
 
@@ -45,7 +45,7 @@ def describe_space(space: Space) -> str:
         words = [f"plane from {bounds[0]} to {bounds[1]} and from {bounds[2]} to {bounds[3]}"]
         words += ["torus"] if space.torus else []
     elif isinstance(space, Graph):
-        words = [f"graph of {space.nodes:,} nodes and {len(space.edges):,} edges"]
+        words = [f"graph of {show_count(space.nodes, 'node')} and {show_count(len(space.edges), 'edge')}"]
         words += ["directed"] if space.directed else []
     else:
         assert isinstance(space, Geo)
@@ -66,7 +66,7 @@ def describe_area(area: Box | Disc | NodeSet) -> str:
         return f"box from {show_position(as_position(area.low))} to {show_position(as_position(area.high))}"
     if isinstance(area, Disc):
         return f"within {area.radius:g} of {show_position(as_position(area.centre))}"
-    return f"{len(area.nodes):,} nodes"
+    return show_count(len(area.nodes), "node")
 
 
 def describe_proximity(proximity: Proximity) -> str:

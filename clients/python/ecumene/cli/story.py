@@ -16,7 +16,7 @@ from ecumene.cli.deeds import tell_deed
 from ecumene.cli.durations import show_duration
 from ecumene.cli.env_output import event_document
 from ecumene.cli.failures import CliError, UsageError
-from ecumene.cli.tables import print_json, print_table, show_time
+from ecumene.cli.tables import print_json, print_table, show_count, show_time
 from ecumene.client.event_batch import Event
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World
@@ -136,8 +136,8 @@ def _show(told: deque[Event], count: int, wanted: Wanted, first: int) -> None:
             columns = (*columns[:2], "simulated", *columns[2:])
             rows = [(*row[:2], _tell_sim_time(event), *row[2:]) for row, event in zip(rows, told, strict=True)]  # type: ignore[misc]
         print_table(columns, rows, fold_last=True)
-    if count > len(told):
-        print(f"{count - len(told):,} earlier events are not shown: --limit 0 shows all")
+    if earlier := count - len(told):
+        print(f"{show_count(earlier, 'earlier event is', 'earlier events are')} not shown: --limit 0 shows all")
     if first > 1 and wanted.since == first:
         print(f"what happened before revision {first:,} is no longer kept")
 

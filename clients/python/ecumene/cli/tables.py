@@ -79,6 +79,11 @@ def show_cell(cell: object) -> str:
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=_encode)
 
 
+def show_count(number: int, what: str, plural: str = "") -> str:
+    """So many of what: `1 agent`, `2,000 agents`. `plural`: where it is more than an s."""
+    return f"{number:,} {what if number == 1 else plural or what + 's'}"
+
+
 def show_time(wall_time_ns: int) -> str:
     """A moment to the millisecond, with its zone: UTC."""
     moment = datetime.datetime.fromtimestamp(wall_time_ns / 1e9, datetime.UTC)

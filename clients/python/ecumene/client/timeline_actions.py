@@ -75,12 +75,14 @@ def set_timer(
         raise refuse_field("a timer is due at_ns or after_ns, not both")
     if at_ns is None and after_ns is None:
         if not every_ns:
-            raise refuse_field("when is the timer due? give at_ns, after_ns or every_ns")
+            raise refuse_field("when is the timer due? give at_ns, after_ns, or an every_ns above 0")
         after_ns = every_ns
     if missed not in _MISSED:
         raise refuse_field(f"missed: {missed!r} is none of {', '.join(_MISSED)}")
+    if _check_ns("every_ns", every_ns) < 0:
+        raise refuse_field("every_ns must be positive, or 0 for a timer that fires once")
     timer = timeline_pb2.SetTimer(
-        every_ns=_check_ns("every_ns", every_ns),
+        every_ns=every_ns,
         payload_json=b"" if payload is None else encode_json(payload),
         if_absent=if_absent,
     )

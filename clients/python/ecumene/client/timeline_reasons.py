@@ -56,6 +56,11 @@ class TimePassedError(OutOfRangeError):
         """Time of the clock."""
         return self.number("now_ns")
 
+    @property
+    def end_ns(self) -> int:
+        """Time of the clock when it has gone all the way that it is on; `now_ns` if it is on none."""
+        return self.number("end_ns")
+
 
 class TimerQuotaError(ResourceExhaustedError):
     """As many timers are set as may be."""

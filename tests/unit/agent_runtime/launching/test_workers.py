@@ -137,6 +137,21 @@ def test_a_module_that_is_not_there_is_told_and_what_to_do_and_no_other(
     assert (f"this node has no module {missing}: " in told) == bool(missing)
 
 
+def test_a_class_that_is_not_in_its_module_is_told_and_no_other_that_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine_empty.py").write_text("")
+    (tmp_path / "mine_failing.py").write_text("import math\nmath.kept_secret")
+    told = []
+    for asked in ("mine_empty:Miner", "mine_failing:Miner"):
+        with pytest.raises(LaunchError) as refused:
+            plan_launch(make(tmp_path, {"a": ["x"]}, a={"agent": asked}))
+        told.append(refuse_launch(refused.value).message)
+    assert told[0].endswith("cannot load 'mine_empty:Miner': this node's module mine_empty has no Miner")
+    assert told[1].endswith("cannot load 'mine_failing:Miner': it cannot be loaded on this node")
+
+
 @pytest.mark.parametrize("name", ["One", "Many"])
 def test_whatever_agents_code_raises_of_its_parameters_is_the_launchs_mistake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -7,6 +7,8 @@ from ecumene import ClockState, TimerInfo, ns
 from ecumene.cli import clock
 from ecumene.cli.app import main
 from ecumene.cli.clock import describe_clock, describe_timer
+from ecumene.client.errors import ErrorDetails
+from ecumene.client.timeline_reasons import TimePassedError
 
 
 def test_a_clock_is_told_with_what_holds_it() -> None:
@@ -42,6 +44,31 @@ def test_a_clock_that_nothing_holds_is_told_in_three_lines() -> None:
     state = ClockState("/", "realtime", 0, 60.0, False, None, None, 0, None, ())
     told = [("mode", "realtime, 60 simulated seconds a second"), ("time", "0s (0 ns)"), ("timers", "0")]
     assert describe_clock(state) == told
+
+
+def test_one_second_is_one() -> None:
+    state = ClockState("/", "realtime", 0, 1.0, False, None, None, 0, None, ())
+    assert describe_clock(state)[0] == ("mode", "realtime, 1 simulated second a second")
+
+
+@pytest.mark.parametrize(
+    ("end_ns", "where"), [(ns(minutes=90), "at 1h30m already"), (ns(hours=2), "at 1h30m, on its way to 2h, already")]
+)
+def test_a_time_that_has_passed_is_told_as_people_write_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end_ns: int, where: str
+) -> None:
+    def refuse(*_: object) -> None:
+        told = {"now_ns": str(ns(minutes=90)), "end_ns": str(end_ns)}
+        raise TimePassedError(ErrorDetails(message="passed", metadata=told))
+
+    monkeypatch.setattr(clock, "run_in_world", refuse)
+    assert main(["clock", "skip", "/a", "1h"]) == 1
+    assert f"the clock of /a is {where}: it does not go back" in capsys.readouterr().err
+
+
+def test_a_timer_is_due_at_one_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["clock", "set-timer", "/a", "bell", "--at", "3h", "--after", "1h"]) == 2
+    assert "--at and --after: give one of the two" in capsys.readouterr().err
 
 
 def test_timers_are_rows() -> None:

@@ -11,9 +11,9 @@ from ecumene.cli.near import show_distance
     ("arguments", "said"),
     [
         (["--radius", "1"], "near what?"),
-        (["--key", "ann", "--at", "1,2", "--radius", "1"], "near what?"),
+        (["--key", "ann", "--at", "1,2", "--radius", "1"], "--key and --at: give one of the two"),
         (["--key", "ann"], "how near?"),
-        (["--key", "ann", "--radius", "1", "--nearest", "2"], "how near?"),
+        (["--key", "ann", "--radius", "1", "--nearest", "2"], "--radius and --nearest: give one of them"),
         (["--at", "there", "--adjacent"], "'there' is no position"),
         (["--key", "ann", "--nearest", "0"], "--nearest"),
     ],

@@ -48,7 +48,7 @@ def test_nodes_are_shown_with_their_names() -> None:
         (Grid(10, 5, "von_neumann", torus=True, capacity=1), "grid of 10 x 5, von-neumann, torus, at most 1 in a cell"),
         (Plane(-1, 0, 1, 2.5), "plane from -1 to 1 and from 0 to 2.5"),
         (Geo(), "the earth (WGS84)"),
-        (Graph(3, [(0, 1)], directed=True, capacity=2), "graph of 3 nodes and 1 edges, directed, at most 2 in a node"),
+        (Graph(3, [(0, 1)], directed=True, capacity=2), "graph of 3 nodes and 1 edge, directed, at most 2 in a node"),
     ],
 )
 def test_a_space_is_told_in_one_line(space: Space, line: str) -> None:

@@ -6,7 +6,12 @@ import json
 import sys
 
 import pytest
-from ecumene.cli.tables import print_json, print_table, show_cell
+from ecumene.cli.tables import print_json, print_table, show_cell, show_count
+
+
+def test_one_is_one() -> None:
+    shown = [show_count(1, "entry", "entries"), show_count(2_000, "entry", "entries"), show_count(0, "part")]
+    assert shown == ["1 entry", "2,000 entries", "0 parts"]
 
 
 def test_a_table_for_a_program_cuts_no_cell(capsys: pytest.CaptureFixture[str]) -> None:

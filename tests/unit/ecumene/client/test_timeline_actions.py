@@ -69,12 +69,20 @@ def test_a_timer_is_due_at_a_time_or_after_a_while_or_after_its_first_round() ->
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{}, {"at_ns": 1, "after_ns": 1}, {"at_ns": 1.5}, {"after_ns": "1"}, {"at_ns": 1, "missed": "forget"}],
-    ids=["never", "twice", "half a nanosecond", "text", "unknown policy"],
+    ("given", "said"),
+    [
+        ({}, "when is the timer due"),
+        ({"every_ns": 0}, "every_ns above 0"),
+        ({"every_ns": -1}, "every_ns must be positive"),
+        ({"at_ns": 1, "every_ns": -1}, "every_ns must be positive"),
+        ({"at_ns": 1, "after_ns": 1}, "not both"),
+        ({"at_ns": 1.5}, "at_ns"),
+        ({"after_ns": "1"}, "after_ns"),
+        ({"at_ns": 1, "missed": "forget"}, "forget"),
+    ],
 )
-def test_a_timer_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ecumene.InvalidFieldError):
+def test_a_timer_that_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ecumene.InvalidFieldError, match=said):
         timer(**given)
 
 

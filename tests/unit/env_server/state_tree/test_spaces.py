@@ -90,6 +90,14 @@ def test_an_update_that_is_not_accepted_changes_nothing(asked: dict[str, Any], r
     assert node_of(stand).declaration is before and stand.world.revision == revision
 
 
+@pytest.mark.parametrize(("asked", "kind"), [("remove_regions", "region"), ("remove_proximities", "proximity")])
+def test_what_is_not_there_is_called_what_it_is(asked: str, kind: str) -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=SPACE))
+    refused = stand.do(update(**{asked: ("nope",)})).error
+    assert str(refused) == f"no such {kind}: path '/g', {kind} 'nope'"
+
+
 def test_without_a_space_there_are_no_regions() -> None:
     stand = Stand()
     stand.done(new_environment("/g"))

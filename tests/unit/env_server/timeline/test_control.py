@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from env_server.model.errors import WorldError
+from env_server.model.errors import OutOfRange, WorldError
 from env_server.model.operations import ClockAction, ControlClock
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.model.values import INT_MAX
@@ -61,6 +61,14 @@ def test_what_changes_nothing_has_no_effect() -> None:
     assert plan(ClockAction.PAUSE, paused=True) is plan(ClockAction.RESUME) is None
     assert plan(ClockAction.SET_RATE, rate=1.0, mode=ClockMode.REALTIME) is None
     assert plan(ClockAction.RESUME, paused=True) == ClockState(100)
+
+
+@pytest.mark.parametrize(
+    ("target_ns", "where"), [(None, "at 100 ns already:"), (120, "at 100 ns, on its way to 120 ns, already:")]
+)
+def test_where_a_clock_is_already_is_told_as_it_is(target_ns: int | None, where: str) -> None:
+    with pytest.raises(OutOfRange, match=where):
+        plan(ClockAction.SKIP_TO, 99, target_ns=target_ns)
 
 
 @pytest.mark.parametrize(
