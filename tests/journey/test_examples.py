@@ -17,6 +17,7 @@ SAYS = {
     "auction.py": ("sold to bob for ", "a late bid is refused: closed"),
     "market.py": ("sells", "money and corn before (1500, 100), after (1500, 100)"),
     "guess_game.py": ("round 1: ", "round 3: "),
+    "walkers.py": ("it is 18 o'clock", "the clock stands: nothing is due", "walker-2 is at ("),
     "haggling_agents.py": ("runtime: ready", "round 3: ", "turns: {'ok': 12}"),
 }
 
