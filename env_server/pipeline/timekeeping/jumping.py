@@ -97,6 +97,11 @@ class Jumping:
         """A grant was withdrawn: ends reports of groups that may not write any more where their participants are."""
         self._participation.end_denied()
 
+    def let_go(self) -> None:
+        """Of all that it holds, once it was stopped; nothing else may be called afterwards."""
+        self._participation.let_go()
+        vars(self).clear()
+
     def stop(self) -> None:
         """No clock jumps any more."""
         self._has_stopped = True

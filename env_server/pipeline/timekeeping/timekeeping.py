@@ -106,6 +106,15 @@ class Timekeeping:
         self._running.stop()
         self._jumping.stop()
 
+    def let_go(self) -> None:
+        """Of all that its parts hold, once they were stopped: they refer to one another, and to the world.
+
+        Nothing else may be called afterwards.
+        """
+        self._jumping.let_go()
+        for part in (self._running, self._clocks):
+            vars(part).clear()
+
     def abandon(self, gone: WorldError) -> None:
         """The world is gone: nothing of it counts any more. Whoever waits for an arrival is called."""
         self.ended = gone
