@@ -3,8 +3,8 @@
     home ──07:00─09:00──► office ──some, at noon──► café ──► office ──16:30─18:30──► home ──some──► park or café ──► home
 
 Each day of each resident is drawn from the seed, the resident and the day alone, so it is the same whoever hosts it and
-whenever it is asked for. Times are quarters of an hour: a town's clock has some forty of them a day to go to, however
-many live there. `Routines` is the plan, for all who want to follow or to check it; `TownDwellers` follow it.
+whenever it is asked for. Times are half hours: a town's clock has some twenty of them a day to go to, however many
+live there. `Routines` is the plan, for all who want to follow or to check it; `TownDwellers` follow it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MINUTE_NS = 60 * 10**9
 DAY_NS = 24 * 60 * MINUTE_NS
 DAYS_LOOKED_AT = 400
 WEEK, WEEKEND_FROM = 7, 5
-SLOT = 15
+SLOT = 30
 """Minutes between two times at which somebody may set out."""
 
 HOME, OFFICE, CAFE, PARK = "home", "office", "cafe", "park"
@@ -108,7 +108,9 @@ class Routines:
 
     def find_office(self, agent_id: str) -> tuple[int, int]:
         """Where a resident works; who live together mostly do not."""
-        return self.map.find_cell(OFFICE, find_number(agent_id) // self._parameters.office_size % self.map.counts[OFFICE])
+        return self.map.find_cell(
+            OFFICE, find_number(agent_id) // self._parameters.office_size % self.map.counts[OFFICE]
+        )
 
     def list_stops(self, agent_id: str, day: int) -> tuple[Stop, ...]:
         """Where it goes on a day, in order; it begins and ends at home."""
@@ -142,19 +144,19 @@ class Routines:
         plan: list[tuple[int, tuple[str, tuple[int, int]]]] = []
         if day % WEEK >= WEEKEND_FROM:
             if draw.random() < parameters.outing_share:
-                leaves = 600 + SLOT * draw.randrange(17)
-                plan = [(leaves, self._draw_outing(draw)), (leaves + 120 + SLOT * draw.randrange(9), home)]
+                leaves = 600 + SLOT * draw.randrange(9)
+                plan = [(leaves, self._draw_outing(draw)), (leaves + 120 + SLOT * draw.randrange(5), home)]
         else:
             office = (OFFICE, self.find_office(agent_id))
             # The sum of two dice: most leave around eight and come home around half past five.
-            plan = [(420 + SLOT * (draw.randrange(5) + draw.randrange(5)), office)]
+            plan = [(420 + SLOT * (draw.randrange(3) + draw.randrange(3)), office)]
             if draw.random() < parameters.lunch_share:
-                noon = 720 + SLOT * draw.randrange(3)
+                noon = 720 + SLOT * draw.randrange(2)
                 plan += [(noon, self._draw_place(draw, CAFE)), (noon + 60, office)]
-            plan.append((990 + SLOT * (draw.randrange(5) + draw.randrange(5)), home))
+            plan.append((990 + SLOT * (draw.randrange(3) + draw.randrange(3)), home))
             if draw.random() < parameters.evening_share:
-                plan += [(1140 + SLOT * draw.randrange(3), self._draw_outing(draw))]
-                plan += [(1260 + SLOT * draw.randrange(5), home)]
+                plan += [(1140 + SLOT * draw.randrange(2), self._draw_outing(draw))]
+                plan += [(1260 + SLOT * draw.randrange(3), home)]
         return [Stop(day * DAY_NS + minute * MINUTE_NS, *where) for minute, where in plan]
 
     def _draw_outing(self, draw: Draw) -> tuple[str, tuple[int, int]]:

@@ -111,6 +111,14 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_town_lives_through_its_days() -> None:
+    results = {result["name"]: result for result in run_bench("town")["results"]}
+    assert results.keys() == {"year_s", "resident_day_us"}
+    assert results["year_s"]["details"]["jumps"] >= results["year_s"]["details"]["days"] == 7
+    assert 1 < results["year_s"]["details"]["moves_a_resident_day"] < 6
+
+
+@pytest.mark.timeout(300)
 def test_llm_asks_the_same_through_the_gateway_and_bare() -> None:
     results = {result["name"]: result for result in run_bench("llm", "--no-server")["results"]}
     assert results.keys() == {"gateway_ratio", "gateway_calls"}
