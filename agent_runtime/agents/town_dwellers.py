@@ -1,6 +1,6 @@
 """Residents of a small town who live by a routine: in columns, thousands at a time, without anybody who talks.
 
-    home ──07:00─09:00──► office ──some, at noon──► café ──► office ──16:30─18:30──► home ──some──► park or café ──► home
+    home ──07:00─09:00──► office ──some, at noon──► café ──► office ──16:30─18:30──► home ──some──► park, café
 
 Each day of each resident is drawn from the seed, the resident and the day alone, so it is the same whoever hosts it and
 whenever it is asked for. Times are half hours: a town's clock has some twenty of them a day to go to, however many

@@ -3,9 +3,9 @@
 python examples/models/town.py --days 7 --residents 60
 python examples/models/town.py --days 7 --residents 60 --workers 4     # the same days: the same digest
 
-Each resident goes to work, some to a café at noon or in the evening, and home, as its routine says. At twenty to one and
-at eight whoever is in a café or park looks who else is there and talks to one of them: a message, which wakes the other,
-who answers in a turn of its own. Who knows the rumour tells it, in message and answer, from the next moment on.
+Each resident goes to work, some to a café at noon or in the evening, and home, as its routine says. At twenty to one
+and at eight whoever is in a café or park looks who else is there and talks to one of them: a message, which wakes the
+other, who answers in a turn of its own. Who knows the rumour tells it, in message and answer, from the next moment on.
 
 The clock is event-driven: it goes on as soon as nobody has anything left to do, so no message is passed over by time.
 """
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from agent_runtime.turns.turn import Turn
 
+HERE = Path(__file__).resolve().parent
 TOWN, STAFF, STREETS, SAID, ANSWERED = "/town", "/town/staff", "/town/streets", "/town/said", "/town/answered"
 TALKING_MINUTES = (12 * 60 + 40, 20 * 60)
 """When those who are out talk, each with one other: so at most twice a day each begins a conversation."""
@@ -198,8 +199,8 @@ class Town:
         spec = self._folder / "launch.json"
         launch = {"run": "town", "workers": self._workers, "groups": [group], "resume": resume}
         spec.write_text(json.dumps(launch), encoding="utf-8")
-        here = str(Path(__file__).resolve().parent)
-        found = {"PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))}
+        # The class of the residents is found in this folder.
+        found = {"PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH", ""))))}
         self.runtime = await self._services.start(
             "runtime",
             ["--server", self._address, "--spec", str(spec)],

@@ -1,4 +1,4 @@
-"""A small town has the same days whoever hosts it, everybody goes where its routine says, and a rumour spreads as drawn."""
+"""A small town has the same days whoever hosts it; all go where their routine says; a rumour spreads as drawn."""
 
 from __future__ import annotations
 
