@@ -160,7 +160,7 @@ async def _nearest(
         if seen % _SLICE == _SLICE - 1:
             await ctx.breathe()
         reported = entry[0]
-        if entry[3] <= begin_revision or not (type(reported) is float or type(reported) is int):
+        if entry.reported <= begin_revision or not (type(reported) is float or type(reported) is int):
             continue
         distance = abs(reported - target)
         if distance < best:

@@ -190,7 +190,7 @@ def _sort_intents(ctx: Context, begin_revision: int) -> list[tuple[str, int, Any
     """The intents of a generation, by agent and by their place in its list."""
     found = []
     for agent, entry in ctx.entries(_place(ctx.path)).items():
-        if entry.modified <= begin_revision or not isinstance(entry.value, Json):
+        if entry.reported <= begin_revision or not isinstance(entry.value, Json):
             continue
         wanted = json.loads(entry.value.text)
         listed = wanted.get("intents") if isinstance(wanted, dict) else None

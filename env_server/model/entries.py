@@ -64,4 +64,9 @@ class Entry(NamedTuple):
     position: Position | None = None
     """Where it is in the space of its environment; None = nowhere."""
     written: int = 0
-    """Revision of the last change but moves, where a move came after it; 0 = `modified`. It is what gates go by."""
+    """Revision of the last change but moves, where a move came after it; 0 = `modified`: see `reported`."""
+
+    @property
+    def reported(self) -> int:
+        """Revision of the last change but moves. It is what gates go by, and whoever asks if there is a new value."""
+        return self.written or self.modified

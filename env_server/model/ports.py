@@ -1,6 +1,6 @@
 """What the engine needs from outside, as interfaces: a clock and a commit log, each in a real and a simulated form."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from env_server.model.changes import Changes, Fact
@@ -61,11 +61,11 @@ class SpaceIndex(Protocol):
             InvalidRequest: INVALID_POSITION: outside, not finite, no cell or node, of another number of dimensions.
         """
 
-    def check_area(self, area: Area) -> None:
-        """Accepts an area that the shape can have. Raises as `check`, and INVALID_FIELD.
+    def check_areas(self, areas: Iterable[Area]) -> int:
+        """Accepts areas that the shape can have; returns what it looked at. Raises as `check`, and INVALID_FIELD.
 
-        Of a graph also LimitExceeded, for a disc that takes too many looks; whether an accepted one contains a
-        position takes none.
+        Of a graph also LimitExceeded, for discs that together take more looks than a query may; whether an accepted
+        one contains a position takes none.
         """
 
     def is_full(self, position: Position) -> bool:
@@ -79,6 +79,12 @@ class SpaceIndex(Protocol):
 
     def __len__(self) -> int:
         """Entries that are somewhere."""
+
+    def let_go(self, items_max: int) -> int:
+        """Frees about so much of what it holds, and returns how much; 0 = nothing is left. It is asked nothing more."""
+
+    def apart(self) -> "SpaceIndex":
+        """An index of the same shape with nobody in it, made at once: it shares what never changes."""
 
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         """Between two positions; infinite where no way leads."""
@@ -102,11 +108,42 @@ class SpaceIndex(Protocol):
             InvalidRequest: INVALID_FIELD: the shape has no cells.
         """
 
+    def vicinities(self, radius: float) -> "Vicinities | None":
+        """An empty one of these, apart from the entries of this index; None where it would be no better than `within`.
+
+        Raises:
+            InvalidRequest: INVALID_FIELD: no radius.
+        """
+
     def in_box(self, box: Box) -> list[str]:
         """Keys of the entries in it, sorted."""
 
     def contains(self, area: Area, position: Position) -> bool:
         """Whether the position lies in the area, its border included."""
+
+    def areas(self, areas: Sequence[Area]) -> "Areas":
+        """Accepted areas, so that it is soon known which of them contain a position."""
+
+
+class Areas(Protocol):
+    """Many areas of a space."""
+
+    def at(self, position: Position) -> list[int]:
+        """Which of them contain a checked position, by their place in the sequence, ascending."""
+
+
+class Vicinities(Protocol):
+    """For everybody's neighbours within one radius: all are put into it, once each, then asked about."""
+
+    @property
+    def looked(self) -> int:
+        """What the last `near` looked at."""
+
+    def put(self, key: str, position: Position) -> None:
+        """An entry at a checked position."""
+
+    def near(self, position: Position) -> list[Near]:
+        """As `SpaceIndex.within`, of a checked position."""
 
 
 OpenSpace = Callable[[Shape, Limits], SpaceIndex]

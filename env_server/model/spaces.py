@@ -159,6 +159,8 @@ def weigh_space(space: Space) -> int:
 _EDGE_BYTES: Final = 24
 _NUMBER_BYTES: Final = 12
 _PART_BYTES: Final = 32
+_TEXT_BYTES: Final = 2
+"""Of a long text, what frames it beyond its quotes."""
 
 
 def _name(part: Region | Proximity) -> str:
@@ -166,4 +168,4 @@ def _name(part: Region | Proximity) -> str:
 
 
 def _weigh_text(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) + _TEXT_BYTES

@@ -89,7 +89,7 @@ def check_gates(state: State, problems: Problems) -> None:
 def _reports(node: Node) -> dict[str, Entry]:
     """Entries that count for the generation of the node's gate; all of them when it has no gate."""
     begun = node.gate.begin_revision if node.gate is not None else 0
-    return {key: entry for key, entry in node.entries.items() if (entry.written or entry.modified) > begun}
+    return {key: entry for key, entry in node.entries.items() if entry.reported > begun}
 
 
 def _covered(node: Node, aggregate: Aggregate) -> tuple[int, list[int | float]]:

@@ -2,8 +2,8 @@
 
 Every checksum; a dense log whose records follow one another; the head against the log; the state, as a start would
 load it, against the one that the log tells from its beginning, when it reaches back that far; streams against their
-items; aggregates, over children too, against exact arithmetic; gates against their reports and members; a snapshot
-against its manifest. Nothing is changed.
+items; aggregates, over children too, against exact arithmetic; gates against their reports and members; positions
+against their space; a snapshot against its manifest. Nothing is changed.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from env_server.model.ports import Head
 from env_server.offline.comparison import check_aggregates, check_gates, check_streams, compare
 from env_server.offline.contents import NONSENSE, Problems, State, load_tables
 from env_server.offline.directories import is_snapshot_directory
+from env_server.offline.places import check_places
 from env_server.storage import layout
 from env_server.storage.copies import hash_file
 from env_server.storage.errors import DataLoss, StorageFormat, StorageInUse, StorageUnreadable
@@ -95,6 +96,7 @@ def _check_world(tables: Tables, report: Report) -> None:
     check_streams(stored, problems)
     report.aggregates = check_aggregates(stored, problems)
     check_gates(stored, problems)
+    check_places(stored, problems)
     if first == 1:
         replayed.finish()
         report.is_replayed = True

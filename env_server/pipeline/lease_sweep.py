@@ -138,9 +138,15 @@ class LeaseSweep:
         self._own.make(list(held), effect, f"lease/{lease}")
 
     def _delete(self, lease: int, entries: list[tuple[Node, str]]) -> bool:
-        """Deletes those of the entries that are still there under the lease; whether there were any."""
+        """Deletes those of the entries that are still there under the lease; whether there were any.
+
+        Whoever goes is told to all who are near: of a crowd the rest goes in later steps.
+        """
         exists, any_deleted = self._tree.nodes.by_number, False
+        looks_max = self._tree.looked + self._limits.move_looks_max
         for node, key in entries:
+            if self._tree.looked > looks_max:
+                break
             entry = node.entries.get(key)
             if entry is not None and entry.lease == lease and exists.get(node.number) is node:
                 entry_writes.expire(self._tree, node, key)

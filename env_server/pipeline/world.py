@@ -261,7 +261,7 @@ class World:
     def delete(self) -> None:
         """Ends every watch and every op that waits; the world takes no more calls."""
         gone = NotFound(Reason.WORLD_NOT_FOUND, world=self.name)
-        self.timekeeping.abandon()
+        self.timekeeping.abandon(gone)
         self._listening.stop()
         self.leasing.stop()
         self.watches.close_all(gone)

@@ -9,7 +9,7 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Disc, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Crowd, Found, Leaf, Spot
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
@@ -38,7 +38,11 @@ class EarthIndex(FlatIndex):
         tree = SpotTree(
             (-180.0, -90.0), per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max
         )
+        self._limits = limits
         super().__init__(tree, seam=(-180.0, None))
+
+    def apart(self) -> "EarthIndex":
+        return EarthIndex(self._limits)
 
     def check(self, position: Position) -> Position:
         longitude, latitude = finite(position, 2)
@@ -87,16 +91,12 @@ class EarthIndex(FlatIndex):
             return area.low[1] <= position[1] <= area.high[1]
         return super().contains(area, position)
 
-    def in_box(self, box: Box) -> list[str]:
-        keys = super().in_box(box)
-        # A pole has every longitude; it is kept under the first meridian.
-        missed = [latitude for latitude in (-90.0, 90.0) if box.low[1] <= latitude <= box.high[1]]
-        if missed and 0.0 not in self._intervals(box)[0]:
-            for latitude in missed:
-                crowd = self._tree.crowd(self._spot((0.0, latitude)))
-                keys += [crowd] if isinstance(crowd, str) else crowd
-            keys.sort()
-        return keys
+    def _windows(self, area: Area) -> list[Window]:
+        windows = super()._windows(area)
+        if isinstance(area, Box):
+            # A pole has every longitude, whichever it is kept under.
+            windows += [((0.0, 0.0), south_north) for _, south_north in windows if 90.0 in map(abs, south_north)]
+        return windows
 
 
 def _cartesian(position: Position) -> tuple[float, float, float]:
@@ -129,12 +129,12 @@ class _EarthLens:
         self.cartesian = _cartesian(position)
         self.axis = hypot(*self.cartesian[:2])
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def sift(self, leaf: Spots, bound: float) -> Found:
         most = bound + _MARGIN_M
         rows = [row for row, straight in enumerate(self._straight(leaf)) if straight <= most]
         return [near for row in rows if (near := self._measured(leaf, row))[0] <= bound]
 
-    def estimate(self, leaf: Leaf) -> Found:
+    def estimate(self, leaf: Spots) -> Found:
         return [(_longest(straight), crowd) for straight, crowd in zip(self._straight(leaf), leaf.crowds, strict=True)]
 
     def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
@@ -162,13 +162,13 @@ class _EarthLens:
                     most = farthest + _MARGIN_M
         return found
 
-    def _straight(self, leaf: Leaf) -> list[float]:
+    def _straight(self, leaf: Spots) -> list[float]:
         """How far away all spots are through the earth."""
         here = self.cartesian
         _, _, *columns = leaf.columns
         return [dist(here, there) for there in zip(*columns, strict=True)]
 
-    def _measured(self, leaf: Leaf, row: int) -> tuple[float, Crowd]:
+    def _measured(self, leaf: Spots, row: int) -> tuple[float, Crowd]:
         longitudes, latitudes = leaf.columns[:2]
         return self.distance(self.position, (longitudes[row], latitudes[row])), leaf.crowds[row]
 

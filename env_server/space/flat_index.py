@@ -1,13 +1,15 @@
 """What grids, planes and the earth have in common: two coordinates, and a tree of who is where."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from itertools import product
 
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
+from env_server.space.areas import FlatAreas
 from env_server.space.checking import check_count, check_radius, refuse_field
 from env_server.space.leaves import Spot
-from env_server.space.spot_tree import Lens, Range, SpotTree
+from env_server.space.spot_tree import Lens, Range, SpotTree, Window
 
 
 class Interval:
@@ -45,6 +47,9 @@ class FlatIndex(ABC):
     def check(self, position: Position) -> Position: ...
 
     @abstractmethod
+    def apart(self) -> "FlatIndex": ...
+
+    @abstractmethod
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float: ...
 
     @abstractmethod
@@ -57,7 +62,7 @@ class FlatIndex(ABC):
 
     @abstractmethod
     def _check_box(self, box: Box) -> None:
-        """Raises as `check_area`."""
+        """Raises as `check_areas`."""
 
     def _spot(self, position: Position) -> Spot:
         return position
@@ -82,15 +87,22 @@ class FlatIndex(ABC):
         before = self._spots.get(key)
         if before == spot:
             return
-        if before is not None:
-            self._tree.drop(key, before)
         self._spots[key] = spot
-        self._tree.put(key, spot)
+        if before is None:
+            self._tree.put(key, spot)
+        else:
+            self._tree.move(key, before, spot)
 
     def drop(self, key: str) -> None:
         spot = self._spots.pop(key, None)
         if spot is not None:
             self._tree.drop(key, spot)
+
+    def let_go(self, items_max: int) -> int:
+        count = min(items_max, len(self._spots))
+        for _ in range(count):
+            self._spots.popitem()
+        return count or self._tree.let_go(items_max)
 
     def is_full(self, position: Position) -> bool:
         if not self._capacity:
@@ -105,6 +117,10 @@ class FlatIndex(ABC):
         check_radius(radius)
         return self._tree.within(self._lens(self.check(position)), radius)
 
+    def vicinities(self, radius: float) -> Vicinities | None:
+        check_radius(radius)
+        return None
+
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         check_count(count)
         position = self.check(position)
@@ -114,18 +130,8 @@ class FlatIndex(ABC):
         raise refuse_field("adjacent", "the space has no cells")
 
     def in_box(self, box: Box) -> list[str]:
-        self.check_area(box)
-        x, y = self._intervals(box)
-        keys: list[str] = []
-        for leaf in self._tree.leaves([*product(x.ranges, y.ranges)]):
-            for spot, crowd in leaf.spots():
-                if spot[0] in x and spot[1] in y:
-                    if isinstance(crowd, str):
-                        keys.append(crowd)
-                    else:
-                        keys += crowd
-        keys.sort()
-        return keys
+        self._check_box(box)
+        return self._tree.inside(self._windows(box), lambda spot: self.contains(box, spot))
 
     def contains(self, area: Area, position: Position) -> bool:
         if isinstance(area, Disc):
@@ -140,7 +146,23 @@ class FlatIndex(ABC):
         x, y = self._intervals(area)
         return position[0] in x and position[1] in y
 
-    def check_area(self, area: Area) -> None:
+    def areas(self, areas: Sequence[Area]) -> FlatAreas:
+        return FlatAreas(areas, [self._windows(area) for area in areas], self.contains)
+
+    def _windows(self, area: Area) -> list[Window]:
+        """Rectangles that hold all of an accepted area."""
+        if isinstance(area, Disc):
+            return self._lens(self.check(area.centre)).windows(area.radius)
+        assert isinstance(area, Box)
+        x, y = self._intervals(area)
+        return [*product(x.ranges, y.ranges)]
+
+    def check_areas(self, areas: Iterable[Area]) -> int:
+        for area in areas:
+            self._check_area(area)
+        return 0
+
+    def _check_area(self, area: Area) -> None:
         if isinstance(area, NodeSet):
             raise refuse_field("area", "nodes are of a graph")
         if isinstance(area, Disc):

@@ -1,14 +1,25 @@
 """Graphs: entries at nodes, distances along edges."""
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from copy import copy
 from math import inf
+from typing import NamedTuple
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
+from env_server.space.areas import NodeAreas
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
+
+
+class _Covered(NamedTuple):
+    """The nodes of a disc, and what was looked at to find them."""
+
+    nodes: frozenset[int]
+    looked: int
 
 
 class GraphIndex:
@@ -21,10 +32,17 @@ class GraphIndex:
         _check_graph(graph, limits)
         self._graph = graph
         self._roads = Roads(graph, limits.space_looks_max)
+        self._discs: dict[Disc, _Covered] = {}
+        self._clear()
+
+    def _clear(self) -> None:
         self._nodes: dict[str, int] = {}
         self._crowds: dict[int, list[str]] = {}
-        self._discs: dict[Disc, bytearray] = {}
-        self._discs_max = limits.regions_max
+
+    def apart(self) -> "GraphIndex":
+        index = copy(self)
+        index._clear()
+        return index
 
     @property
     def looked(self) -> int:
@@ -46,17 +64,27 @@ class GraphIndex:
         check_whole(numbers[0], self._graph.nodes, "node")
         return numbers
 
-    def check_area(self, area: Area) -> None:
-        if isinstance(area, Box):
-            raise refuse_field("area", "a graph has no boxes")
-        if isinstance(area, Disc):
-            self.check(area.centre)
-            check_radius(area.radius)
-            # Too large a one is refused here, and not when somebody comes near it.
-            self._disc(area)
-        else:
-            for node in area.nodes:
-                self.check((node,))
+    def check_areas(self, areas: Iterable[Area]) -> int:
+        discs: dict[Disc, _Covered] = {}
+        looked = looked_now = 0
+        for area in areas:
+            if isinstance(area, Box):
+                raise refuse_field("area", "a graph has no boxes")
+            if isinstance(area, Disc):
+                self.check(area.centre)
+                check_radius(area.radius)
+                # Too much is refused here, and not when somebody comes near: then all of them may have to be found.
+                known = self._discs.get(area)
+                covered = discs[area] = known or self._cover(area)
+                looked += covered.looked
+                looked_now += 0 if known else covered.looked
+                if looked > self.looks_max:
+                    raise LimitExceeded("space_looks_max", self.looks_max, looked)
+            else:
+                for node in area.nodes:
+                    self.check((node,))
+        self._discs = discs
+        return looked_now
 
     def is_full(self, position: Position) -> bool:
         capacity = self._graph.capacity
@@ -81,6 +109,15 @@ class GraphIndex:
         if node is not None:
             self._leave(key, node)
 
+    def let_go(self, items_max: int) -> int:
+        for held in (self._nodes, self._crowds):
+            if held:
+                count = min(items_max, len(held))
+                for _ in range(count):
+                    held.popitem()
+                return count
+        return 0
+
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         end = int(other[0])
         for length, node in self._roads.spread(int(one[0]), hops=hops):
@@ -101,6 +138,10 @@ class GraphIndex:
             near += [(distance, key) for key in self._at(node, None)]
         near.sort()
         return near
+
+    def vicinities(self, radius: float) -> Vicinities | None:
+        check_radius(radius)
+        return None
 
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         check_count(count)
@@ -126,23 +167,26 @@ class GraphIndex:
         if isinstance(area, NodeSet):
             return position[0] in area.nodes
         if isinstance(area, Disc):
-            node = int(position[0])
-            return bool(self._disc(area)[node >> 3] >> (node & 7) & 1)
+            return position[0] in self._covered(area).nodes
         return False
 
-    def _disc(self, disc: Disc) -> bytearray:
-        """The nodes of a disc, a bit each; the graph stays, so it is walked once for a region's whole life."""
-        bits = self._discs.get(disc)
-        if bits is None:
-            bits = bytearray(self._graph.nodes // 8 + 1)
-            for length, node in self._roads.spread(int(disc.centre[0]), hops=False):
-                if self._roads.distance(length, hops=False) > disc.radius:
-                    break
-                bits[node >> 3] |= 1 << (node & 7)
-            if len(self._discs) >= self._discs_max:
-                self._discs.clear()
-            self._discs[disc] = bits
-        return bits
+    def areas(self, areas: Sequence[Area]) -> NodeAreas:
+        return NodeAreas(areas, self.contains)
+
+    def _covered(self, disc: Disc) -> "_Covered":
+        """What a disc covers; the graph stays, so it is walked once for a region's whole life."""
+        covered = self._discs.get(disc)
+        if covered is None:
+            covered = self._discs[disc] = self._cover(disc)
+        return covered
+
+    def _cover(self, disc: Disc) -> "_Covered":
+        nodes = set()
+        for length, node in self._roads.spread(int(disc.centre[0]), hops=False):
+            if self._roads.distance(length, hops=False) > disc.radius:
+                break
+            nodes.add(node)
+        return _Covered(frozenset(nodes), self._roads.looked)
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

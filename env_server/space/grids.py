@@ -1,13 +1,17 @@
 """Grids: cells that are next to each other across edges, across corners too, or hexagons."""
 
+from abc import abstractmethod
+from collections.abc import Callable
+
 from env_server.model.limits import Limits
-from env_server.model.ports import Near
+from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
-from env_server.space.checking import check_whole, finite, refuse_field
+from env_server.space.checking import check_radius, check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Found, Leaf
-from env_server.space.spot_tree import SpotTree
+from env_server.space.leaves import Found, Spots
+from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import FlatLens, Surroundings
+from env_server.space.vicinities import BlockVicinities
 
 _SIDE_MAX = 2**32 - 1
 
@@ -34,6 +38,7 @@ class GridIndex(FlatIndex):
         bits = (max(grid.width, grid.height) - 1).bit_length()
         # A part of n units holds the columns from its first to n - 1 later.
         tree = SpotTree((0.0, 0.0), per_unit=1.0, bits=bits, margins=(0.0, -1.0), looks_max=limits.space_looks_max)
+        self._limits = limits
         super().__init__(tree, capacity=grid.capacity)
         self._lens_of = _LENSES[grid.neighbourhood]
         # Of hexagons half a cell is free of charge.
@@ -41,17 +46,32 @@ class GridIndex(FlatIndex):
         self._around_x = Surroundings((0.0, grid.width - 1.0), free, closed=grid.torus, step=1.0)
         self._around_y = Surroundings((0.0, grid.height - 1.0), 0.0, closed=grid.torus, step=1.0)
 
+    def apart(self) -> "GridIndex":
+        return GridIndex(self._grid, self._limits)
+
     def check(self, position: Position) -> Position:
+        if len(position) == 2:  # as most are; whatever is wrong is told below
+            x, y = position
+            if type(x) is float and type(y) is float and self._is_cell(x, y):
+                return x + 0.0, y + 0.0
         numbers = finite(position, 2)
         check_whole(numbers[0], self._grid.width, "column")
         check_whole(numbers[1], self._grid.height, "row")
         return numbers
+
+    def _is_cell(self, x: float, y: float) -> bool:
+        grid = self._grid
+        return 0.0 <= x < grid.width and 0.0 <= y < grid.height and x.is_integer() and y.is_integer()
 
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         return self._lens(one).measure(other)
 
     def adjacent(self, position: Position) -> list[Near]:
         return self.within(position, 1.0)
+
+    def vicinities(self, radius: float) -> Vicinities:
+        check_radius(radius)
+        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
 
     def _lens(self, position: Position) -> "_GridLens":
         return self._lens_of(position, self._around_x, self._around_y)
@@ -70,7 +90,7 @@ class GridIndex(FlatIndex):
 
 
 class _GridLens(FlatLens):
-    """Distances in steps of a Moore neighbourhood; the others join the two differences otherwise."""
+    """Distances in steps."""
 
     def __init__(self, position: Position, around_x: Surroundings, around_y: Surroundings) -> None:
         super().__init__(position, around_x, around_y)
@@ -80,15 +100,39 @@ class _GridLens(FlatLens):
         x, y = abs(spot[0] - self.x), abs(spot[1] - self.y)
         return self.join(min(x, self.width - x), min(y, self.height - y))
 
+    @abstractmethod
+    def join(self, gap_x: float, gap_y: float) -> float:
+        """How far away something is that is so far away on each axis."""
+
+    def sift(self, leaf: Spots, bound: float) -> Found:
+        measure = self.measure
+        window = self.window(bound)
+        if window is None:
+            return [(distance, crowd) for x, y, crowd in leaf.rows() if (distance := measure((x, y))) <= bound]
+        return self._sift_window(leaf, bound, window)
+
+    def _sift_window(self, leaf: Spots, bound: float, window: Window) -> Found:
+        measure = self.measure
+        (west, east), (south, north) = window
+        return [
+            (distance, crowd)
+            for x, y, crowd in leaf.rows()
+            if west <= x <= east and south <= y <= north and (distance := measure((x, y))) <= bound
+        ]
+
+
+class _MooreLens(_GridLens):
     def join(self, gap_x: float, gap_y: float) -> float:
         return gap_x if gap_x > gap_y else gap_y
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
-        measure = self.measure
+    def _sift_window(self, leaf: Spots, bound: float, window: Window) -> Found:
+        """The window is the neighbourhood itself."""
+        here_x, here_y = self.x, self.y
+        (west, east), (south, north) = window
         return [
-            (distance, crowd)
-            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
-            if (distance := measure((x, y))) <= bound
+            (gap_x if (gap_x := abs(x - here_x)) > (gap_y := abs(y - here_y)) else gap_y, crowd)
+            for x, y, crowd in leaf.rows()
+            if west <= x <= east and south <= y <= north
         ]
 
 
@@ -114,4 +158,8 @@ class _HexLens(_GridLens):
         return max(gap_y, gap_x - 0.5 + gap_y / 2)
 
 
-_LENSES = {Neighbourhood.MOORE: _GridLens, Neighbourhood.VON_NEUMANN: _VonNeumannLens, Neighbourhood.HEX: _HexLens}
+_LENSES: dict[Neighbourhood, Callable[[Position, Surroundings, Surroundings], _GridLens]] = {
+    Neighbourhood.MOORE: _MooreLens,
+    Neighbourhood.VON_NEUMANN: _VonNeumannLens,
+    Neighbourhood.HEX: _HexLens,
+}

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left, insort
 from math import inf
 from operator import itemgetter
+from typing import Any
 
 Spot = tuple[float, ...]
 """A position, perhaps with more about it behind its two coordinates."""
@@ -29,18 +30,43 @@ def bound_of(found: Found, count: int) -> float:
     return inf
 
 
-class Leaf:
-    """Different spots in any order: `columns` has an array for each number of a spot, beside `crowds`, who is there."""
+class Spots:
+    """Spots in any order: `columns` has an array for each number of a spot, beside `crowds`, who is there."""
 
-    __slots__ = ("_rows", "columns", "crowds")
+    __slots__ = ("columns", "crowds")
 
     def __init__(self, width: int) -> None:
         self.columns = tuple(array("d") for _ in range(width))
         self.crowds: list[Crowd] = []
-        self._rows: dict[Spot, int] = {}
 
     def __len__(self) -> int:
         return len(self.crowds)
+
+    def rows(self) -> "zip[Any]":
+        """The numbers of each spot, and who is there."""
+        return zip(*self.columns, self.crowds, strict=True)
+
+    def append(self, spot: Spot, crowd: Crowd) -> None:
+        """One more row."""
+        self.crowds.append(crowd)
+        for column, number in zip(self.columns, spot, strict=True):
+            column.append(number)
+
+    def extend(self, others: "Spots") -> None:
+        """All rows of others."""
+        self.crowds += others.crowds
+        for column, numbers in zip(self.columns, others.columns, strict=True):
+            column.extend(numbers)
+
+
+class Leaf(Spots):
+    """Spots that are all different."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self._rows: dict[Spot, int] = {}
 
     def put(self, key: str, spot: Spot) -> bool:
         """One more at a spot. Whether it is a new one."""
@@ -58,9 +84,7 @@ class Leaf:
     def add(self, spot: Spot, crowd: Crowd) -> None:
         """A new spot."""
         self._rows[spot] = len(self.crowds)
-        self.crowds.append(crowd)
-        for column, number in zip(self.columns, spot, strict=True):
-            column.append(number)
+        self.append(spot, crowd)
 
     def drop(self, key: str, spot: Spot) -> bool:
         """One less at a spot, who must be there. Whether it was the last one there."""
@@ -79,6 +103,18 @@ class Leaf:
             self._rows[last] = row
             for column, number in zip(self.columns, last, strict=True):
                 column[row] = number
+        return True
+
+    def move(self, before: Spot, spot: Spot) -> bool:
+        """Moves who is alone at a spot to one where nobody is; whether that is so."""
+        rows = self._rows
+        row = rows[before]
+        if spot in rows or isinstance(self.crowds[row], list):
+            return False
+        del rows[before]
+        rows[spot] = row
+        for column, number in zip(self.columns, spot, strict=True):
+            column[row] = number
         return True
 
     def crowd(self, spot: Spot) -> Crowd:

@@ -3,12 +3,14 @@
 from math import hypot, isfinite
 
 from env_server.model.limits import Limits
+from env_server.model.ports import Vicinities
 from env_server.model.spaces import Box, Plane, Position
-from env_server.space.checking import finite, refuse_field, refuse_position
+from env_server.space.checking import check_radius, finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Found, Leaf
+from env_server.space.leaves import Found, Spots
 from env_server.space.spot_tree import SpotTree
 from env_server.space.surroundings import FlatLens, Surroundings
+from env_server.space.vicinities import BlockVicinities
 
 _BITS = 40
 """Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
@@ -36,16 +38,30 @@ class PlaneIndex(FlatIndex):
         self._around_x = Surroundings((plane.x_min, plane.x_max), rounding, closed=plane.torus)
         self._around_y = Surroundings((plane.y_min, plane.y_max), rounding, closed=plane.torus)
         tree = SpotTree(low, per_unit=per_unit, bits=_BITS, margins=(slack, slack), looks_max=limits.space_looks_max)
+        self._limits = limits
         super().__init__(tree, seam=low if plane.torus else (None, None))
 
+    def apart(self) -> "PlaneIndex":
+        return PlaneIndex(self._plane, self._limits)
+
     def check(self, position: Position) -> Position:
-        x, y = numbers = finite(position, 2)
         plane = self._plane
+        if len(position) == 2:  # as most are; whatever is wrong is told below
+            x, y = position
+            if type(x) is float and type(y) is float and self._is_inside(x, y):
+                return x + 0.0, y + 0.0
+        x, y = numbers = finite(position, 2)
         if not (plane.x_min <= x <= plane.x_max and plane.y_min <= y <= plane.y_max):
             raise refuse_position(f"({x:.17g}, {y:.17g}) lies outside the plane")
         if plane.torus and (x == plane.x_max or y == plane.y_max):
             raise refuse_position("the upper bounds of a torus are its lower ones again, and no positions")
         return numbers
+
+    def _is_inside(self, x: float, y: float) -> bool:
+        plane = self._plane
+        if plane.torus:
+            return plane.x_min <= x < plane.x_max and plane.y_min <= y < plane.y_max
+        return plane.x_min <= x <= plane.x_max and plane.y_min <= y <= plane.y_max
 
     def distance(self, one: Position, other: Position, *, hops: bool = False) -> float:
         x, y = abs(one[0] - other[0]), abs(one[1] - other[1])
@@ -53,9 +69,11 @@ class PlaneIndex(FlatIndex):
             x, y = min(x, self._width - x), min(y, self._height - y)
         return hypot(x, y)
 
-    def _lens(self, position: Position) -> "_PlaneLens | _TorusLens":
-        if self._plane.torus:
-            return _TorusLens(position, self._around_x, self._around_y)
+    def vicinities(self, radius: float) -> Vicinities:
+        check_radius(radius)
+        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
+
+    def _lens(self, position: Position) -> "_PlaneLens":
         return _PlaneLens(position, self._around_x, self._around_y)
 
     def _check_box(self, box: Box) -> None:
@@ -77,20 +95,29 @@ class PlaneIndex(FlatIndex):
 class _PlaneLens(FlatLens):
     join = staticmethod(hypot)
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def sift(self, leaf: Spots, bound: float) -> Found:
+        window = self.window(bound)
+        if window is None:
+            return self._sift_across(leaf, bound)
         here_x, here_y = self.x, self.y
+        (west, east), (south, north) = window
+        # Most spots lie outside, which is seen sooner than how far away they are.
         return [
             (distance, crowd)
-            for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True)
-            if (distance := hypot(x - here_x, y - here_y)) <= bound
+            for x, y, crowd in leaf.rows()
+            if west <= x <= east and south <= y <= north and (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
 
+    def estimate(self, leaf: Spots) -> Found:
+        # On a torus this may be the long way round: rather too far than too near.
+        here_x, here_y = self.x, self.y
+        return [(hypot(x - here_x, y - here_y), crowd) for x, y, crowd in leaf.rows()]
 
-class _TorusLens(_PlaneLens):
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def _sift_across(self, leaf: Spots, bound: float) -> Found:
+        """As `sift`, where the nearest image of somebody may lie beyond the seam of a torus."""
         here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for x, y, crowd in zip(*leaf.columns, leaf.crowds, strict=True):
+        for x, y, crowd in leaf.rows():
             x, y = abs(x - here_x), abs(y - here_y)
             distance = hypot(x if x + x <= width else width - x, y if y + y <= height else height - y)
             if distance <= bound:

@@ -8,13 +8,18 @@ edges: of several shortest ways the one of fewest edges is the shorter one, and 
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import isfinite
+from typing import Final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.spaces import Graph
 from env_server.space.checking import refuse_field
 
-_Edges = list[list[tuple[int, int]]]
-"""By node: the nodes to which an edge leads, ascending, and its length; the cheapest of parallel ones."""
+_Edges = dict[int, list[tuple[int, int]]]
+"""By node: the nodes to which an edge leads, ascending, and its length; the cheapest of parallel ones.
+
+Nodes without an edge are left out: a graph takes memory for what was sent of it, and not for a number.
+"""
+_NO_EDGES: Final[list[tuple[int, int]]] = []
 
 
 class Roads:
@@ -45,11 +50,12 @@ class Roads:
             if node in done:
                 continue
             done.add(node)
-            self.looked += 1 + len(edges[node])
+            leading = edges.get(node, _NO_EDGES)
+            self.looked += 1 + len(leading)
             if self.looked > self.looks_max:
                 raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
             yield length, node
-            for other, edge in edges[node]:
+            for other, edge in leading:
                 if other not in done:
                     heappush(heap, (length + (1 if hops else edge), other))
 
@@ -79,15 +85,16 @@ class Roads:
         return tuple(way)
 
     def _edges(self, graph: Graph, *, back: bool) -> _Edges:
-        edges: list[dict[int, int]] = [{} for _ in range(graph.nodes)]
+        edges: dict[int, dict[int, int]] = {}
         for one, other, weight in graph.edges:
             numerator, denominator = weight.as_integer_ratio()
             length = numerator * (self._per_weight // denominator) << self._edge_bits | 1
             for start, end in (
                 ((one, other), (other, one)) if not graph.directed else ((other, one) if back else (one, other),)
             ):
-                edges[start][end] = min(length, edges[start].get(end, length))
-        return [sorted(ends.items()) for ends in edges]
+                ends = edges.setdefault(start, {})
+                ends[end] = min(length, ends.get(end, length))
+        return {start: sorted(ends.items()) for start, ends in edges.items()}
 
 
 def _check_edges(graph: Graph) -> None:

@@ -6,6 +6,7 @@ told a little too large rather than too small.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
@@ -13,7 +14,7 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
-from env_server.space.leaves import Crowd, Found, Leaf, Spot, bound_of, distance_of
+from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots, bound_of, distance_of
 
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
@@ -30,10 +31,10 @@ _FEW_LOOKS: Final = 400
 class Lens(Protocol):
     """How a query sees distances from where it stands."""
 
-    def sift(self, leaf: Leaf, bound: float) -> Found:
+    def sift(self, leaf: Spots, bound: float) -> Found:
         """Those at most `bound` away."""
 
-    def estimate(self, leaf: Leaf) -> Found:
+    def estimate(self, leaf: Spots) -> Found:
         """All, and how far away they are; rather too much than too little."""
 
     def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
@@ -108,6 +109,22 @@ class SpotTree:
             if len(part) > LEAF_SPOTS_MAX and shift:
                 cell.parts[at] = self._divide(part.spots(), x, y, shift)
 
+    def move(self, key: str, before: Spot, spot: Spot) -> None:
+        """As `drop` and `put`, for somebody who mostly does not go far."""
+        x, y = self._units(before)
+        to_x, to_y = self._units(spot)
+        part: _Cell | Leaf | None = self._root
+        while type(part) is _Cell:
+            shift = part.shift
+            if (x ^ to_x | y ^ to_y) >> shift & 1:
+                break
+            part = part.parts[x >> shift & 1 | (y >> shift & 1) << 1]
+        else:
+            if part.move(before, spot):  # type: ignore[union-attr]
+                return
+        self.drop(key, before)
+        self.put(key, spot)
+
     def drop(self, key: str, spot: Spot) -> None:
         """One less at a spot; it must be there."""
         x, y = self._units(spot)
@@ -126,6 +143,19 @@ class SpotTree:
             for cell, _at in path:
                 cell.count -= 1
             self._join(path)
+
+    def let_go(self, spots_max: int) -> int:
+        """Frees about so many spots, and returns how many; 0 = none are left. Nothing else may be done with it then."""
+        freed = 0
+        parts = self._root.parts
+        while parts and freed < spots_max:
+            part = parts.pop()
+            if type(part) is _Cell:
+                parts += part.parts
+                freed += 1
+            elif part is not None:
+                freed += len(part)
+        return freed
 
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""
@@ -155,6 +185,15 @@ class SpotTree:
                     self._add(near, distance, crowd, None)
         near.sort()
         return near
+
+    def inside(self, windows: list[Window], accept: Callable[[Spot], bool]) -> list[str]:
+        """Keys of all at accepted spots in the windows, sorted. Raises as `leaves`."""
+        near: list[Near] = []
+        for leaf in self.leaves(windows):
+            for spot, crowd in leaf.spots():
+                if accept(spot):
+                    self._add(near, 0.0, crowd, None)
+        return sorted([key for _, key in near])
 
     def nearest(self, lens: Lens, spot: Spot, count: int) -> list[Near]:
         """The `count` nearest, sorted. Raises as `leaves`."""
@@ -232,12 +271,12 @@ class SpotTree:
         return near[:count]
 
     def _add(self, near: list[Near], distance: float, crowd: Crowd, count: int | None) -> None:
-        """Key by key; of a crowd only the first `count`."""
+        """Key by key; of a crowd only the first `count`. Nobody is added before all of them may be looked at."""
         if isinstance(crowd, str):
             near.append((distance, crowd))
         else:
+            self._look(len(crowd) if count is None else min(count, len(crowd)))
             some = crowd[:count]
-            self._look(len(some))
             near += [(distance, key) for key in some]
 
     def _look(self, count: int) -> None:

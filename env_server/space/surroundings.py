@@ -5,7 +5,7 @@ from itertools import product
 from math import inf
 
 from env_server.model.spaces import Position
-from env_server.space.leaves import Found, Leaf
+from env_server.space.leaves import Found, Leaf, Spots
 from env_server.space.spot_tree import Range, Window
 
 
@@ -15,6 +15,8 @@ class Surroundings:
     def __init__(self, axis: Range, rounding: float, *, closed: bool, step: float = 0.0) -> None:
         """`rounding`: that a difference of two coordinates may be off."""
         self.low, self.high = axis
+        self.step = step
+        self.is_closed = closed
         self.length = self.high - self.low + step if closed else inf
         self.rounding = rounding
 
@@ -30,6 +32,12 @@ class Surroundings:
         if start < low:
             return [(low, min(end, high)), (max(start + self.length, low), high)]
         return [(max(start, low), high), (low, min(end - self.length, high))]
+
+    def range(self, value: float, radius: float) -> Range | None:
+        """As `ranges`; None where that leads across the seam, or near it."""
+        radius += self.rounding
+        start, end = value - radius, value + radius
+        return (start, end) if self.length == inf or (start >= self.low and end <= self.high) else None
 
     def gap(self, value: float, low: float, high: float) -> float:
         """From a value to the nearest of a range."""
@@ -48,9 +56,15 @@ class FlatLens(ABC):
         self.around_x, self.around_y = around_x, around_y
 
     @abstractmethod
-    def sift(self, leaf: Leaf, bound: float) -> Found: ...
+    def sift(self, leaf: Spots, bound: float) -> Found: ...
 
-    def estimate(self, leaf: Leaf) -> Found:
+    def window(self, radius: float) -> Window | None:
+        """A rectangle that holds all that is at most `radius` away, and no seam; None where there is none such."""
+        across = self.around_x.range(self.x, radius)
+        along = self.around_y.range(self.y, radius)
+        return None if across is None or along is None else (across, along)
+
+    def estimate(self, leaf: Spots) -> Found:
         return self.sift(leaf, inf)
 
     def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:

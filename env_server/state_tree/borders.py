@@ -12,8 +12,8 @@ from env_server.model.changes import EventType
 from env_server.model.errors import Exhausted, LimitExceeded, Reason
 from env_server.model.globs import TextTest, compile_key_glob
 from env_server.model.limits import Limits
-from env_server.model.ports import Near, SpaceIndex
-from env_server.model.spaces import Area, Position, Proximity, Region, Space, region_document
+from env_server.model.ports import Areas, Near, SpaceIndex
+from env_server.model.spaces import Position, Proximity, Space, region_document
 from env_server.model.values import Json
 
 _REGION_ENTERED: Final = int(EventType.REGION_ENTERED)
@@ -38,9 +38,9 @@ class Crossings(NamedTuple):
 
 
 class Borders:
-    """Those of one environment. Immutable, as the declaration is that they are made from."""
+    """Those of one environment. They stay as they are, as the declaration does that they are made from."""
 
-    __slots__ = ("_proximities", "_regions", "is_empty")
+    __slots__ = ("_areas", "_documents", "_proximities", "_space", "has_proximities", "is_empty")
 
     def __init__(self, space: Space) -> None:
         """Compiles globs.
@@ -48,9 +48,13 @@ class Borders:
         Raises:
             InvalidRequest: INVALID_FIELD: a glob is malformed.
         """
-        self._regions = [_Border(region) for region in space.regions]
+        self._space = space
+        self._documents = [region_document(region.name) for region in space.regions]
         self._proximities = [_Reach(proximity) for proximity in space.proximities]
-        self.is_empty = not self._regions and not self._proximities
+        self.has_proximities = bool(self._proximities)
+        self.is_empty = not self._documents and not self._proximities
+        #: Found by the first who moves.
+        self._areas: Areas | None = None
 
     def cross(
         self, index: SpaceIndex, key: str, before: Position | None, after: Position | None, limits: Limits
@@ -66,23 +70,20 @@ class Borders:
         """
         told: list[Crossing] = []
         looked = 0
-        for region in self._regions:
-            was = before is not None and index.contains(region.area, before)
-            if was is not (after is not None and index.contains(region.area, after)):
-                told.append((_REGION_LEFT if was else _REGION_ENTERED, key, region.document))
+        if self._documents:
+            areas = self._areas
+            if areas is None:
+                areas = self._areas = index.areas([region.area for region in self._space.regions])
+            was = areas.at(before) if before is not None else []
+            now = areas.at(after) if after is not None else []
+            if was != now:
+                told += [
+                    (_REGION_LEFT if number in was else _REGION_ENTERED, key, self._documents[number])
+                    for number in sorted({*was}.symmetric_difference(now))
+                ]
         for reach in self._proximities:
             looked += reach.cross(index, key, before, after, limits.move_looks_max, told)
         return Crossings(told, looked)
-
-
-class _Border:
-    """One region."""
-
-    __slots__ = ("area", "document")
-
-    def __init__(self, region: Region) -> None:
-        self.area: Area = region.area
-        self.document = region_document(region.name)
 
 
 class _Reach:

@@ -1,6 +1,7 @@
 """Writes to environments: register and update. Each checks, applies, and writes its rows."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 
@@ -11,6 +12,7 @@ from env_server.model.errors import (
     AlreadyExists,
     GateClosed,
     InvalidRequest,
+    LimitExceeded,
     NotFound,
     Reason,
 )
@@ -19,7 +21,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.ports import SpaceIndex
-from env_server.model.spaces import weigh_space
+from env_server.model.spaces import Space, weigh_space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
@@ -49,7 +51,7 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
         tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
     _check_participants_path(tree, path, asked.declaration.clock)
-    opened = tree.spaces.open(asked.declaration.space) if asked.declaration.space is not None else None
+    opened = _open(tree, asked.declaration.space) if asked.declaration.space is not None else None
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
@@ -117,14 +119,43 @@ def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex |
     """The index that the environment has after an update: its own, or a new one where it had none.
 
     Raises:
-        InvalidRequest, LimitExceeded.
+        InvalidRequest, LimitExceeded, Exhausted.
     """
     if changed.space is None or changed.space is node.declaration.space:
         return node.space
     if node.space is None:
-        return tree.spaces.open(changed.space)
-    tree.spaces.check(node.space, changed.space)
-    return node.space
+        return _open(tree, changed.space)
+    index, space = node.space, changed.space
+    _look(tree, lambda: tree.spaces.check(index, space))
+    return index
+
+
+def _open(tree: Tree, space: Space) -> SpaceIndex:
+    """Raises as `Spaces.open`, and Exhausted."""
+    opened: list[SpaceIndex] = []
+
+    def accept() -> int:
+        index, looked = tree.spaces.open(space)
+        opened.append(index)
+        return looked
+
+    _look(tree, accept)
+    return opened[0]
+
+
+def _look(tree: Tree, accept: Callable[[], int]) -> None:
+    """Counts what is looked at to accept a space, also where it turns out to be too much.
+
+    Raises:
+        Exhausted: see `Tree.look`.
+    """
+    tree.look(0)  # before much is looked at
+    try:
+        tree.look(accept())
+    except LimitExceeded as error:
+        if error.metadata.get("limit") == "space_looks_max":
+            tree.look(tree.limits.space_looks_max)
+        raise
 
 
 def weigh_declaration(declaration: Declaration) -> int:

@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Any, Final
 
+from env_server.model.ports import SpaceIndex
 from env_server.state_tree.nodes import Node, Stream
 
 _NODE_ITEMS: Final = 8
@@ -15,9 +16,10 @@ class Remains:
     def __init__(self) -> None:
         self._deletions: list[list[Node]] = []
         self._containers: deque[Any] = deque()
+        self._indexes: list[SpaceIndex] = []
 
     def __bool__(self) -> bool:
-        return bool(self._deletions or self._containers)
+        return bool(self._deletions or self._containers or self._indexes)
 
     def add(self, gone: list[Node]) -> None:
         """These environments were deleted together."""
@@ -37,9 +39,17 @@ class Remains:
         while left > 0 and self:
             if self._containers:
                 left -= self._empty(self._containers[-1], left)
+            elif self._indexes:
+                freed = self._indexes[-1].let_go(left)
+                left -= max(freed, 1)
+                if not freed:
+                    self._indexes.pop()
             else:
                 nodes = self._deletions[-1]
-                self._containers.extend(_containers_of(nodes.pop()))
+                node = nodes.pop()
+                self._containers.extend(_containers_of(node))
+                if node.space is not None:
+                    self._indexes.append(node.space)
                 left -= _NODE_ITEMS
                 if not nodes:
                     self._deletions.pop()

@@ -10,7 +10,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment
 from env_server.model.operations import EnvironmentUpdate
 from env_server.model.ports import OpenSpace, SpaceIndex
-from env_server.model.spaces import Graph, Proximity, Region, Space, weigh_space
+from env_server.model.spaces import Disc, Graph, Proximity, Region, Space, weigh_space
 from env_server.state_tree.borders import Borders
 from env_server.state_tree.nodes import Node
 
@@ -24,8 +24,8 @@ class Spaces:
         self._open = open_space
         self._limits = limits
 
-    def open(self, space: Space) -> SpaceIndex:
-        """The empty index of a space, once all of it is accepted.
+    def open(self, space: Space) -> tuple[SpaceIndex, int]:
+        """The empty index of a space, once all of it is accepted, and how much that looked at.
 
         Raises:
             InvalidRequest: INVALID_POSITION, INVALID_FIELD.
@@ -35,11 +35,11 @@ class Spaces:
         if self._open is None:
             raise InvalidRequest(Reason.INVALID_FIELD, "space", "this world has none")
         index = self._open(space.shape, self._limits)
-        self.check(index, space)
-        return index
+        edges = len(space.shape.edges) if isinstance(space.shape, Graph) else 0
+        return index, edges + self.check(index, space)
 
-    def check(self, index: SpaceIndex, space: Space) -> None:
-        """Accepts the regions and proximities of a space that is open. Raises as `open`."""
+    def check(self, index: SpaceIndex, space: Space) -> int:
+        """Accepts the regions and proximities of a space that is open; returns what it looked at. Raises as `open`."""
         limits = self._limits
         check_count(weigh_space(space), "space_bytes_max", limits)
         check_count(len(space.regions), "regions_max", limits)
@@ -51,10 +51,13 @@ class Spaces:
             problem = "regions and proximities must have different names"
             raise InvalidRequest(Reason.INVALID_FIELD, "space.name", problem)
         for region in space.regions:
-            index.check_area(region.area)
+            if isinstance(region.area, Disc) and not math.isfinite(region.area.radius):
+                raise InvalidRequest(Reason.INVALID_FIELD, "regions.disc.radius", "must be finite")
+        looked = index.check_areas(region.area for region in space.regions)
         for proximity in space.proximities:
             _check_proximity(space, proximity, limits)
         Borders(space)  # accepts the globs
+        return looked
 
     def recover(self, node: Node) -> None:
         """Finds the index of an environment again, from what was stored."""

@@ -99,7 +99,8 @@ class Resident(Agent):
 
     def listen(self, event: Event, now_ns: int, turn: Turn) -> None:
         """Somebody has said something; who began the conversation is answered."""
-        speaker, tells = event.value  # type: ignore[misc]
+        told: Any = event.value
+        speaker, tells = told
         knew = self.knows(now_ns)
         if tells and self.learned_ns is None:
             self.memory.keep_fact("learned_ns", now_ns)
@@ -194,7 +195,13 @@ class Town:
         ):
             file.write_table(table)
         wake = [{"path": path, "key": "{agent}", "types": ["entry_set"]} for path in (SAID, ANSWERED)]
-        group = {"name": "residents", "agent": self._agent, "agents": "residents.arrow", "wake": wake, "clock": TOWN}
+        group: dict[str, Any] = {
+            "name": "residents",
+            "agent": self._agent,
+            "agents": "residents.arrow",
+            "wake": wake,
+            "clock": TOWN,
+        }
         group |= {"first_wake_ns": 0, "parameters": self.parameters.model_dump()}
         spec = self._folder / "launch.json"
         launch = {"run": "town", "workers": self._workers, "groups": [group], "resume": resume}

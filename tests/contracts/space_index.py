@@ -13,7 +13,7 @@ import pytest
 from env_server.model.errors import InvalidRequest, LimitExceeded, Reason
 from env_server.model.limits import Limits
 from env_server.model.ports import Near, OpenSpace
-from env_server.model.spaces import Box, Disc, Position, Shape
+from env_server.model.spaces import Area, Box, Disc, Position, Shape
 
 NO_POSITIONS: list[tuple[object, ...]] = [
     (),
@@ -74,6 +74,8 @@ def check_space_index(stand: Stand, seed: int, entries: int = 150) -> None:
     check_positions(stand, rng)
     check_an_empty_one(stand, rng)
     check_queries(stand, rng, entries)
+    check_many_areas(stand, rng)
+    check_letting_go(stand, rng)
     check_crowds(stand, rng)
     check_the_bound_of_looks(stand, rng)
 
@@ -97,14 +99,14 @@ def check_positions(stand: Stand, rng: random.Random) -> None:
             lambda p: index.check(p),
             lambda p: index.within(p, 1.0),
             lambda p: index.nearest(p, 1),
-            lambda p: index.check_area(Disc(p, 1.0)),
+            lambda p: index.check_areas([Disc(p, 1.0)]),
         ):
             with pytest.raises(InvalidRequest) as caught:
                 ask(position)
             assert caught.value.reason == Reason.INVALID_POSITION, position
     somewhere = index.check(stand.draw(rng))
     for radius in (-1.0, math.nan, -math.inf, True):
-        for refused in (lambda r: index.within(somewhere, r), lambda r: index.check_area(Disc(somewhere, r))):
+        for refused in (lambda r: index.within(somewhere, r), lambda r: index.check_areas([Disc(somewhere, r)])):
             with pytest.raises(InvalidRequest) as caught:
                 refused(radius)
             assert caught.value.reason == Reason.INVALID_FIELD
@@ -126,6 +128,9 @@ def check_an_empty_one(stand: Stand, rng: random.Random) -> None:
     assert len(index) == 1
     assert index.nearest(somewhere, 5) == [(0.0, "a")]
     assert index.within(somewhere, 0.0) == [(0.0, "a")]
+    apart = index.apart()
+    apart.put("b", somewhere)
+    assert apart.nearest(somewhere, 5) == [(0.0, "b")] and index.nearest(somewhere, 5) == [(0.0, "a")]
     index.drop("a")
     index.drop("a")
     assert len(index) == 0
@@ -154,6 +159,18 @@ def check_queries(stand: Stand, rng: random.Random, entries: int) -> None:
     assert index.within(index.check(stand.draw(rng)), math.inf) == []
 
 
+def check_letting_go(stand: Stand, rng: random.Random) -> None:
+    """It takes as many steps as it holds things, and comes to an end."""
+    index = stand.open(stand.shape, Limits())
+    for number in range(300):
+        index.put(f"k{number}", index.check(stand.draw(rng)))
+    steps = 0
+    while freed := index.let_go(20):
+        assert freed <= 60
+        steps += 1
+    assert 15 <= steps <= 100
+
+
 def check_one_query(stand: Stand, index, there: dict[str, Position], rng: random.Random) -> None:
     here = rng.choice(list(there.values())) if there and rng.random() < 0.5 else index.check(stand.draw(rng))
     expected = sorted((stand.measure(here, position), key) for key, position in there.items())
@@ -175,7 +192,7 @@ def check_one_query(stand: Stand, index, there: dict[str, Position], rng: random
     if stand.inside is not None:
         box = Box(*(stand.draw(rng) for _ in "lh"))
         try:
-            index.check_area(box)
+            index.check_areas([box])
         except InvalidRequest:
             return
         assert index.in_box(box) == sorted(key for key, position in there.items() if stand.inside(box, position))
@@ -192,6 +209,35 @@ def assert_same(stand: Stand, told: list[Near], expected: list[Near]) -> None:
     assert [near[0] for near in told] == pytest.approx([near[0] for near in expected], rel=1e-12, abs=1e-8)
     if len({round(near[0], 6) for near in expected}) == len(expected):
         assert [near[1] for near in told] == [near[1] for near in expected]
+
+
+def check_many_areas(stand: Stand, rng: random.Random) -> None:
+    """Of many areas those are told, in their order, that each by itself contains the position."""
+    index = stand.open(stand.shape, Limits())
+    places = [index.check(stand.draw(rng)) for _ in range(60)]
+    areas: list[Area] = []
+    for _ in range(rng.choice([1, 3, 200])):
+        centre = rng.choice([*places, index.check(stand.draw(rng))])
+        radius = rng.choice([0.0, math.inf, index.distance(centre, rng.choice(places))])
+        areas.append(Disc(centre, radius))
+        if stand.inside is not None:
+            corners = [stand.draw(rng) if rng.random() < 0.5 else rng.choice(places) for _ in "lh"]
+            areas.append(Box(corners[0], corners[1]))
+    accepted = [area for area in areas if is_accepted(index, area)]
+    index.check_areas(accepted)
+    found = index.areas(accepted)
+    for position in places:
+        told = found.at(position)
+        assert told == [number for number, area in enumerate(accepted) if index.contains(area, position)]
+        assert found.at(position) == told
+
+
+def is_accepted(index, area: Area) -> bool:
+    try:
+        index.check_areas([area])
+    except InvalidRequest:
+        return False
+    return True
 
 
 def check_crowds(stand: Stand, rng: random.Random) -> None:

@@ -111,11 +111,44 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
 
 
 @pytest.mark.timeout(300)
+<<<<<<< HEAD
 def test_a_town_lives_through_its_days() -> None:
     results = {result["name"]: result for result in run_bench("town")["results"]}
     assert results.keys() == {"year_s", "resident_day_us"}
     assert results["year_s"]["details"]["jumps"] >= results["year_s"]["details"]["days"] == 7
     assert 1 < results["year_s"]["details"]["moves_a_resident_day"] < 6
+=======
+def test_space_tells_as_many_events_as_there_are_crossings() -> None:
+    results = {result["name"]: result for result in run_bench("space", "--no-peers")["results"]}
+    figures = {
+        *(f"move{kind}_us" for kind in ("", "_walk", "_region", "_plain")),
+        "knn_us",
+        "radius_us",
+        "neighbours_us",
+    }
+    assert results.keys() >= figures | {f"{name}_grid" for name in figures} | {"flock_200_ms", "town_16x16_ms"}
+    assert all(results[name]["peers"]["bare_cells"] >= 0 for name in figures)
+    assert results["move_us"]["goal"] == {"at_most": 100} and results["knn_us"]["goal"] == {"at_most": 50}
+    assert results["move_us"]["details"]["events_a_move"] > results["move_region_us"]["details"]["events_a_move"] == 1
+    assert results["move_plain_us"]["details"]["events_a_move"] == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_models_come_to_the_same_end_as_in_mesa() -> None:
+    results = {result["name"]: result for result in run_bench("space")["results"]}
+    for name in ("flock_200", "town_16x16"):
+        assert results[f"{name}_ms"]["peers"].get("mesa") or results[f"{name}_ms"]["absent_peers"]["mesa"]
+
+
+@pytest.mark.timeout(300)
+def test_clock_fires_all_timers_and_stands_beside_a_bare_heap() -> None:
+    results = {result["name"]: result for result in run_bench("clock")["results"]}
+    names = {"fire_us", "late_ms", "timer_bytes", "jumps_1", "jumps_5", "clock_ratio_manual", "clock_ratio_realtime"}
+    assert results.keys() == names
+    assert all(results[name]["peers"]["bare_heap"] > 0 for name in ("fire_us", "timer_bytes"))
+    assert "asyncio_alarms_p50_ms" in results["late_ms"]["details"]
+>>>>>>> main
 
 
 @pytest.mark.timeout(300)

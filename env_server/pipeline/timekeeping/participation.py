@@ -11,9 +11,7 @@ happened so far: who heard what of it is not known.
 from collections.abc import Callable
 from typing import Final
 
-from env_server.events.alternatives import AnyMatcher, compile_filters, join
 from env_server.events.filters import TYPES, find_values
-from env_server.events.routing import Routes
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
@@ -31,42 +29,12 @@ from env_server.model.errors import (
 from env_server.model.limits import Limits
 from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
 from env_server.pipeline.timekeeping.clocks import Clocks
+from env_server.pipeline.timekeeping.hearings import Attended, Hearings
 from env_server.state_tree.tree import Tree
-from env_server.timeline.hearing import Hearing, read_hearing
 from env_server.timeline.line import Timeline
-from env_server.timeline.participants import Heard, Participant, Participants
+from env_server.timeline.participants import Participant
 
 _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_DELETED)
-
-
-class Attended:
-    """An event-driven clock with its participants."""
-
-    __slots__ = ("hearings", "is_overfull", "line", "participants", "path", "place")
-
-    def __init__(self, line: Timeline, path: str, floor: int) -> None:
-        self.line = line
-        self.path = path
-        #: Where its participants are.
-        self.place = line.declaration.participants_path or path
-        self.participants = Participants(floor)
-        self.hearings: dict[Hearing, Hears] = {}
-        #: Whether there are more than may be, so that nobody takes part.
-        self.is_overfull = False
-
-
-class Hears(Heard):
-    """What some participants of a clock hear, found by the groups that it may concern."""
-
-    __slots__ = ("attended", "hearing", "matcher", "number", "users")
-
-    def __init__(self, number: int, attended: Attended, hearing: Hearing, matcher: AnyMatcher) -> None:
-        super().__init__()
-        self.number = number
-        self.attended = attended
-        self.hearing = hearing
-        self.matcher = matcher
-        self.users = 0
 
 
 class Participation:
@@ -79,8 +47,7 @@ class Participation:
         self._moved = moved
         self._attended: dict[int, Attended] = {}
         self._by_place: dict[str, dict[int, Attended]] = {}
-        self._routes: Routes[Hears] = Routes()
-        self._made = 0
+        self._hearings = Hearings(tree, limits)
         self._reported: dict[Reporter, dict[Participant, Attended]] = {}
 
     def of(self, line: Timeline) -> Attended:
@@ -117,11 +84,8 @@ class Participation:
                 self._follow(attended, changes, index)
         if CLOCK_CHANGED in find_values(changes, TYPES):
             self._hear_clocks(changes)
-        for hears in self._routes.find(changes):
-            rows = hears.matcher.select(changes)
-            if rows is None or rows:
-                hears.last = changes.revisions[-1 if rows is None else rows[-1]]
-                self._stir(hears.attended)
+        for attended in self._hearings.publish(changes):
+            self._stir(attended)
 
     def report(self, report: ClockReport, reporter: Reporter) -> None:
         """Takes a report.
@@ -181,7 +145,7 @@ class Participation:
         entry = node.entries.get(key) if node is not None else None
         if entry is None:
             raise NotFound(Reason.PARTICIPANT_NOT_FOUND, path=attended.place, key=key)
-        if entry.modified != report.set_revision:
+        if entry.reported != report.set_revision:
             raise _fenced(attended, key)
         self._take(attended, key, entry)
         participant = attended.participants.get(key)
@@ -232,16 +196,16 @@ class Participation:
         """The entry is as it is."""
         participants = attended.participants
         before = participants.get(key)
-        if before is not None and entry is not None and before.set_revision == entry.modified:
+        if before is not None and entry is not None and before.set_revision == entry.reported:
             return
         if entry is None:
             participants.drop(key)
         else:
-            heard, problem = self._hear(attended, entry.value)
-            participants.put(Participant(key, entry.modified, heard, problem))
+            heard, problem = self._hearings.hear(attended, entry.value)
+            participants.put(Participant(key, entry.reported, heard, problem))
         if before is None:
             return
-        self._release(before)
+        self._hearings.release(before.heard)
         gone = NotFound(Reason.PARTICIPANT_NOT_FOUND, path=attended.place, key=key)
         self._tell_void(attended, before, gone if entry is None else _fenced(attended, key))
 
@@ -249,45 +213,10 @@ class Participation:
         """Nobody takes part any more."""
         for participant in list(attended.participants):
             attended.participants.drop(participant.key)
-            self._release(participant)
+            self._hearings.release(participant.heard)
             self._tell_void(attended, participant, error)
 
-    # -- hearing --
-
-    def _hear(self, attended: Attended, value: object) -> tuple[Heard, str]:
-        """What an entry of this value hears, and why it cannot, if so."""
-        try:
-            hearing = read_hearing(value, attended.path, self._limits)
-            hears = attended.hearings.get(hearing)
-            if hears is None:
-                hears = self._begin_to_hear(attended, hearing)
-        except WorldError as error:
-            return Heard(), error.message
-        if hears is None:
-            return Heard(), ""
-        hears.users += 1
-        return hears, ""
-
-    def _begin_to_hear(self, attended: Attended, hearing: Hearing) -> Hears | None:
-        if not hearing.parts:
-            return None
-        view = self._tree.grants.view_of(hearing.group) if hearing.group else None
-        first, *rest = [part.filter for part in hearing.parts]
-        matcher = join(compile_filters(first, rest, self._limits, view))
-        self._made += 1
-        hears = Hears(self._made, attended, hearing, matcher)
-        self._routes.add(hears)
-        attended.hearings[hearing] = hears
-        return hears
-
-    def _release(self, participant: Participant) -> None:
-        """It hears nothing any more."""
-        hears = participant.heard
-        if isinstance(hears, Hears):
-            hears.users -= 1
-            if not hears.users:
-                self._routes.remove(hears)
-                del hears.attended.hearings[hears.hearing]
+    # -- clocks --
 
     def _hear_clocks(self, changes: Changes) -> None:
         """All participants of a clock hear of its own changes."""

@@ -42,7 +42,7 @@ from env_server.state_tree.reads.listings import (
     snapshot_children,
 )
 from env_server.state_tree.reads.pages import Pages, Weigh, fill
-from env_server.state_tree.reads.spatial import read_distance, read_nearby, read_neighbours
+from env_server.state_tree.reads.spatial import Looks, read_distance, read_nearby, read_neighbours
 from env_server.state_tree.reads.weights import weigh_entry, weigh_environment, weigh_item, weigh_text
 from env_server.state_tree.tree import Tree
 
@@ -61,11 +61,13 @@ class Reader:
         self._sorted: tuple[list[str], dict[str, Entry]] | None = None
         #: Rows that listings of the frame have looked at in its own step.
         self._looked = 0
+        self._looks = Looks(tree.limits)
 
     def forget(self) -> None:
         """Lets go of what was kept for further listings of the same frame."""
         self._listed = self._sorted = None
         self._looked = 0
+        self._looks.count = 0
 
     def answer(self, path: str, key: str, query: Query, view: View | None = None) -> Read | SlowRead:
         """What the query sees in the applied state, with the eyes of a group that may see `path`; None = of nobody.
@@ -74,6 +76,7 @@ class Reader:
 
         Raises:
             NotFound, InvalidRequest.
+            Exhausted: RATE_LIMITED: questions of the frame to spaces have looked at too much already.
             OutOfRange: REVISION_IN_FUTURE below `min_revision`; PAGE_EXPIRED for a token that is not kept any more.
         """
         check_revision(self._tree, query.min_revision)
@@ -90,11 +93,11 @@ class Reader:
             case ReadStream() as ask:
                 return self._stream(node, key, ask)
             case Nearby() as ask:
-                return read_nearby(self._tree, node, key, ask)
+                return read_nearby(self._tree, node, key, ask, self._looks)
             case Distance() as ask:
-                return read_distance(self._tree, node, ask)
+                return read_distance(self._tree, node, ask, self._looks)
             case Neighbours() as ask:
-                return read_neighbours(self._tree, node, ask)
+                return read_neighbours(self._tree, node, ask, self._looks)
             case ReadPast():
                 raise ValueError("the past is answered from the log, not from the state")
 

@@ -6,17 +6,18 @@ own, which is made of the entries of that moment.
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Final
 
 from env_server.model.entries import Entry
-from env_server.model.errors import InvalidRequest, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.errors import Exhausted, InvalidRequest, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
 from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
 from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Distance, Nearby, Neighbours
 from env_server.model.ordering import in_order
-from env_server.model.ports import Near, SpaceIndex
-from env_server.model.spaces import Position
+from env_server.model.ports import Near, SpaceIndex, Vicinities
+from env_server.model.spaces import Graph, Grid, Position, Space
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import Slices, SlowRead
 from env_server.state_tree.reads.weights import weigh_text
@@ -26,14 +27,58 @@ ROWS_AT_ONCE_MAX: Final = 128
 """Whose neighbours are found in one step."""
 _PUT_SLICE: Final = 1024
 _LOOKS_SLICE: Final = 8192
+_LOOKS_AT_ONCE_MAX: Final = 32_768
+"""What the rows found in one step look at together, about; where it is more, they are found in slices."""
 _ROW_BYTES: Final = 6
 """Of a row beside its key and its position."""
 _NEIGHBOUR_BYTES: Final = 3
 
+_LOOKS_FREE: Final = 256
+"""What a question looks at that is not meant to be much; it is in the price of an op."""
+
 Find = Callable[[SpaceIndex, Position], list[Near]]
 
 
-def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby) -> NearbyPage:
+class _Index:
+    """A whole index as vicinities, for what has none of its own."""
+
+    def __init__(self, index: SpaceIndex, find: Find) -> None:
+        self._index = index
+        self._find = find
+        self.put = index.put
+
+    @property
+    def looked(self) -> int:
+        return self._index.looked
+
+    def near(self, position: Position) -> list[Near]:
+        return self._find(self._index, position)
+
+
+class Looks:
+    """What the questions of one frame have looked at. One may look at much, and a frame has thousands."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.count = 0
+        self._limits = limits
+
+    def check(self) -> None:
+        """Lets one more question be asked.
+
+        Raises:
+            Exhausted: RATE_LIMITED: those before it looked at more than one may.
+        """
+        maximum = self._limits.space_looks_max
+        if self.count > maximum:
+            problem = f"the frame's questions to spaces look at more than space_looks_max = {maximum}"
+            raise Exhausted.of(Reason.RATE_LIMITED, "space_looks_max", maximum, problem, self._limits.retry_delay_ms)
+
+    def add(self, looked: int) -> None:
+        """One looked at so much."""
+        self.count += max(looked - _LOOKS_FREE, 0)
+
+
+def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby, looks: Looks) -> NearbyPage:
     """Who is near the entry of `key`, or a position.
 
     Raises:
@@ -41,7 +86,9 @@ def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby) -> NearbyPage:
         InvalidRequest: INVALID_POSITION, INVALID_FIELD.
         WrongState: NOT_PLACED.
         LimitExceeded: space_looks_max, page_items_max.
+        Exhausted: as `Looks.check`.
     """
+    looks.check()
     limits, index = tree.limits, _index(node)
     check_count(ask.limit, "page_items_max", limits)
     wanted = ask.limit or limits.page_items_max
@@ -50,12 +97,15 @@ def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby) -> NearbyPage:
     if ask.box is not None:
         if key or ask.position is not None:
             raise _invalid("query.nearby.box", "excludes a key and a position")
-        near: list[Near] = [(0.0, other) for other in index.in_box(ask.box)]
+        position = None
     else:
         if bool(key) == (ask.position is not None):
             raise _invalid("query.nearby.position", "exactly one of a key and a position must be given")
         position = ask.position if ask.position is not None else _position(tree, node, key)
+    try:
         near = _find_near(index, position, key, ask, limits)
+    finally:
+        looks.add(index.looked)
     more = len(near) > wanted
     del near[wanted:]
     entries = node.entries
@@ -68,59 +118,82 @@ def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby) -> NearbyPage:
     )
 
 
-def read_distance(tree: Tree, node: Node, ask: Distance) -> DistanceRead:
+def read_distance(tree: Tree, node: Node, ask: Distance, looks: Looks) -> DistanceRead:
     """How far it is between two entries or positions.
 
     Raises:
         OutOfRange: UNREACHABLE.
-        NotFound, InvalidRequest, WrongState, LimitExceeded: as `read_nearby`.
+        NotFound, InvalidRequest, WrongState, LimitExceeded, Exhausted: as `read_nearby`.
     """
+    looks.check()
     index = _index(node)
     ends = []
     for name, position, key in (("from", ask.from_position, ask.from_key), ("to", ask.to_position, ask.to_key)):
         if bool(key) == (position is not None):
             raise _invalid(f"query.distance.{name}", "exactly one of a key and a position must be given")
         ends.append(index.check(position) if position is not None else _position(tree, node, key))
-    distance = index.distance(ends[0], ends[1], hops=ask.hops)
-    if distance == float("inf"):
+    try:
+        distance = index.distance(ends[0], ends[1], hops=ask.hops)
+        way = index.way(ends[0], ends[1], hops=ask.hops) if distance < inf else ()
+    finally:
+        if isinstance(_space(node).shape, Graph):  # others look at nobody, and tell what somebody else looked at
+            looks.add(2 * index.looked)
+    if distance == inf:
         told = {"path": node.path, "from": str(ends[0]), "to": str(ends[1])}
         raise OutOfRange(Reason.UNREACHABLE, f"no way leads from {ends[0]} to {ends[1]}", metadata=told)
-    return DistanceRead(distance, index.way(ends[0], ends[1], hops=ask.hops), tree.revision)
+    return DistanceRead(distance, way, tree.revision)
 
 
-def read_neighbours(tree: Tree, node: Node, ask: Neighbours) -> NeighbourTable | SlowRead:
+def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> NeighbourTable | SlowRead:
     """The neighbours of entries, of all that are somewhere when none is named.
 
     Raises:
         LimitExceeded: message_bytes_max: the answer would be too large; or space_looks_max.
-        NotFound, InvalidRequest, WrongState: as `read_nearby`.
+        NotFound, InvalidRequest, WrongState, Exhausted: as `read_nearby`.
     """
+    looks.check()
     index, limits, revision = _index(node), tree.limits, tree.revision
     check_count(ask.nearest, "page_items_max", limits)
     find = _finder(ask)
+    here = _Index(index, find)
     if len(set(ask.keys)) != len(ask.keys):
         raise _invalid("query.neighbours.keys", "must be different")
     asked = {key: _position(tree, node, key) for key in ask.keys}
-    _check_weight(len(asked) or len(index), index, 0, limits)
+    _check_weight(len(asked) or len(index), index.dimensions, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = _Table(node.entries, index, find, ask.nearest, limits)
-        for key, position in rows.items():
-            table.ask(key, position)
-        return table.told(list(rows), revision)
+        table = _Table(node.entries, here, index.dimensions, ask.nearest, limits)
+        looked = 0
+        try:
+            for key, position in rows.items():
+                table.ask(key, position)
+                looked += index.looked
+                if looked > _LOOKS_AT_ONCE_MAX:
+                    break
+            else:
+                return table.told(list(rows), revision)
+        finally:
+            looks.add(looked)
     space = node.declaration.space
     assert space is not None
-    return SlowRead(
-        lambda: _in_slices(tree.spaces.open(space), node.entries.copy(), asked, find, ask.nearest, limits, revision),
-        len(node.entries),
-    )
+    radius = _radius_of(ask, space)
+
+    def begin() -> Slices:
+        apart = index.apart()
+        vicinities = None if radius is None else apart.vicinities(radius)
+        entries = node.entries.copy()
+        return _in_slices(
+            vicinities or _Index(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
+        )
+
+    return SlowRead(begin, len(node.entries))
 
 
 def _in_slices(
-    index: SpaceIndex,
+    vicinities: Vicinities,
+    dimensions: int,
     entries: dict[str, Entry],
     asked: dict[str, Position],
-    find: Find,
     count: int,
     limits: Limits,
     revision: int,
@@ -129,12 +202,12 @@ def _in_slices(
     keys: list[str] = []
     for place, (key, entry) in enumerate(entries.items(), 1):
         if entry.position is not None:
-            index.put(key, entry.position)
+            vicinities.put(key, entry.position)
             keys.append(key)
         if place % _PUT_SLICE == 0:
             yield
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
-    table = _Table(entries, index, find, count, limits)
+    table = _Table(entries, vicinities, dimensions, count, limits)
     rows: list[str] = []
     looked = 0
     for name in order:
@@ -143,7 +216,7 @@ def _in_slices(
             continue
         rows.append(name)
         table.ask(name, entries[name].position or ())
-        looked += max(index.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
+        looked += max(vicinities.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
         if looked >= _LOOKS_SLICE:
             looked = 0
             yield
@@ -153,11 +226,13 @@ def _in_slices(
 class _Table:
     """A table of neighbours that grows row by row."""
 
-    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, count: int, limits: Limits) -> None:
+    def __init__(
+        self, entries: dict[str, Entry], vicinities: Vicinities, dimensions: int, count: int, limits: Limits
+    ) -> None:
         """`count`: neighbours of each at most; 0 = any number."""
         self._entries = entries
-        self._index = index
-        self._find = find
+        self._vicinities = vicinities
+        self._dimensions = dimensions
         self._count = count
         self._limits = limits
         self._found: list[list[str]] = []
@@ -166,13 +241,14 @@ class _Table:
 
     def ask(self, key: str, position: Position) -> None:
         """Adds the row of an entry."""
-        others = [other for _, other in self._find(self._index, position) if other != key]
+        others = [other for _, other in self._vicinities.near(position) if other != key]
         if self._count:  # one more was looked for, since the entry itself may be among the nearest
             del others[self._count :]
         self._found.append(others)
         self._neighbours += len(others)
         self._bytes += weigh_text(key)
-        _check_weight(len(self._found), self._index, self._bytes + _NEIGHBOUR_BYTES * self._neighbours, self._limits)
+        size_bytes = self._bytes + _NEIGHBOUR_BYTES * self._neighbours
+        _check_weight(len(self._found), self._dimensions, size_bytes, self._limits)
 
     def told(self, keys: list[str], revision: int) -> NeighbourTable:
         """The whole of it."""
@@ -196,7 +272,17 @@ def _finder(ask: Neighbours) -> Find:
     return lambda index, position: index.nearest(position, ask.nearest + 1, hops=ask.hops)
 
 
-def _find_near(index: SpaceIndex, position: Position, key: str, ask: Nearby, limits: Limits) -> list[Near]:
+def _radius_of(ask: Neighbours, space: Space) -> float | None:
+    """Within which neighbours are looked for, where that is how they are."""
+    if ask.radius is not None and not ask.hops:
+        return ask.radius
+    return 1.0 if ask.adjacent and isinstance(space.shape, Grid) else None
+
+
+def _find_near(index: SpaceIndex, position: Position | None, key: str, ask: Nearby, limits: Limits) -> list[Near]:
+    if position is None:
+        assert ask.box is not None
+        return [(0.0, other) for other in index.in_box(ask.box)]
     if ask.radius is not None:
         near = index.within(position, ask.radius, hops=ask.hops)
     elif ask.adjacent:
@@ -210,8 +296,8 @@ def _find_near(index: SpaceIndex, position: Position, key: str, ask: Nearby, lim
     return others[: ask.nearest] if ask.nearest else others
 
 
-def _check_weight(rows: int, index: SpaceIndex, size_bytes: int, limits: Limits) -> None:
-    weight = rows * (_ROW_BYTES + 8 * index.dimensions) + size_bytes
+def _check_weight(rows: int, dimensions: int, size_bytes: int, limits: Limits) -> None:
+    weight = rows * (_ROW_BYTES + 8 * dimensions) + size_bytes
     if weight > limits.message_bytes_max:
         raise LimitExceeded("message_bytes_max", limits.message_bytes_max, weight)
 
@@ -220,6 +306,12 @@ def _index(node: Node) -> SpaceIndex:
     if node.space is None:
         raise NotFound(Reason.SPACE_NOT_FOUND, path=node.path)
     return node.space
+
+
+def _space(node: Node) -> Space:
+    space = node.declaration.space
+    assert space is not None
+    return space
 
 
 def _position(tree: Tree, node: Node, key: str) -> Position:

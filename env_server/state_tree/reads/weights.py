@@ -4,6 +4,7 @@ from typing import Final
 
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration, EnvironmentState
+from env_server.model.spaces import weigh_space
 from env_server.model.values import Json
 
 _ROW_BYTES: Final = 256
@@ -13,6 +14,7 @@ _PART_BYTES: Final = 32
 """Of a label, a grant, an aggregate: its numbers, and what frames it."""
 _GATE_BYTES: Final = 128
 _BOUND_BYTES: Final = 8
+_CLOCK_BYTES: Final = 64
 
 
 def weigh_value(value: object) -> int:
@@ -40,6 +42,10 @@ def weigh_environment(state: EnvironmentState) -> int:
     weight = _ENVIRONMENT_BYTES + weigh_text(state.path) + len(declaration.config.text)
     if declaration.schema is not None:
         weight += len(declaration.schema.text)
+    if declaration.clock is not None:
+        weight += _CLOCK_BYTES
+    if declaration.space is not None:
+        weight += weigh_space(declaration.space)
     return weight + _weigh_parts(declaration)
 
 

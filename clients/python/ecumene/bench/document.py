@@ -44,6 +44,21 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   a thread for each agent of theirs; the script calls all and reads what they return. `agentscope_threads_1k`, `_5k`:
   its agents in one process, each called from a thread of its own. Nothing of theirs is durable or recorded; servers,
   connections and agents exist before the clock starts.
+* `bare_cells`: entries in cells of a Python dict that is cut for these very distances, in one process, without server,
+  checks, log or events: what the work itself costs in Python. Ours are in CPU of the server, through frames, on the
+  disk, events included; as many events must have been told as the bare cells know of crossings and meetings.
+* `bare_heap`, `asyncio_alarms`: when which timer is due, in a heap and a dict, and alarms of asyncio in the process
+  that hears them. Each of our firings is an event in a revision of its own, on the disk; `jumps` are an answer of all
+  participants, a firing and a sync each, one after the other.
+* `rtree`, `scipy_each`, `scipy_batch`: libspatialindex through Rtree; scipy's cKDTree asked for one point after the
+  other, and made anew and asked for all at once. In one process, on a plane that is no torus, without moves but those
+  of `rtree`.
+* `mesa`: Mesa 3.3.1 with the same models from the same beginning to the same end, which is checked: birds that flock,
+  and a town that segregates, all at once in each step. Mesa: an object an agent, with rules of its own, numpy for a
+  bird's vectors, plain Python in the town; one process, nothing kept. Ours: a step is one question for everybody's
+  neighbours, rules over whole numpy arrays in the client, and one block of moves, each a revision on the disk; CPU of
+  client and server together. `mesa_ratio` is Mesa's CPU over ours. `arrays`: the same flock as numpy arrays over a
+  cKDTree, which is what it costs a program that needs no world.
 * `asyncio`: as many tasks as there are agents (a million at most) that sleep for a second and put a number into a dict.
 
 Rows marked as reported in the paper are its own figures on its own machines (Very Large-Scale Multi-Agent Simulation in

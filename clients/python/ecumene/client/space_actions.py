@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from numbers import Real
 from typing import Any
@@ -52,23 +53,24 @@ def fill_space(
         regions=[fill_region(region) for region in regions],
         proximities=[fill_proximity(proximity) for proximity in proximities],
     )
-    try:
+    with _refusing("space"):
         _fill_shape(message, space)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise refuse_field(f"space: {error}") from error
     return message
 
 
 def fill_region(region: Region) -> space_pb2.Region:
-    """A declaration of a region."""
-    message = space_pb2.Region(name=region.name)
+    """A declaration of a region. Raises as `fill_space`."""
+    with _refusing(f"region {region.name!r}"):
+        message = space_pb2.Region(name=region.name)
     area = region.area
     if isinstance(area, Box):
         message.box.CopyFrom(fill_box(area))
     elif isinstance(area, Disc):
-        message.disc.CopyFrom(space_pb2.Disc(centre=as_position(area.centre), radius=area.radius))
+        with _refusing(f"region {region.name!r}"):
+            message.disc.CopyFrom(space_pb2.Disc(centre=as_position(area.centre), radius=area.radius))
     elif isinstance(area, NodeSet):
-        message.nodes.nodes.extend(area.nodes)
+        with _refusing(f"region {region.name!r}"):
+            message.nodes.nodes.extend(area.nodes)
         message.nodes.SetInParent()
     else:
         raise refuse_field(f"the area of region {region.name!r} is a Box, a Disc or a NodeSet, not {area!r}")
@@ -76,13 +78,14 @@ def fill_region(region: Region) -> space_pb2.Region:
 
 
 def fill_proximity(proximity: Proximity) -> space_pb2.Proximity:
-    """A declaration of a proximity."""
-    return space_pb2.Proximity(
-        name=proximity.name,
-        distance=proximity.distance,
-        key_glob=proximity.key_glob,
-        other_key_glob=proximity.other_key_glob,
-    )
+    """A declaration of a proximity. Raises as `fill_space`."""
+    with _refusing(f"proximity {proximity.name!r}"):
+        return space_pb2.Proximity(
+            name=proximity.name,
+            distance=proximity.distance,
+            key_glob=proximity.key_glob,
+            other_key_glob=proximity.other_key_glob,
+        )
 
 
 def fill_box(box: Box) -> space_pb2.Box:
@@ -127,14 +130,24 @@ def read_proximity(message: space_pb2.Proximity) -> Proximity:
 def flatten_positions(positions: Any, count: int) -> tuple[list[float], int]:
     """Coordinates one after the other, and how many a position has; of one position each of `count` entries.
 
-    `positions` is a sequence of positions, or the same flat: a list, an array of the standard library or of numpy.
+    `positions` are positions, or the same flat: a list, anything else to go through, an array of the standard library
+    or of numpy.
 
     Raises:
         InvalidPositionError: those are not so many positions, or not all of one space.
     """
     if hasattr(positions, "tolist"):
         positions = positions.tolist()
-    if count and positions and not isinstance(positions[0], Real):
+    try:
+        positions = list(positions)
+    except TypeError as error:
+        raise InvalidPositionError.of(f"positions of many are a sequence: {error}") from error
+    if not count or not positions or isinstance(positions[0], Real):
+        try:
+            positions = list(map(float, positions))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidPositionError.of(f"coordinates are numbers: {error}") from error
+    else:
         placed = [as_position(position) for position in positions]
         if len({len(position) for position in placed}) > 1:
             raise InvalidPositionError.of("positions of one space have equally many coordinates")
@@ -145,6 +158,15 @@ def flatten_positions(positions: Any, count: int) -> tuple[list[float], int]:
     if len(positions) != dimensions * count or not 1 <= dimensions <= 2:
         raise InvalidPositionError.of(f"{len(positions)} coordinates for {count} keys: one or two each")
     return positions, dimensions
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Around what a message may not hold: that is an InvalidFieldError."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refuse_field(f"{what}: {error}") from error
 
 
 def _fill_shape(message: space_pb2.Space, space: Space) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from env_api.v1 import operations_pb2, session_pb2
@@ -110,7 +110,7 @@ class SpaceOps:
         _fill_one_of(ask, "neighbours", ways, {"hops": hops})
         return await self._ops.answer(self._ops.read_whole(operations_pb2.Query(neighbours=ask)), Neighbours)
 
-    async def move_many(self, keys: Sequence[str], positions: Any) -> BulkResult:
+    async def move_many(self, keys: Iterable[str], positions: Any) -> BulkResult:
         """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
 
         `positions`: one a key, or their coordinates one after the other: a list, an array of the standard library or
@@ -118,20 +118,21 @@ class SpaceOps:
         """
         return await self._send_blocks(keys, None, positions)
 
-    async def set_many(self, keys: Sequence[str], values: Sequence[Value], positions: Any = None) -> BulkResult:
+    async def set_many(self, keys: Iterable[str], values: Iterable[Value], positions: Any = None) -> BulkResult:
         """Set many entries, and place them; as `move_many`. Values are of one kind, see FrameWriter.submit_block."""
         return await self._send_blocks(keys, values, positions)
 
     async def create_many(
         self,
-        keys: Sequence[str],
-        values: Sequence[Value],
+        keys: Iterable[str],
+        values: Iterable[Value],
         positions: Any = None,
         *,
         lease_id: int = 0,
         if_absent: bool = False,
     ) -> BulkResult:
         """Create many entries, and place them; as `move_many`. One that exists is a failure, unless `if_absent`."""
+        keys, values = _list_keys(keys), _list_values(values)
         places = _split_places(keys, positions)
         if len(values) != len(keys):
             raise refuse_value(f"{len(values)} values for {len(keys)} keys")
@@ -143,13 +144,13 @@ class SpaceOps:
                 register = actions.register_entry(
                     EntryKind.VALUE, values[row], if_absent=if_absent, lease_id=lease_id, position=position
                 )
-                frame.add(self.path, session_pb2.Op(key=check_key(keys[row]), register=register), {})
+                frame.add(self.path, session_pb2.Op(key=keys[row], register=register), {})
             return await self._world.frames.submit(frame)
 
         return await send_in_frames(keys, self._world.session.frame_ops_max, submit)
 
-    async def _send_blocks(self, keys: Sequence[str], values: Sequence[Value] | None, positions: Any) -> BulkResult:
-        keys = list(keys)
+    async def _send_blocks(self, names: Iterable[str], told: Iterable[Value] | None, positions: Any) -> BulkResult:
+        keys, values = _list_keys(names), None if told is None else _list_values(told)
         flat, dimensions = (None, 0) if positions is None else space_actions.flatten_positions(positions, len(keys))
         if values is not None and len(values) != len(keys):
             raise refuse_value(f"{len(values)} values for {len(keys)} keys")
@@ -163,6 +164,15 @@ class SpaceOps:
             )
 
         return await send_in_frames(keys, self._world.session.frame_ops_max, submit)
+
+
+def _list_keys(keys: Iterable[str]) -> list[str]:
+    return [check_key(key) for key in keys]
+
+
+def _list_values(values: Iterable[Value]) -> Sequence[Value]:
+    """Arrays of numpy and of the standard library stay what they are: they are sent as such."""
+    return values if hasattr(values, "__len__") and hasattr(values, "__getitem__") else list(values)  # type: ignore[return-value]
 
 
 def _split_places(keys: Sequence[str], positions: Any) -> list[tuple[float, ...]] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_runtime.agents.agent import GroupInfo
 from agent_runtime.agents.town_dwellers import DAY_NS, HOME, Routines, TownDwellers, TownParameters
 
-TOLD = {"path": "/town/streets", "seed": 7, "residents": 50}
+TOLD: dict[str, Any] = {"path": "/town/streets", "seed": 7, "residents": 50}
 NAMES = [f"r-{number}" for number in range(50)]
 
 

@@ -10,6 +10,7 @@ import numpy
 import pytest
 from ecumene import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Region, Space
 from ecumene.client.space_actions import (
+    fill_proximity,
     fill_region,
     fill_space,
     flatten_positions,
@@ -64,6 +65,11 @@ def test_what_is_no_area_is_refused() -> None:
     with pytest.raises(ecumene.InvalidFieldError, match="'square'"):
         fill_region(Region("square", (0, 0)))  # type: ignore[arg-type]
     assert fill_region(Region("nobody", NodeSet(()))).WhichOneof("area") == "nodes"
+    for region in (Region("r", Disc((1, 1), "far")), Region("r", NodeSet((-1,))), Region(5, NodeSet((1,)))):  # type: ignore[arg-type]
+        with pytest.raises(ecumene.InvalidFieldError):
+            fill_region(region)
+    with pytest.raises(ecumene.InvalidFieldError):
+        fill_proximity(Proximity("p", "far"))  # type: ignore[arg-type]
 
 
 def test_moving_nowhere_is_leaving_the_space() -> None:
@@ -82,8 +88,10 @@ def test_moving_nowhere_is_leaving_the_space() -> None:
         numpy.array([[1, 2], [3, 4]]),
         numpy.array([1.0, 2, 3, 4]),
         numpy.array([[1, 3], [2, 4]], dtype=numpy.float32).T,
+        (position for position in [(1, 2), (3, 4)]),
+        zip([1, 3], [2, 4], strict=True),
     ],
-    ids=["tuples", "flat", "array", "rows of ints", "flat numpy", "transposed"],
+    ids=["tuples", "flat", "array", "rows of ints", "flat numpy", "transposed", "generator", "zip"],
 )
 def test_positions_of_many_come_in_any_form(positions: Any) -> None:
     flat, dimensions = flatten_positions(positions, 2)
@@ -98,7 +106,12 @@ def test_nodes_are_positions_of_one_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "positions", [[(1, 2)], [1, 2, 3], [], [(1, 2), (3,)], [(1, 2, 3), (4, 5, 6)], [1] * 6, [("a", "b"), (1, 2)]]
+    "positions",
+    [
+        *([(1, 2)], [1, 2, 3], [], [(1, 2), (3,)], [(1, 2, 3), (4, 5, 6)], [1] * 6, [("a", "b"), (1, 2)]),
+        *(5, numpy.float64(5), [1, "x", 2, 3], [1, 10**400, 2, 3], {"a": 1, "b": 2}, [None, (1, 2)], [(1, 2), None]),
+    ],
+    ids=str,
 )
 def test_other_than_one_position_a_key_is_refused(positions: Any) -> None:
     with pytest.raises(ecumene.InvalidPositionError):

@@ -171,3 +171,17 @@ async def test_a_watch_can_be_about_one_region(server: FakeServer, world: World)
         await reached(lambda: bool(watches()))
     (start,) = watches()
     assert (start.filter.path_prefix, start.filter.region) == (TOWN, "market")
+
+
+async def test_many_come_from_anything_to_go_through(server: FakeServer, world: World) -> None:
+    town = world.environment(TOWN)
+    await town.move_many((key for key in "ab"), (place for place in [(1, 2), (3, 4)]))
+    await town.set_many((key for key in "ab"), (value for value in (5, 6)), [(1, 2), (3, 4)])
+    await town.create_many((key for key in "ab"), (value for value in (5, 6)), [(1, 2), (3, 4)])
+    moved, put, _ = (frame.block for frame in server.frames())
+    assert (list(moved.keys), list(moved.coordinates)) == (["a", "b"], [1, 2, 3, 4])
+    assert (list(put.ints), list(put.coordinates)) == ([5, 6], [1, 2, 3, 4])
+    assert [list(op.register.position) for op in sent(server)] == [[1, 2], [3, 4]]
+    for many in (town.move_many([5], [(1, 1)]), town.create_many([5], [1], [(1, 1)])):  # type: ignore[list-item]
+        with pytest.raises(ecumene.InvalidKeyError):
+            await many

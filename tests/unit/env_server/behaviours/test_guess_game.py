@@ -8,8 +8,10 @@ import pytest
 
 from env_server.behaviours.guess_game import GuessGame
 from env_server.model.errors import Reason
+from env_server.model.operations import Code, EnvironmentUpdate
+from env_server.model.spaces import Grid, Space
 from env_server.model.values import Json
-from tests.engine import Stand, invoke, new_environment, put
+from tests.engine import Op, Stand, invoke, new_environment, put
 
 RATIO = 2 / 3
 
@@ -84,3 +86,13 @@ def test_a_report_of_the_last_round_is_not_counted_again(stand: Stand) -> None:
     stand.done(report("ann", 30.0, 2))
     closed = play(stand, "close_round", generation=2)
     assert (closed["mean"], closed["winner"]) == (30.0, "ann")
+
+
+def test_whoever_only_moves_has_not_reported(stand: Stand) -> None:
+    play(stand, "open_round", participants=2)
+    stand.done(Op("/game/reports", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(space=Space(Grid(4, 4)))))
+    stand.done(report("ann", 60.0, 1), report("bob", 40.0, 1))
+    assert play(stand, "close_round", generation=1)["winner"] == "bob"
+    play(stand, "open_round", participants=1)
+    stand.done(Op("/game/reports", "bob", Code.MOVE, (1.0, 1.0)), report("ann", 90.0, 2))
+    assert play(stand, "close_round", generation=2)["winner"] == "ann"

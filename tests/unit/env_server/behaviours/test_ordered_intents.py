@@ -11,7 +11,10 @@ import pytest
 from env_server.behaviours.market import Market
 from env_server.behaviours.ordered_intents import OrderedIntents
 from env_server.model.errors import OperationRefused
+from env_server.model.operations import Code, EnvironmentUpdate
+from env_server.model.spaces import Grid, Space
 from env_server.testing.behaviour_stand import BehaviourStand, behaviour_stand
+from tests.engine import Op
 
 M, INTENTS = "/market", "/market/intents"
 
@@ -119,6 +122,17 @@ def test_only_intents_of_the_generation_count_and_only_once(stand: BehaviourStan
     stand.invoke(M, "want_intents")
     with pytest.raises(OperationRefused, match="has not been applied"):
         stand.invoke(M, "want_intents")
+
+
+def test_whoever_only_moves_wants_nothing_anew(stand: BehaviourStand) -> None:
+    stand.invoke(M, "deposit", trader="ann", cash=100)
+    want(stand, {"ann": [order("buy", 5)]}, ["ann"])
+    engine = stand.engine
+    engine.done(Op(INTENTS, "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(space=Space(Grid(4, 4)))))
+    begun: Any = stand.invoke(M, "want_intents", participants=1)
+    engine.done(Op(INTENTS, "ann", Code.MOVE, (1.0, 1.0)))
+    stand.set(INTENTS, "bob", {"intents": []})
+    assert stand.invoke(M, "apply_intents", generation=begun["generation"])["applied"] == 0
 
 
 def test_a_thousand_intents_are_one_revision(stand: BehaviourStand) -> None:

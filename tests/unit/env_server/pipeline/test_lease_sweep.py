@@ -12,11 +12,13 @@ import pytest
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
 from env_server.model.changes import EventType
+from env_server.model.entries import MEMBER
 from env_server.model.environments import Aggregate, Declaration, Function
 from env_server.model.errors import NotFound
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, ReadAggregates, RegisterEnvironment
+from env_server.model.operations import Code, ReadAggregates, RegisterEntry, RegisterEnvironment
 from env_server.model.operations import Query as Ask
+from env_server.model.spaces import Grid, Proximity, Space
 from env_server.model.values import NOTHING
 from tests.engine import Op, Stand, add, get, invoke, new_environment, put
 from tests.leased import ends, events, grant, granted, hold, join, kept, living, revoke
@@ -67,6 +69,22 @@ def test_no_revision_holds_more_than_a_step_and_others_come_in_between() -> None
     assert max(sizes.values()) <= LIMITS.lease_sweep_entries_max <= 1000
     assert sum(min(sizes) < revision < max(sizes) for revision in written) >= 3000 // LIMITS.lease_sweep_entries_max - 2
     assert stand.value("/other", "n") == len(written)
+
+
+def test_a_crowd_that_is_told_of_everyone_who_goes_goes_in_smaller_steps() -> None:
+    stand = Stand(limits=Limits(move_looks_max=2000))
+    stand.done(new_environment("/m", space=Space(Grid(8, 8), (), (Proximity("met", 1.0),))))
+    lease, count = granted(stand), 200
+    for number in range(count):
+        asked = RegisterEntry(MEMBER, None, lease=lease, position=(1.0, 1.0))
+        stand.done(Op("/m", f"m{number}", Code.REGISTER_ENTRY, asked))
+    stand.send(revoke(lease))
+    while living_members(stand):
+        stand.clock.advance(LIMITS.lease_sweep_interval_ms / 1000)
+    sizes = per_revision(stand)
+    assert sum(sizes.values()) == count and len(sizes) >= 10
+    parted = [row for row in stand.rows() if row[1] == EventType.PROXIMITY_LEFT]
+    assert len(parted) == count * (count - 1)
 
 
 def living_members(stand: Stand) -> int:

@@ -136,6 +136,6 @@ def test_what_lies_outside_is_refused(position: Position) -> None:
         index.check(position)
     assert caught.value.reason == Reason.INVALID_POSITION
     with pytest.raises(InvalidRequest):
-        index.check_area(Box((0.0, 10.0), (1.0, 9.0)))
+        index.check_areas([Box((0.0, 10.0), (1.0, 9.0))])
     with pytest.raises(InvalidRequest):
         index.adjacent((0.0, 0.0))

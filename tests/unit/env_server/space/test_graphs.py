@@ -76,14 +76,14 @@ def test_a_directed_edge_leads_one_way() -> None:
 def test_areas_are_nodes_and_discs() -> None:
     index = open_space(Graph(4, ((0, 1, 1.5), (1, 2, 1.5))), Limits())
     some = NodeSet(frozenset({1, 3}))
-    index.check_area(some)
+    index.check_areas([some])
     assert [index.contains(some, (float(node),)) for node in range(4)] == [False, True, False, True]
     disc = Disc((0.0,), 1.5)
-    index.check_area(disc)
+    index.check_areas([disc])
     assert [index.contains(disc, (float(node),)) for node in range(4)] == [True, True, False, False]
     for area in (NodeSet(frozenset({4})), NodeSet(frozenset({-1})), Box((0.0,), (1.0,)), Disc((4.0,), 1.0)):
         with pytest.raises(InvalidRequest):
-            index.check_area(area)
+            index.check_areas([area])
     with pytest.raises(InvalidRequest):
         index.in_box(Box((0.0,), (1.0,)))
 
@@ -124,18 +124,39 @@ def test_a_long_search_is_refused_as_soon_as_it_has_looked_at_enough() -> None:
         lambda: index.nearest((0.0,), 1),
         lambda: index.way((0.0,), (999.0,)),
         lambda: index.distance((0.0,), (999.0,)),
-        lambda: index.check_area(Disc((0.0,), 500.0)),
+        lambda: index.check_areas([Disc((0.0,), 500.0)]),
     ):
         with pytest.raises(LimitExceeded):
             ask()
         assert index.looked <= 203
     disc = Disc((0.0,), 60.0)
-    index.check_area(disc)
+    index.check_areas([disc])
     assert [index.contains(disc, (node,)) for node in (0.0, 60.0, 61.0)] == [True, True, False]
 
 
-def test_discs_beyond_those_that_are_kept_are_walked_again() -> None:
-    index = open_space(Graph(20, tuple((node, node + 1, 1.0) for node in range(19))), Limits(regions_max=2))
+def test_discs_together_are_no_more_than_one_question_may_look_at() -> None:
+    index = open_space(Graph(1000, tuple((node, node + 1, 1.0) for node in range(999))), Limits(space_looks_max=2_000))
+    discs = [Disc((float(node),), 100.0) for node in range(500, 510)]
+    index.check_areas(discs[:3])
+    for disc in discs[:3]:
+        index.check_areas([disc])
+    with pytest.raises(LimitExceeded) as caught:
+        index.check_areas(discs)
+    assert caught.value.metadata["limit"] == "space_looks_max"
+    assert index.contains(discs[0], (600.0,)) and not index.contains(discs[0], (601.0,))
+
+
+def test_one_apart_has_the_same_graph_and_nobody_in_it() -> None:
+    index = open_space(Graph(3, ((0, 1, 1.0), (1, 2, 1.0)), capacity=1), Limits())
+    index.put("a", (1.0,))
+    apart = index.apart()
+    apart.put("b", (2.0,))
+    assert apart.within((0.0,), 5.0) == [(2.0, "b")] and index.within((0.0,), 5.0) == [(1.0, "a")]
+    assert (len(index), len(apart), apart.is_full((1.0,)), index.is_full((1.0,))) == (1, 1, False, True)
+
+
+def test_discs_that_nobody_keeps_are_walked_again() -> None:
+    index = open_space(Graph(20, tuple((node, node + 1, 1.0) for node in range(19))), Limits())
     for centre in [*range(20), *range(20)]:
         disc = Disc((float(centre),), 3.0)
         assert [node for node in range(20) if index.contains(disc, (float(node),))] == [

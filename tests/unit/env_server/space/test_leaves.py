@@ -13,7 +13,14 @@ def test_columns_crowds_and_spots_stay_in_step() -> None:
     for turn in range(2000):
         spot = (float(rng.randrange(4)), float(rng.randrange(4)), 7.5)
         key = f"k{turn}"
-        if rng.random() < 0.5:
+        choice = rng.random()
+        if choice < 0.3 and there:
+            before = rng.choice(sorted(there))
+            moves = len(there[before]) == 1 and spot not in there
+            assert leaf.move(before, spot) == moves
+            if moves:
+                there[spot] = there.pop(before)
+        elif choice < 0.6:
             assert leaf.put(key, spot) == (spot not in there)
             there.setdefault(spot, []).append(key)
         elif spot in there:

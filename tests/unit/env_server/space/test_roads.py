@@ -62,3 +62,10 @@ def test_nodes_come_by_their_distance() -> None:
     told = [(node, roads.distance(length, hops=False)) for length, node in roads.spread(0, hops=False)]
     assert told == [(0, 0.0), (2, 1.0), (1, 1.5), (3, 1.5)]
     assert [node for _, node in roads.spread(3, hops=True, back=True)] == [3, 1, 0, 2]
+
+
+def test_nodes_without_edges_take_no_memory() -> None:
+    roads = Roads(Graph(100_000, ((0, 1, 1.0),)), 1000)
+    assert len(roads._forth) == 2
+    assert list(roads.spread(99_999, hops=False)) == [(0, 99_999)]
+    assert roads.way(99_999, 0, hops=False) == ()

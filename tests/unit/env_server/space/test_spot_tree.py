@@ -93,3 +93,23 @@ def test_a_query_beyond_its_looks_is_refused_and_the_index_goes_on() -> None:
     assert len(index.nearest((500.0, 0.0), 3)) == 3
     index.put("k0", (999.0, 999.0))
     assert index.within((999.0, 999.0), 0.0) == [(0.0, "k0")]
+
+
+def test_whoever_walks_in_small_steps_is_found_where_they_are(seed: int) -> None:
+    rng = random.Random(seed)
+    for index, step in ((open_space(Plane(0, 0, 64, 64), Limits()), 0.5), (open_space(Grid(64, 64), Limits()), 1.0)):
+        there = {f"k{number}": (float(rng.randrange(64)), float(rng.randrange(64))) for number in range(400)}
+        for key, position in there.items():
+            index.put(key, position)
+        for turn in range(4000):
+            key = rng.choice(sorted(there))
+            x, y = (min(63.0, max(0.0, number + rng.choice((-step, 0.0, step)))) for number in there[key])
+            there[key] = (x, y)
+            index.put(key, (x, y))
+            if turn % 100 == 0:
+                expected = sorted((index.distance((x, y), other), name) for name, other in there.items())
+                assert index.nearest((x, y), 400) == expected
+                assert index.within((x, y), 5.0) == [near for near in expected if near[0] <= 5.0]
+        for key in there:
+            index.drop(key)
+        assert index.within((0.0, 0.0), math.inf) == []

@@ -7,7 +7,8 @@ from typing import Any
 from env_server.model.changes import EventType
 from env_server.model.environments import Access, Aggregate, Declaration, Function, Grant
 from env_server.model.errors import Reason
-from env_server.model.operations import Code, Delete, RegisterEnvironment, Transact, Write
+from env_server.model.operations import Code, Delete, Placed, RegisterEnvironment, Transact, Write
+from env_server.model.spaces import Plane, Space
 from env_server.model.values import NOTHING, Json
 from tests.engine import Op, Stand, drop, get, new_environment, put
 
@@ -68,6 +69,21 @@ def test_what_was_held_is_let_go_in_slices_between_others_ops() -> None:
     assert not node.entries and not node.unsaved and not node.children
     stand.clock.settle()
     assert "/other1" in stand.world._tree.nodes.by_path
+
+
+def test_who_was_where_is_let_go_in_slices_too() -> None:
+    stand = Stand()
+    stand.done(new_environment("/w", space=Space(Plane(0.0, 0.0, 1.0, 1.0))))
+    stand.done(*[Op("/w", f"k{number}", Code.PLACE, Placed(1, (number / 4096, 0.5))) for number in range(4096)])
+    index: Any = stand.world._tree.nodes.by_path["/w"].space
+    stand.send(ALL)
+    assert len(index) == 4096
+    was, steps = 4096, 0
+    while stand.world._tree.remains:
+        stand.clock.step()
+        assert was - len(index) <= 2048
+        was, steps = len(index), steps + 1
+    assert not was and steps >= 5 and not index.let_go(1)
 
 
 def test_a_deletion_that_is_taken_back_left_everything_as_it_was() -> None:

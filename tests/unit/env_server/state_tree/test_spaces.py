@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from env_server.model.changes import EventType
-from env_server.model.errors import Reason
+from env_server.model.errors import Reason, WorldError
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, EnvironmentUpdate, Placed, Transact, Write
 from env_server.model.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Region, Space
@@ -144,3 +144,26 @@ def test_rows_that_repeat_a_large_space_are_bounded() -> None:
     sent = stand.do(*(update(set_labels=(("n", str(n)),)) for n in range(6)))
     reasons = [getattr(sent.outcome(index), "reason", None) for index in range(6)]
     assert reasons[0] is None and reasons[-1] is Reason.RATE_LIMITED
+
+
+def test_a_region_without_an_end_is_refused_since_no_document_could_tell_of_it() -> None:
+    stand = Stand()
+    endless = Region("all", Disc((1.0, 1.0), float("inf")))
+    assert stand.do(new_environment("/g", space=Space(Grid(8, 8), (endless,)))).error.reason is Reason.INVALID_FIELD
+    stand.done(new_environment("/g", space=SPACE))
+    assert stand.do(update(set_regions=(endless,))).error.reason is Reason.INVALID_FIELD
+
+
+def test_graphs_and_discs_of_one_frame_are_bounded_together() -> None:
+    stand = Stand(limits=Limits(group_looks_max=2_000))
+    line = tuple((node, node + 1, 1.0) for node in range(900))
+    sent = stand.do(*(new_environment(f"/g{number}", space=Space(Graph(901, line))) for number in range(6)))
+    outcomes = [sent.outcome(number) for number in range(6)]
+    assert [isinstance(one, WorldError) and one.reason is Reason.RATE_LIMITED for one in outcomes] == [
+        *[False] * 3,
+        *[True] * 3,
+    ]
+    discs = [update("/g0", set_regions=(Region("d", Disc((400.0,), float(size))),)) for size in range(300, 306)]
+    sent = stand.do(*discs)
+    assert [isinstance(sent.outcome(number), WorldError) for number in range(6)] == [*[False] * 2, *[True] * 4]
+    assert len(node_of(stand, "/g0").declaration.space.regions) == 1

@@ -754,18 +754,18 @@ class Environment:
         hops: bool = False,
     ) -> Neighbours:
         """Everybody's neighbours at one revision, for those who act for many; `keys` = only those of these entries."""
-    def move_many(self, keys: Sequence[str], positions: Any) -> BulkResult:
+    def move_many(self, keys: Iterable[str], positions: Any) -> BulkResult:
         """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
 
         `positions`: one a key, or their coordinates one after the other: a list, an array of the standard library or
         of numpy, of one or two dimensions. In blocks of 1,000: costs client and server a fraction of `move`.
         """
-    def set_many(self, keys: Sequence[str], values: Sequence[Value], positions: Any = None) -> BulkResult:
+    def set_many(self, keys: Iterable[str], values: Iterable[Value], positions: Any = None) -> BulkResult:
         """Set many entries, and place them; as `move_many`. Values are of one kind, see FrameWriter.submit_block."""
     def create_many(
         self,
-        keys: Sequence[str],
-        values: Sequence[Value],
+        keys: Iterable[str],
+        values: Iterable[Value],
         positions: Any = None,
         *,
         lease_id: int = 0,

@@ -10,6 +10,7 @@ from env_server.model.environments import Access, Grant
 from env_server.model.errors import Reason
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, EnvironmentUpdate, GrantLease, RegisterEntry, Transact, Write
+from env_server.model.spaces import Grid, Space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 from tests.attended import Worker, held_by, make_town, now_ns, timer
@@ -73,6 +74,23 @@ def test_who_sets_an_entry_again_fences_its_reporter() -> None:
     assert reasons(first) == [Reason.FENCED] * 2 and now_ns(stand) == 0
     second.report("bob", after)
     assert now_ns(stand) == 50
+
+
+def test_who_moves_about_goes_on_to_be_heard() -> None:
+    stand = make_town()
+    stand.done(Op(WORKERS, "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(space=Space(Grid(8, 8)))))
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    joined = worker.join("bob")
+    worker.report("bob", joined, busy=True)
+    stand.done(Op(WORKERS, "bob", Code.MOVE, (1.0, 1.0)))
+    assert not worker.voids and now_ns(stand) == 0
+    worker.report("bob", joined)
+    assert not worker.voids and now_ns(stand) == 50
+    stand.reopen()
+    again = Worker(stand)
+    again.report("bob", joined, busy=True)
+    assert not again.voids
 
 
 def test_an_entry_that_is_deleted_and_made_again_has_another_reporter() -> None:

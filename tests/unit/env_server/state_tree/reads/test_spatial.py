@@ -191,3 +191,57 @@ def test_of_a_crowd_there_are_no_more_than_asked_for() -> None:
     assert nearby(stand, Nearby(nearest=2), "k4").keys == ["k0", "k1"]
     told: Any = stand.done(ask(Neighbours(nearest=2)))[0]
     assert table_of(told)["k4"] == ["k0", "k1"] and table_of(told)["k0"] == ["k1", "k2"]
+
+
+def crowd(count: int, **limits: int) -> Stand:
+    """Many in one cell."""
+    stand = Stand(limits=Limits(**limits))
+    stand.done(new_environment("/g", space=Space(Grid(8, 8))))
+    stand.done(*(place(f"k{number:04}", (1.0, 1.0)) for number in range(count)))
+    return stand
+
+
+def errors_of(stand: Stand, op: Op, count: int) -> list[WorldError | None]:
+    """What became of one op, sent so many times in one frame; None = it was done."""
+    sent = stand.do(*[op] * count)
+    outcomes = [sent.outcome(index) for index in range(count)]
+    return [outcome if isinstance(outcome, WorldError) else None for outcome in outcomes]
+
+
+def test_a_box_with_a_crowd_is_refused_as_any_other_question() -> None:
+    stand = crowd(1000, space_looks_max=500)
+    for asked in (Nearby(box=Box((0.0, 0.0), (7.0, 7.0)), limit=1), Nearby((1.0, 1.0), radius=1.0, limit=1)):
+        assert stand.do(ask(asked)).error.metadata["limit"] == "space_looks_max"
+
+
+def test_heavy_questions_of_one_frame_are_bounded_together_and_light_ones_are_not() -> None:
+    stand = crowd(1000, space_looks_max=2_000)
+    heavy = ask(Nearby((1.0, 1.0), radius=1.0, limit=1))
+    errors = errors_of(stand, heavy, 50)
+    assert [error is None for error in errors] == [True] * 3 + [False] * 47
+    assert {(error.reason, error.metadata["limit"]) for error in errors if error} == {
+        (Reason.RATE_LIMITED, "space_looks_max")
+    }
+    assert not any(errors_of(stand, ask(Nearby((1.0, 1.0), nearest=9)), 4096)), "another frame"
+    table = ask(Neighbours(nearest=500, keys=tuple(f"k{number:04}" for number in range(3))))
+    assert sum(map(bool, errors_of(stand, table, 50))) > 40
+
+
+def test_distances_on_planes_cost_nothing_and_on_graphs_what_they_look_at() -> None:
+    stand = crowd(1000, space_looks_max=2_000)
+    far = ask(Distance((0.0, 0.0), "", (7.0, 7.0), ""))
+    stand.done(ask(Nearby((1.0, 1.0), radius=1.0, limit=1)), *[far] * 100)
+    line = Graph(500, tuple((node, node + 1, 1.0) for node in range(499)))
+    stand.done(new_environment("/line", space=Space(line)))
+    asked = ask(Distance((0.0,), "", (499.0,), ""), path="/line")
+    assert list(map(bool, errors_of(stand, asked, 20))) == [False] + [True] * 19
+
+
+def test_few_rows_that_look_at_much_are_found_in_slices() -> None:
+    stand = crowd(3000)
+    keys = tuple(f"k{number:04}" for number in range(40))
+    at_once: Any = stand.done(ask(Neighbours(nearest=2, keys=keys)))[0]
+    assert at_once.counts == [2] * 40
+    sent = stand.do(ask(Neighbours(radius=0.0, keys=keys)))
+    table: Any = sent.outcome()
+    assert sent.parts[0].pending == [0] and table.counts == [2999] * 40

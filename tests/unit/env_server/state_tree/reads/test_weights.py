@@ -18,6 +18,8 @@ from env_server.model.environments import (
     Grant,
 )
 from env_server.model.frames import EntryPage, EnvironmentPage, StreamPage
+from env_server.model.spaces import Box, Disc, Graph, Grid, NodeSet, Plane, Proximity, Region, Space
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 from env_server.rpc.encode.values import encode_read
 from env_server.state_tree.reads.weights import weigh_entry, weigh_environment, weigh_item, weigh_text
@@ -38,6 +40,26 @@ aggregates = st.builds(
 gates = st.builds(
     Gate, names, *[st.just(BIG)] * 3, st.booleans(), st.sampled_from(GateCause), *[st.just(BIG)] * 2, members_path=names
 )
+floats = st.floats(allow_nan=False)
+corners = st.tuples(floats, floats)
+edges = st.lists(st.tuples(st.just(2**32 - 1), st.just(2**32 - 1), floats), max_size=9).map(tuple)
+shapes = (
+    st.just(Grid(2**32 - 1, 2**32 - 1, torus=True, capacity=2**32 - 1))
+    | st.builds(Plane, floats, floats, floats, floats, st.just(True))
+    | st.builds(Graph, st.just(2**32 - 1), edges, st.just(True), st.lists(st.text('ä"', max_size=300)).map(tuple))
+)
+areas = (
+    st.builds(Box, corners, corners)
+    | st.builds(Disc, corners, floats)
+    | st.builds(NodeSet, st.frozensets(st.integers(0, 2**32 - 1)))
+)
+spaces = st.builds(
+    Space,
+    shapes,
+    st.lists(st.builds(Region, names, areas), max_size=4).map(tuple),
+    st.lists(st.builds(Proximity, names, floats, names, names), max_size=4).map(tuple),
+)
+clocks = st.builds(ClockDeclaration, st.sampled_from(ClockMode), st.just(-BIG), floats, st.just(True), st.just(BIG))
 declarations = st.builds(
     Declaration,
     names,
@@ -48,6 +70,8 @@ declarations = st.builds(
     st.lists(gates, max_size=1).map(tuple),
     st.lists(st.builds(Grant, names, st.sampled_from(Access)), max_size=4).map(tuple),
     st.just(BIG),
+    clock=st.none() | clocks,
+    space=st.none() | spaces,
 )
 
 

@@ -1,0 +1,56 @@
+"""Many areas: those that hold a position are found, and few others are asked."""
+
+from __future__ import annotations
+
+import random
+
+from env_server.model.spaces import Area, Box, Disc, Position
+from env_server.space.areas import FlatAreas, NodeAreas
+from env_server.space.spot_tree import Window
+
+
+def contains(area: Area, position: Position) -> bool:
+    assert isinstance(area, Box)
+    return all(low <= at <= high for low, at, high in zip(area.low, position, area.high, strict=True))
+
+
+def windows_of(box: Box) -> list[Window]:
+    return [((box.low[0], box.high[0]), (box.low[1], box.high[1]))]
+
+
+def test_of_a_thousand_few_are_asked_wherever_they_lie(seed: int) -> None:
+    chance = random.Random(seed)
+    for spread in (1000.0, 1.0):  # all over the place, and all in one corner of it
+        corners = [(chance.uniform(0, spread), chance.uniform(0, spread)) for _ in range(1000)]
+        boxes = [Box((x, y), (x + spread / 50, y + spread / 50)) for x, y in corners]
+        asked = 0
+
+        def count(area: Area, position: Position) -> bool:
+            nonlocal asked
+            asked += 1
+            return contains(area, position)
+
+        areas = FlatAreas(boxes, [windows_of(box) for box in boxes], count)
+        places = [(chance.uniform(0, spread), chance.uniform(0, spread)) for _ in range(500)]
+        places += [box.low for box in boxes[:50]] + [box.high for box in boxes[:50]] + [(-1.0, 5.0), (2000.0, 2000.0)]
+        for position in places:
+            expected = [number for number, box in enumerate(boxes) if contains(box, position)]
+            assert areas.at(position) == expected
+        assert asked < 5 * len(places)
+
+
+def test_of_none_there_is_none() -> None:
+    assert FlatAreas([], [], contains).at((1.0, 1.0)) == []
+
+
+def test_a_node_is_asked_about_once() -> None:
+    asked = []
+
+    def count(area: Area, position: Position) -> bool:
+        assert isinstance(area, Disc)
+        asked.append(position)
+        return abs(area.centre[0] - position[0]) <= area.radius
+
+    areas = NodeAreas([Disc((1.0,), 1.0), Disc((3.0,), 1.0)], count)
+    assert [areas.at((2.0,)), areas.at((2.0,)), areas.at((0.0,))] == [[0, 1], [0, 1], [0]]
+    assert len(asked) == 4
