@@ -140,18 +140,8 @@ def all_(
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
     envs, messages, spaces = (partial(one, with_peers=peers) for one in (bench_env, bench_message, bench_space))
-    for measure in (
-        envs,
-        bench_watch,
-        messages,
-        bench_restart,
-        spaces,
-        bench_clock,
-        bench_town,
-        bench_llm,
-        lives,
-        rounds,
-    ):
+    first = (envs, bench_watch, messages, bench_restart)
+    for measure in (*first, spaces, bench_clock, bench_town, bench_llm, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.
