@@ -111,13 +111,13 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
 
 
 @pytest.mark.timeout(300)
-<<<<<<< HEAD
 def test_a_town_lives_through_its_days() -> None:
     results = {result["name"]: result for result in run_bench("town")["results"]}
     assert results.keys() == {"year_s", "resident_day_us"}
     assert results["year_s"]["details"]["jumps"] >= results["year_s"]["details"]["days"] == 7
     assert 1 < results["year_s"]["details"]["moves_a_resident_day"] < 6
-=======
+
+
 def test_space_tells_as_many_events_as_there_are_crossings() -> None:
     results = {result["name"]: result for result in run_bench("space", "--no-peers")["results"]}
     figures = {
@@ -148,7 +148,6 @@ def test_clock_fires_all_timers_and_stands_beside_a_bare_heap() -> None:
     assert results.keys() == names
     assert all(results[name]["peers"]["bare_heap"] > 0 for name in ("fire_us", "timer_bytes"))
     assert "asyncio_alarms_p50_ms" in results["late_ms"]["details"]
->>>>>>> main
 
 
 @pytest.mark.timeout(300)

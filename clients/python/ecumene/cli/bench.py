@@ -21,11 +21,8 @@ from ecumene.bench.message_bench import bench_message
 from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Reported, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
-<<<<<<< HEAD
-from ecumene.bench.town_bench import bench_town
-=======
 from ecumene.bench.space_bench import bench_space
->>>>>>> main
+from ecumene.bench.town_bench import bench_town
 from ecumene.bench.watch_bench import bench_watch
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.failures import CliError, Interrupted
@@ -63,12 +60,12 @@ def restart(as_json: JsonOption = False, quick: QuickOption = False) -> None:
     _show(bench_restart(is_quick=quick, note=_note), as_json=as_json)
 
 
-<<<<<<< HEAD
 @bench.command("town")
 def town(as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """A year of a town of a thousand residents, whose clock goes on as soon as nobody has anything left to do."""
     _show(bench_town(is_quick=quick, note=_note), as_json=as_json)
-=======
+
+
 @bench.command("space")
 def space(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """Moves, events of regions and of who meets whom, questions for who is near; models beside the same in Mesa."""
@@ -79,7 +76,6 @@ def space(peers: PeersOption = True, as_json: JsonOption = False, quick: QuickOp
 def clock(as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """What timers cost that fire and that wait, how late they are, and what a clock costs those who do not ask."""
     _show(bench_clock(is_quick=quick, note=_note), as_json=as_json)
->>>>>>> main
 
 
 @bench.command("round")
@@ -143,13 +139,19 @@ def all_(
     reports: list[Report] = []
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
-<<<<<<< HEAD
-    envs, messages = (partial(one, with_peers=peers) for one in (bench_env, bench_message))
-    for measure in (envs, bench_watch, messages, bench_restart, bench_town, bench_llm, lives, rounds):
-=======
     envs, messages, spaces = (partial(one, with_peers=peers) for one in (bench_env, bench_message, bench_space))
-    for measure in (envs, bench_watch, messages, bench_restart, spaces, bench_clock, bench_llm, lives, rounds):
->>>>>>> main
+    for measure in (
+        envs,
+        bench_watch,
+        messages,
+        bench_restart,
+        spaces,
+        bench_clock,
+        bench_town,
+        bench_llm,
+        lives,
+        rounds,
+    ):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.
