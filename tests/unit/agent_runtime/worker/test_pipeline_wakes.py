@@ -13,7 +13,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.hosted_part import HostedPart
 from tests.unit.agent_runtime.fake_world import FakeWorld
-from tests.unit.agent_runtime.players import Daily, Sleeper
+from tests.unit.agent_runtime.players import Daily, Sleeper, Waiting
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, make_launch, set_stage, wait_until
 
 BOOK = "/runtime/runs/r/wakes/g.0"
@@ -252,6 +252,34 @@ async def test_a_routine_that_was_begun_and_not_done_is_done_by_the_next_owner(t
         assert (world.entries["/game", "day-0"], world.entries["/game", "day-1"]) == (100.0, 101.0)
         assert world.timers == {TIMER: 160}
     assert sorted((row["agent"], row["sim_time_ns"]) for row in stage.read("turns")) == [("day-0", 100), ("day-1", 101)]
+
+
+@pytest.mark.parametrize("agent", ["Waiting", "Daily"])
+async def test_a_wake_that_meets_a_full_mailbox_has_its_turn(tmp_path: Path, agent: str) -> None:
+    world = clocked()
+    Waiting.gate = asyncio.Event()
+    launch = sleepers(tmp_path, ["hourly-0"], agent, mailbox_max=1)
+    async with set_stage(tmp_path, launch, world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await settle(part)
+        world.hold_answers = True
+        for number in (1, 2, 3):
+            world.open_round(number)
+        await stage.wait_turns(1)
+        assert stage.statuses == {"cancelled": 1}, "the third round: one turn runs, one waits"
+        world.advance(100)
+        await wait_until(lambda: part.statistics().mailed == 2)
+        Waiting.gate.set()
+        world.release_answers()
+        await stage.wait_turns(4)
+        await settle(part)
+        assert world.timers == {TIMER: 160}
+        assert world.entries[BOOK, "hourly-0"] == {"wakes": [[160]], "woke_ns": 100}
+        world.advance(160)
+        await stage.wait_turns(5)
+    rows = sorted((row["turn"], row["sim_time_ns"]) for row in stage.read("turns"))
+    assert rows == [(1, 0), (2, 0), (3, 0), (4, 100), (5, 160)]
+    assert world.entries["/game", "hourly-0"] == 160
 
 
 async def test_a_busy_part_says_so(tmp_path: Path) -> None:
