@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ecumene.client import EventType
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.hosted_part import HostedPart
-from tests.unit.agent_runtime.fake_world import FakeWorld
+from tests.unit.agent_runtime.fake_world import FakeEnvironment, FakeWorld
 from tests.unit.agent_runtime.players import Daily, Sleeper, Waiting
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, make_launch, set_stage, wait_until
 
@@ -280,6 +281,67 @@ async def test_a_wake_that_meets_a_full_mailbox_has_its_turn(tmp_path: Path, age
     rows = sorted((row["turn"], row["sim_time_ns"]) for row in stage.read("turns"))
     assert rows == [(1, 0), (2, 0), (3, 0), (4, 100), (5, 160)]
     assert world.entries["/game", "hourly-0"] == 160
+
+
+@pytest.mark.parametrize("broken", [(0,), (1,), (0, 1)], ids=["the book", "what they do", "the book twice"])
+async def test_an_incident_of_a_pack_ends_its_turns_and_not_its_routines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...]
+) -> None:
+    world = clocked()
+    submit, calls = world.frames.submit_block, itertools.count()
+
+    async def submit_or_break(*arguments: Any, **more: Any) -> Any:
+        if next(calls) in broken:
+            raise RuntimeError("no frame today")
+        return await submit(*arguments, **more)
+
+    monkeypatch.setattr(world.frames, "submit_block", submit_or_break)
+    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0", "once-0"], "Daily"), world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await settle(part)
+        world.advance(100)
+        await stage.wait_turns(2)
+        await settle(part)
+        assert stage.statuses == {"error": 2}
+        assert world.timers == {TIMER: 160}
+        kept = {key: value for (path, key), value in world.entries.items() if path == BOOK}
+        assert kept == (
+            {}
+            if broken == (0, 1)
+            else {"day-0": {"wakes": [[160]], "woke_ns": 100}, "once-0": {"wakes": [], "woke_ns": 100}}
+        )
+        world.advance(160)
+        await stage.wait_turns(3)
+    assert world.entries["/game", "day-0"] == 160.0
+    rows = {(row["agent"], row["turn"]): row["reason"] for row in stage.read("turns")}
+    assert rows["day-0", 1].startswith("incident ") and not rows["day-0", 2]
+
+
+async def test_an_incident_where_they_act_is_kept_as_what_they_want_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next owner wakes whom this one would have."""
+    world = clocked()
+    owner = FakeOwner(world)
+    launch = sleepers(tmp_path, ["day-0"], "Daily")
+
+    async def break_off(self: FakeEnvironment) -> None:
+        raise RuntimeError("nobody knows what is there")
+
+    async with set_stage(tmp_path / "first", launch, world, owner) as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        with monkeypatch.context() as patch:
+            patch.setattr(FakeEnvironment, "describe", break_off)
+            world.advance(100)
+            await stage.wait_turns(1)
+            await settle(stage.pipeline.parts["g.0"])
+        assert stage.statuses == {"error": 1}
+        assert world.entries[BOOK, "day-0"] == {"wakes": [[160]], "woke_ns": 100}
+    async with set_stage(tmp_path / "second", launch, world, owner, source="w2") as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        world.advance(160)
+        await stage.wait_turns(1)
+    assert [(row["turn"], row["sim_time_ns"]) for row in stage.read("turns")] == [(2, 160)]
 
 
 async def test_a_busy_part_says_so(tmp_path: Path) -> None:
