@@ -114,7 +114,9 @@ class EnvironmentClock:
         program is gone, the clock stands until another one takes it, or the entry is deleted.
 
         Raises (when entered):
-            ClockNotFoundError: there is no clock.
+            ClockNotFoundError: there is no clock, here or above.
+            ClockModeMismatchError: the nearest one is not event-driven: it waits for nobody.
+            PermissionDeniedError: its participants are where the world's group may not look, or write.
             EntryExistsError: somebody takes part under this name, with `ttl_s`.
             EcumeneError: the server refused; the class says why.
         """
