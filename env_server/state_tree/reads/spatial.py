@@ -17,7 +17,7 @@ from env_server.model.names import check_count
 from env_server.model.operations import Distance, Nearby, Neighbours
 from env_server.model.ordering import in_order
 from env_server.model.ports import Near, SpaceIndex, Vicinities
-from env_server.model.spaces import Graph, Grid, Position, Space
+from env_server.model.spaces import LOOKS_FREE, Graph, Grid, Position, Space
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import Slices, SlowRead
 from env_server.state_tree.reads.weights import weigh_text
@@ -32,9 +32,6 @@ _LOOKS_AT_ONCE_MAX: Final = 32_768
 _ROW_BYTES: Final = 6
 """Of a row beside its key and its position."""
 _NEIGHBOUR_BYTES: Final = 3
-
-_LOOKS_FREE: Final = 256
-"""What a question looks at that is not meant to be much; it is in the price of an op."""
 
 Find = Callable[[SpaceIndex, Position], list[Near]]
 
@@ -75,7 +72,7 @@ class Looks:
 
     def add(self, looked: int) -> None:
         """One looked at so much."""
-        self.count += max(looked - _LOOKS_FREE, 0)
+        self.count += max(looked - LOOKS_FREE, 0)
 
 
 def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby, looks: Looks) -> NearbyPage:
