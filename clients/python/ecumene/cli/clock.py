@@ -148,7 +148,6 @@ def set_timer(
     at_ns, after_ns = (parse_duration(text) if text else None for text in (at, after))
     every_ns = parse_duration(every) if every else 0
     document: Any = parse_value(payload) if payload else None
-    policy = MISSED[missed]
     done = run_in_world(
         server,
         world,
@@ -157,7 +156,7 @@ def set_timer(
             at_ns=at_ns,
             after_ns=after_ns,
             every_ns=every_ns,
-            missed=policy,
+            missed=MISSED[missed],
             payload=document,
             if_absent=if_absent,
         ),
