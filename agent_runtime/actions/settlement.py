@@ -29,8 +29,7 @@ from ecumene.client import (
     Written,
     WrongStateError,
 )
-from ecumene.client.records import TurnStatus
-from ecumene.client.records import read_report as read_report
+from ecumene.client.records import TurnStatus, read_report
 
 from agent_runtime.model.actions import Outcome
 
