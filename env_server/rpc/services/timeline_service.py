@@ -7,7 +7,7 @@ from env_api.v1 import timeline_service_pb2 as pb
 from env_api.v1.environment_service_pb2 import Header
 from google.protobuf.message import Message
 
-from env_server.model.errors import NotFound
+from env_server.model.errors import DeniedView, NotFound
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
 from env_server.model.operations import Code, Delete
@@ -55,8 +55,8 @@ class TimelineService:
         await _arrival(world, message.path)
         response = pb.ControlClockResponse(header=header, duplicate=duplicate)
         try:
-            seen = world.timekeeping.see(message.path)
-        except NotFound:  # deleted while this waited: what was asked has been done all the same
+            seen = world.timekeeping.see(message.path, _group_of(world, message))
+        except (NotFound, DeniedView):  # deleted, or hidden, meanwhile: what was asked has been done
             return response.SerializeToString()
         await see(world)
         response.header.sim_time_ns = seen.state.now_ns
@@ -100,8 +100,8 @@ class TimelineService:
         return encode_bounded(response, world.limits)
 
 
-def _group_of(world: World, message: pb.GetClockRequest | pb.ListTimersRequest) -> str:
-    """The group whose view a reading call takes; "" = it sees everything."""
+def _group_of(world: World, message: pb.GetClockRequest | pb.ControlClockRequest | pb.ListTimersRequest) -> str:
+    """The group whose view a call takes; "" = it sees everything."""
     group = message.caller.group
     if group:
         check_group(group, world.limits, "caller.group")
