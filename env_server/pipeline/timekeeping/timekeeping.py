@@ -56,7 +56,7 @@ class Timekeeping:
         self._commits = commits
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._jumping = Jumping(
-            *(tree, running, own, commits, admission),
+            *(tree, running, own, admission),
             *(lambda: not running.is_at_work and is_quiet(), clock, limits),
         )
         self._clocks = clocks = running.clocks
