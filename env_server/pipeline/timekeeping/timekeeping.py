@@ -53,7 +53,6 @@ class Timekeeping:
     ) -> None:
         """`is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
-        self._commits = commits
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._jumping = Jumping(
             *(tree, running, own, admission),
