@@ -25,6 +25,8 @@ WAKES_MAX = 64
 NAME_CHARS_MAX = 64
 PAYLOAD_CHARS_MAX = 1_024
 """As JSON."""
+PAYLOAD_DEPTH_MAX = 60
+"""Levels of lists and objects: a document of the world holds 64, and wakes need three of them."""
 NEVER_NS = 2**63 - 1
 """In columns of times, in place of one."""
 TIME_MIN_NS, TIME_MAX_NS = -(2**62), 2**62
@@ -76,12 +78,22 @@ def find_wake_problem(at_ns: object, name: object, payload: Json) -> str:
         return f"a wake is called by a text of at most {NAME_CHARS_MAX} signs"
     try:
         size = len(json.dumps(payload, allow_nan=False))
-        name.encode()
+        f"{name}{json.dumps(payload, ensure_ascii=False)}".encode()
     except (TypeError, ValueError, RecursionError):
         return f"wake {name!r} carries what is no JSON"
     if size > PAYLOAD_CHARS_MAX:
         return f"wake {name!r} carries {size} signs of JSON, {PAYLOAD_CHARS_MAX} are allowed"
+    if _measure_depth(payload) > PAYLOAD_DEPTH_MAX:
+        return f"wake {name!r} carries JSON of more than {PAYLOAD_DEPTH_MAX} levels"
     return ""
+
+
+def _measure_depth(payload: Json) -> int:
+    depth, level = 0, [payload]
+    while level := [one for one in level if isinstance(one, list | tuple | dict)]:
+        depth += 1
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def change_wakes(wakes: Iterable[Wake], wishes: Wishes) -> Wakes:

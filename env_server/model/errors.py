@@ -340,6 +340,16 @@ class Unavailable(WorldError):
     """Not now, or not here; nothing happened."""
 
 
+class ArrivalUnseen(Unavailable):
+    """What was asked of the clock was done; whoever serves the world next tells of its arrival."""
+
+    executed = Executed.UNKNOWN
+
+    def __init__(self) -> None:
+        problem = "the world is being closed while its clock is on its way: ask again, it goes on from where it is"
+        super().__init__(Reason.DRAINING, problem, retry_delay_ms=1000)
+
+
 class DeadlineExceeded(WorldError):
     """The deadline passed; `executed` says whether the op may have had its effect."""
 

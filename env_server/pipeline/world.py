@@ -261,7 +261,7 @@ class World:
     def delete(self) -> None:
         """Ends every watch and every op that waits; the world takes no more calls."""
         gone = NotFound(Reason.WORLD_NOT_FOUND, world=self.name)
-        self.timekeeping.abandon()
+        self.timekeeping.abandon(gone)
         self._listening.stop()
         self.leasing.stop()
         self.watches.close_all(gone)
@@ -281,6 +281,7 @@ class World:
         while remains:
             remains.let_go(_SLICE_ITEMS)
             yield
+        self.timekeeping.let_go()
         for name, part in list(vars(self).items()):
             if hasattr(part, "__dict__") and name not in ("clock", "limits"):
                 vars(part).clear()

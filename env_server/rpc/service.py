@@ -100,5 +100,5 @@ def build_handlers(
         SERVICES[2]: subscriptions,
         SERVICES[3]: unary(LeaseService(worlds).handlers()),
         SERVICES[4]: unary(AdminService(worlds).handlers()),
-        SERVICES[5]: unary(TimelineService(worlds).handlers()),
+        SERVICES[5]: unary(TimelineService(worlds, streams).handlers()),
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -36,6 +36,7 @@ class Streams:
         self._calls = 0
         self._of_world: Counter[str] = Counter()
         self._streams: set[LiveStream] = set()
+        self._when_drained: list[Callable[[], None]] = []
         self._sessions: dict[tuple[str, str], LiveStream] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -84,8 +85,14 @@ class Streams:
         for stream in [stream for stream in self._streams if stream.world.name == name]:
             stream.end(NotFound(Reason.WORLD_NOT_FOUND, world=name))
 
+    def when_drained(self, call: Callable[[], None]) -> None:
+        """Calls when every stream is told to go away: for calls that wait as long as streams live."""
+        self._when_drained.append(call)
+
     async def drain(self, reason: str, grace_s: float) -> None:
         """Tells every stream to go away, waits until all have gone, and ends those that have not after `grace_s`."""
+        for call in self._when_drained:
+            call()
         for stream in list(self._streams):
             stream.go_away(reason, RECONNECT_AFTER_MS)
         try:

@@ -40,7 +40,7 @@ class Crossings(NamedTuple):
 class Borders:
     """Those of one environment. They stay as they are, as the declaration does that they are made from."""
 
-    __slots__ = ("_areas", "_documents", "_proximities", "_space", "is_empty")
+    __slots__ = ("_areas", "_documents", "_proximities", "_space", "has_proximities", "is_empty")
 
     def __init__(self, space: Space) -> None:
         """Compiles globs.
@@ -51,6 +51,7 @@ class Borders:
         self._space = space
         self._documents = [region_document(region.name) for region in space.regions]
         self._proximities = [_Reach(proximity) for proximity in space.proximities]
+        self.has_proximities = bool(self._proximities)
         self.is_empty = not self._documents and not self._proximities
         #: Found by the first who moves.
         self._areas: Areas | None = None

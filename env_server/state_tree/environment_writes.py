@@ -1,6 +1,7 @@
 """Writes to environments: register and update. Each checks, applies, and writes its rows."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 
@@ -11,6 +12,7 @@ from env_server.model.errors import (
     AlreadyExists,
     GateClosed,
     InvalidRequest,
+    LimitExceeded,
     NotFound,
     Reason,
 )
@@ -123,17 +125,37 @@ def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex |
         return node.space
     if node.space is None:
         return _open(tree, changed.space)
-    tree.look(0)
-    tree.look(tree.spaces.check(node.space, changed.space))
-    return node.space
+    index, space = node.space, changed.space
+    _look(tree, lambda: tree.spaces.check(index, space))
+    return index
 
 
 def _open(tree: Tree, space: Space) -> SpaceIndex:
     """Raises as `Spaces.open`, and Exhausted."""
+    opened: list[SpaceIndex] = []
+
+    def accept() -> int:
+        index, looked = tree.spaces.open(space)
+        opened.append(index)
+        return looked
+
+    _look(tree, accept)
+    return opened[0]
+
+
+def _look(tree: Tree, accept: Callable[[], int]) -> None:
+    """Counts what is looked at to accept a space, also where it turns out to be too much.
+
+    Raises:
+        Exhausted: see `Tree.look`.
+    """
     tree.look(0)  # before much is looked at
-    index, looked = tree.spaces.open(space)
-    tree.look(looked)
-    return index
+    try:
+        tree.look(accept())
+    except LimitExceeded as error:
+        if error.metadata.get("limit") == "space_looks_max":
+            tree.look(tree.limits.space_looks_max)
+        raise
 
 
 def weigh_declaration(declaration: Declaration) -> int:

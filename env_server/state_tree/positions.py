@@ -53,6 +53,8 @@ def plan_move(tree: Tree, node: Node, key: str, before: Position | None, asked: 
     borders = node.borders
     if borders is None or borders.is_empty or position == before:
         return position, None
+    if borders.has_proximities:
+        tree.look(0)  # before anybody looks who is near
     crossed, looked = borders.cross(index, key, before, position or None, tree.limits)
     if looked:
         tree.look(looked)

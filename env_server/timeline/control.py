@@ -25,7 +25,7 @@ def plan_control(
     state = replace(line.state, now_ns=now_ns)
     match asked.action:
         case ClockAction.PAUSE:
-            if state.paused and not state.stepping:
+            if state.paused and not line.is_under_way:
                 return None
             return replace(state, paused=True, target_ns=None, skipping=False, stepping=False)
         case ClockAction.RESUME:

@@ -1,6 +1,5 @@
 """A clock and the timers that wait on it. Whoever drives it says what the machine's time is, and when to go on."""
 
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import ceil
 from typing import Final, NamedTuple
@@ -70,11 +69,10 @@ class Timeline:
             return state.now_ns
         elapsed_ns = max(monotonic_ns - self.anchor_ns, 0) * state.rate
         reached = self.base_ns + int(min(elapsed_ns, INT_MAX))
-        return max(min(reached, INT_MAX if bound_ns is None else bound_ns), state.now_ns)
+        return max(min(reached, INT_MAX if bound_ns is None else min(bound_ns, INT_MAX)), state.now_ns)
 
-    def set_to(self, now_ns: int, monotonic_ns: int) -> None:
-        """From now on it goes on from there."""
-        self.state = replace(self.state, now_ns=now_ns)
+    def go_on_from(self, now_ns: int, monotonic_ns: int) -> None:
+        """What has passed of the machine's time until now counts no more; nobody is told of it."""
         self.base_ns, self.anchor_ns = now_ns, monotonic_ns
 
     def save(self) -> Saved:

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
-from env_api.v1 import errors_pb2, session_pb2, values_pb2
+from env_api.v1 import errors_pb2, session_pb2, space_pb2, values_pb2
 from env_api.v1 import operations_pb2 as operations
 
 from tests.raw_client import Failure, RawSession, call
@@ -80,6 +80,28 @@ def deletions_that_are_taken_back() -> session_pb2.OpFrame:
     return frame(["/"], lambda _: session_pb2.Op(transact=operations.Transact(writes=[delete, fail])))
 
 
+def questions(**asked: operations.Nearby | operations.Neighbours) -> session_pb2.OpFrame:
+    return frame(["/crowd"], lambda _: session_pb2.Op(query=operations.Query(**asked)))  # type: ignore[arg-type]
+
+
+def moves_in_a_crowd() -> session_pb2.OpFrame:
+    """All come within all distances of about sixty others, and leave as many."""
+    move = operations.Update(move=operations.Move(position=(20.0, 20.0)))
+    return frame(["/meetings"], lambda index: session_pb2.Op(key=f"k{index}", update=move))
+
+
+def spaces(*discs: float, edges: int = 0) -> session_pb2.OpFrame:
+    graph = space_pb2.Graph(nodes=100_000, to=range(1, edges + 1), **{"from": range(edges)})
+    disc = [
+        space_pb2.Region(name=f"r{number}", disc=space_pb2.Disc(centre=[float(number)], radius=radius))
+        for number, radius in enumerate(discs)
+    ]
+    register = operations.Register(space=space_pb2.Space(graph=graph, regions=disc))
+    count = min(OPS, 3_500_000 // (register.ByteSize() + 20))
+    ops = [session_pb2.Op(path=number, register=register) for number in range(count)]
+    return session_pb2.OpFrame(paths=[f"/g{number}" for number in range(count)], ops=ops)
+
+
 FRAMES: dict[str, Callable[[], session_pb2.OpFrame]] = {
     "registrations": registrations,
     "deletions": deletions_beside_a_long_path_table,
@@ -95,6 +117,15 @@ FRAMES: dict[str, Callable[[], session_pb2.OpFrame]] = {
     "generations": lambda: environment_updates(
         operations.EnvironmentUpdate(begin_generation=operations.GateBegin(gate="g"))
     ),
+    "circles": lambda: questions(nearby=operations.Nearby(position=(1.0, 1.0), radius=5.0, limit=1)),
+    "boxes": lambda: questions(nearby=operations.Nearby(box=space_pb2.Box(low=(0, 0), high=(9, 9)), limit=1)),
+    "neighbours": lambda: questions(
+        neighbours=operations.Neighbours(nearest=2000, keys=[f"k{number}" for number in range(30)])
+    ),
+    "moves": moves_in_a_crowd,
+    "empty graphs": spaces,
+    "graphs": lambda: spaces(edges=20_000),
+    "discs": lambda: spaces(*[20_000.0] * 900, edges=20_000),
 }
 
 
@@ -102,6 +133,8 @@ FAILURES = {
     "aggregates": [errors_pb2.ERROR_REASON_AGGREGATE_NOT_FOUND],
     "roll-ups": [errors_pb2.ERROR_REASON_AGGREGATE_NOT_FOUND],
     "deletions that are taken back": [errors_pb2.ERROR_REASON_ENVIRONMENT_NOT_FOUND],
+    "moves": [errors_pb2.ERROR_REASON_ENTRY_NOT_FOUND],
+    "discs": [errors_pb2.ERROR_REASON_LIMIT_EXCEEDED],
 }
 """What is told of single ops: of one that follows an op which was refused, or that was made to fail."""
 
@@ -125,6 +158,22 @@ async def fill(channel: grpc.aio.Channel) -> None:
     await call(channel, "update", path="/", key="big", update=update)
     register = operations.Register(config_json=BIG, gates=[values_pb2.Gate(name="g")])
     assert not isinstance(await call(channel, "register", path="/big", register=register), Failure)
+    await fill_spaces(channel)
+
+
+async def fill_spaces(channel: grpc.aio.Channel) -> None:
+    """All of a crowd in one cell; somebody in each cell of a square, and sixteen distances."""
+    grid = space_pb2.Grid(width=64, height=64)
+    near = [space_pb2.Proximity(name=f"p{number}", distance=3.0 + number / 4) for number in range(16)]
+    session = await RawSession(channel, "fill-spaces").open()
+    for path, proximities in (("/crowd", ()), ("/meetings", near)):
+        space = space_pb2.Space(grid=grid, proximities=proximities)
+        await call(channel, "register", path=path, register=operations.Register(space=space))
+        spread = 0 if path == "/crowd" else 1
+        block = session_pb2.SetBlock(keys=[f"k{number}" for number in range(OPS)], ints=[1] * OPS, dimensions=2)
+        block.coordinates.extend(spread * at for number in range(OPS) for at in divmod(number, 64))
+        await session.send(session_pb2.OpFrame(paths=[path], block=block))
+    session.cancel()
 
 
 async def longest_wait_cpu_s(channel: grpc.aio.Channel, server: psutil.Process, stopped: asyncio.Event) -> float:

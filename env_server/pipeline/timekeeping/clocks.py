@@ -1,7 +1,8 @@
 """The clocks of one world, joined to its tree: kept as facts, taken back with a transaction, told beside each row."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from env_server.model.changes import EventType, FactKind
@@ -40,9 +41,13 @@ class Clocks:
         self._bounded: dict[int, Timeline] = {}
         #: Clocks that wait for one above to go on, by that one's number.
         self._held: dict[int, dict[int, Timeline]] = {}
+        #: The numbers of the clocks that each of those waits for.
+        self._holders: dict[int, list[int]] = {}
         #: Nodes in the path table of the open group, by the number of their clock; and what running ones show there.
         self._entered: dict[int, list[Node]] = {}
         self._shown: dict[int, int] = {}
+        #: What rows of the open group told of clocks that show another time since.
+        self._told: dict[int, int] = {}
         self._group = 0
 
     def load(self, clocks: Mapping[str, bytes], timers: Mapping[str, bytes]) -> None:
@@ -126,15 +131,16 @@ class Clocks:
         return None if line is None else self.tell(line)
 
     def hold(self, line: Timeline) -> None:
-        """The clock goes on when the one above does."""
-        above = self.above(line)
-        if above is not None:
-            self._held.setdefault(above.number, {})[line.number] = line
+        """The clock is looked at again when one changes that it heeds: the one above, or one that this heeds."""
+        self._let_go(line)
+        holders = self._holders[line.number] = [above.number for above in self._heeded(line)]
+        for number in holders:
+            self._held.setdefault(number, {})[line.number] = line
 
     def move(self, line: Timeline, now_ns: int) -> None:
         """The clock shows this time, as part of the running op; one that runs and has come there runs on."""
         state = line.state
-        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping)
+        moved = ClockState(now_ns, state.rate, state.paused, state.target_ns, state.skipping, state.stepping)
         self.change(line, moved, rebase=not line.runs or now_ns > self.read(line))
 
     def change(self, line: Timeline, state: ClockState, *, rebase: bool = True) -> None:
@@ -190,6 +196,7 @@ class Clocks:
             self._group = self._tree.changes.number
             self._entered.clear()
             self._shown.clear()
+            self._told.clear()
         entered = self._entered.setdefault(line.number, [])
         entered.append(node)
         if not line.runs:
@@ -208,7 +215,7 @@ class Clocks:
         """See Timing."""
         if self._group != self._tree.changes.number:
             return
-        for number, shown in self._shown.items():
+        for number, shown in (*self._told.items(), *self._shown.items()):
             line = self.lines.get(number)
             if line is not None and line.runs and shown > line.state.now_ns:
                 self._note_told(line, shown, self._tree.revision)
@@ -219,6 +226,7 @@ class Clocks:
         declaration = node.declaration.clock
         line = Timeline(node.number, declaration, facts.begin(declaration), self._clock.monotonic_ns())
         outer = self.nearest(node.parent)
+        self._keep_shown()
         self._add(line)
         self._note(line)
         self._reenter_below(node)
@@ -265,11 +273,27 @@ class Clocks:
     def _remove(self, line: Timeline) -> None:
         del self.lines[line.number]
         self._bounded.pop(line.number, None)
+        self._let_go(line)
         self._stir_held(line)  # bound to another clock now
 
     def _stir_held(self, line: Timeline) -> None:
-        for held in self._held.pop(line.number, {}).values():
+        for held in list(self._held.get(line.number, {}).values()):
+            self._let_go(held)
             self._stir(held)
+
+    def _let_go(self, line: Timeline) -> None:
+        for number in self._holders.pop(line.number, ()):
+            waiting = self._held[number]
+            del waiting[line.number]
+            if not waiting:
+                del self._held[number]
+
+    def _heeded(self, line: Timeline) -> Iterator[Timeline]:
+        """The clocks by which its bound follows, from the nearest one up."""
+        above = self.above(line)
+        while above is not None:
+            yield above
+            above = self.above(above)
 
     def _get(self, key: TimerKey) -> tuple[Timeline, Timer] | None:
         line = self.timers.get(key[0], {}).get(key[1])
@@ -310,15 +334,27 @@ class Clocks:
 
     def _settle_bounded(self, above: Timeline) -> None:
         """Realtime clocks that stand because this one does have stood until now."""
+        moved = [line for line in self._bounded.values() if line.runs and above in self._heeded(line)]
+        for line, now_ns in [(line, self.read(line)) for line in moved]:
+            line.go_on_from(now_ns, self._clock.monotonic_ns())
+
+    def _keep_shown(self) -> None:
+        """Of clocks whose bound may fall: they do not go behind what rows of the open group tell."""
+        if self._group != self._tree.changes.number:
+            return
         for line in self._bounded.values():
-            if line is not above and line.runs and self.above(line) is above:
-                line.set_to(self.read(line), self._clock.monotonic_ns())
+            if line.runs and (shown := self._shown.get(line.number, line.state.now_ns)) > line.state.now_ns:
+                before = line.save()
+                self._note_told(line, shown)
+                if self._tree.journal is not None:
+                    self._tree.journal.append(partial(line.restore, before))
 
     def _reenter(self, line: Timeline) -> None:
         """Rows that are written from now on tell another time of this clock."""
         if self._group == self._tree.changes.number:
             _leave(self._entered.pop(line.number, ()))
-            self._shown.pop(line.number, None)
+            if (shown := self._shown.pop(line.number, None)) is not None:
+                self._told[line.number] = shown
 
     def _reenter_below(self, node: Node) -> None:
         """Rows of an environment, and of those below it, tell the time of another clock from now on."""

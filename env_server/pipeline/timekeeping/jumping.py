@@ -26,6 +26,7 @@ _JUMP_BYTES: Final = 256
 """Of a jump in a record, roughly."""
 _FULL_RETRY_S: Final = 1.0
 _SLEEP_S_MAX: Final = 3600.0
+_SLEEP_S_MIN: Final = 0.001
 
 
 class Jumping:
@@ -92,6 +93,11 @@ class Jumping:
     def end_denied(self) -> None:
         """A grant was withdrawn: ends reports of groups that may not write any more where their participants are."""
         self._participation.end_denied()
+
+    def let_go(self) -> None:
+        """Of all that it holds, once it was stopped; nothing else may be called afterwards."""
+        self._participation.let_go()
+        vars(self).clear()
 
     def stop(self) -> None:
         """No clock jumps any more."""
@@ -206,10 +212,9 @@ class Jumping:
     def _await_above(self, line: Timeline, jump: Jump) -> None:
         """Looks at the clock again when the one above is controlled, or, if that runs, has come far enough."""
         self._clocks.hold(line)
-        above, lookahead_ns = self._clocks.above(line), line.declaration.lookahead_ns
-        if above is not None and above.runs and lookahead_ns is not None:
-            delay_ns = above.delay_to(jump.to_ns - lookahead_ns, self._clocks.read(above))
-            self._set_alarm(line, delay_ns / 1e9)
+        delay_ns = self._running.delay_of_bound(line, jump.to_ns)
+        if delay_ns is not None:
+            self._set_alarm(line, max(delay_ns / 1e9, _SLEEP_S_MIN))
 
     def _set_alarm(self, line: Timeline, delay_s: float) -> None:
         self._alarms[line.number] = self._clock.call_later(min(delay_s, _SLEEP_S_MAX), lambda: self.stir(line))

@@ -139,6 +139,11 @@ class Participation:
                     self._tell_void(attended, participant, denied)
                     attended.participants.report(participant, None, None)
 
+    def let_go(self) -> None:
+        """Of all that it holds; nothing else may be called afterwards."""
+        vars(self._hearings).clear()
+        vars(self).clear()
+
     def _find(self, attended: Attended, report: ClockReport) -> Participant:
         """The participant that a report is about, as the world has it now."""
         node, key = self._tree.nodes.by_path.get(attended.place), report.key

@@ -57,8 +57,8 @@ class Running:
         self._looked: dict[int, int] = {}
         #: Clocks that may have something to do, in the order of their turns.
         self._stirred: dict[int, Timeline] = {}
-        #: Clocks whose next change waits for a key, and that key.
-        self._blocked: dict[int, str] = {}
+        #: Clocks whose next change waits for a key, and that key with its environment's path.
+        self._blocked: dict[int, tuple[str, str]] = {}
         self._alarms: dict[int, Handle] = {}
         self._waiters: dict[int, list[Callable[[], None]]] = {}
         self._is_scheduled = self._rests = self._has_stopped = False
@@ -82,9 +82,21 @@ class Running:
         """Whether a clock has something to do before others may rely on what it has told."""
         return bool(self._stirred or self._blocked)
 
-    def blocked_by(self, line: Timeline) -> str:
-        """What the clock's next change waits for, as a place; "" = for nothing."""
-        return self._blocked.get(line.number, "")
+    def blocked_by(self, line: Timeline) -> tuple[str, str] | None:
+        """The path and the key that the clock's next change waits for; None = for nothing."""
+        return self._blocked.get(line.number)
+
+    def delay_of_bound(self, line: Timeline, ns: int) -> int | None:
+        """Nanoseconds of the machine until the clocks above let it go so far; None = one must change before."""
+        clocks = self.clocks
+        above, lookahead_ns = clocks.above(line), line.declaration.lookahead_ns
+        if above is None or lookahead_ns is None:
+            return 0
+        needed, above_ns = ns - lookahead_ns, clocks.read(above)
+        if needed <= above_ns:
+            return 0
+        held = self.delay_of_bound(above, needed) if above.runs else None
+        return None if held is None else max(held, above.delay_to(needed, above_ns))
 
     def when_arrived(self, line: Timeline, call: Callable[[], None]) -> None:
         """Calls when the clock is on no way any more, or gone; at once when it is."""
@@ -114,6 +126,10 @@ class Running:
         """Lets all clocks that were stirred go as far as they may, but not for long."""
         if self._rests or self._has_stopped or not self._stirred:
             return
+        self._go_a_slice()
+        self._tell_waiters()  # also of those who arrived while another one has far to go
+
+    def _go_a_slice(self) -> None:
         self._looked.clear()
         room, bytes_left = self._limits.timer_slice_max, self._limits.timer_slice_bytes_max
         while self._stirred:
@@ -132,7 +148,6 @@ class Running:
             room -= 1
             bytes_left -= _size(due)
             self._fire(line, due)
-        self._tell_waiters()
 
     def _begin(self) -> None:
         self._is_scheduled = False
@@ -180,9 +195,7 @@ class Running:
             return None
         if goal_ns > now_ns:
             self._move_quietly(line, goal_ns)
-        if bound_ns is not None and (target_ns is not None or (line.runs and now_ns >= bound_ns)):
-            clocks.hold(line)
-        self._set_alarm(line, bound_ns)
+        self._wait(line, bound_ns)
         return None
 
     def _look(self, line: Timeline) -> int:
@@ -204,7 +217,7 @@ class Running:
     def _change(self, line: Timeline, key: str, effect: Callable[[], bool], number: int = 0) -> None:
         """Makes a change of the clock, behind whoever holds its key; the clock is looked at again afterwards."""
         number = number or line.number
-        self._blocked[line.number] = f"{self._tree.nodes.by_number[number].path} {key}".rstrip()
+        self._blocked[line.number] = (self._tree.nodes.by_number[number].path, key)
 
         def apply() -> bool:
             del self._blocked[line.number]
@@ -251,26 +264,32 @@ class Running:
         clocks.tell_change(line)
         return True
 
-    def _set_alarm(self, line: Timeline, bound_ns: int | None) -> None:
-        """A clock that runs, or waits for one that does, is looked at when it will have something to do."""
+    def _wait(self, line: Timeline, bound_ns: int | None) -> None:
+        """The clock is looked at again when it will have something to do, or when one changes that holds it back."""
         self._cancel_alarm(line)
-        delays, first, clocks = [], line.first, self.clocks
-        now_ns, above = clocks.read(line), clocks.above(line)
-        if line.runs:
-            if first is not None:
-                delays.append(line.delay_to(first.timer.due_ns, now_ns))
-            if bound_ns is not None and bound_ns > now_ns:
-                delays.append(line.delay_to(bound_ns, now_ns))
-        wants_ns = [ns for ns in (line.state.target_ns, first.timer.due_ns if first else None) if ns is not None]
-        if above is not None and above.runs and wants_ns and not line.stands:
-            assert line.declaration.lookahead_ns is not None
-            needed = min(wants_ns) - line.declaration.lookahead_ns
-            above_ns = clocks.read(above)
-            if needed > above_ns:
-                delays = [max([*delays, above.delay_to(needed, above_ns)])]
+        wanted = self._find_wanted(line)
+        if bound_ns is not None and any(ns > bound_ns for ns in wanted):
+            self.clocks.hold(line)
+        delays = [delay for ns in wanted if (delay := self._delay_to(line, ns)) is not None]
         if delays:
             delay_s = max(min(*delays, _SLEEP_NS_MAX), _SLEEP_NS_MIN) / 1e9
             self._alarms[line.number] = self._clock.call_later(delay_s, lambda: self.stir(line))
+
+    def _find_wanted(self, line: Timeline) -> list[int]:
+        """Times at which the clock has something to do."""
+        target_ns, first = line.state.target_ns, line.first
+        wanted = [] if target_ns is None else [target_ns]
+        if first is not None and (line.runs or (target_ns is not None and not line.state.skipping)):
+            wanted.append(first.timer.due_ns)
+        return wanted
+
+    def _delay_to(self, line: Timeline, ns: int) -> int | None:
+        """Nanoseconds of the machine until the clock shows a time that it wants; None = not before a change."""
+        held = self.delay_of_bound(line, ns)
+        target_ns = line.state.target_ns
+        if held is None or (target_ns is not None and ns <= target_ns):
+            return held
+        return max(held, line.delay_to(ns, self.clocks.read(line)))
 
     def _cancel_alarm(self, line: Timeline) -> None:
         alarm = self._alarms.pop(line.number, None)

@@ -1,10 +1,11 @@
 """The clocks and timers of a world, as its services and behaviours see them."""
 
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import NamedTuple
 
 from env_server.model.changes import Changes, FactKind
-from env_server.model.errors import WorldError
+from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
@@ -38,6 +39,9 @@ class ClockSeen(NamedTuple):
 
 class Timekeeping:
     """The simulated time of one world, from what was stored of it on."""
+
+    ended: WorldError | None = None
+    """Why nobody is told of arrivals any more; None = they are."""
 
     def __init__(
         self,
@@ -94,14 +98,25 @@ class Timekeeping:
         self._jumping.end_denied()
 
     def stop(self) -> None:
-        """No clock goes on any more; realtime ones are kept where they are."""
+        """No clock goes on any more; realtime ones are kept where they are. Whoever waits for an arrival is called."""
+        self.ended = self.ended or ArrivalUnseen()
         for line in self._clocks.lines.values():
             self._clocks.tell(line)
         self._running.stop()
         self._jumping.stop()
 
-    def abandon(self) -> None:
-        """The world is gone: nothing of it counts any more."""
+    def let_go(self) -> None:
+        """Of all that its parts hold, once they were stopped: they refer to one another, and to the world.
+
+        Nothing else may be called afterwards.
+        """
+        self._jumping.let_go()
+        for part in (self._running, self._clocks):
+            vars(part).clear()
+
+    def abandon(self, gone: WorldError) -> None:
+        """The world is gone: nothing of it counts any more. Whoever waits for an arrival is called."""
+        self.ended = gone
         self._running.stop()
         self._jumping.stop()
 
@@ -135,8 +150,10 @@ class Timekeeping:
             self._find_place(line, group),
         )
 
-    def list_timers(self, path: str, after: str = "", group: str = "") -> list[Timer]:
-        """The timers of an environment with names above `after`, by name.
+    def list_timers(self, path: str, after: str = "", group: str = "", limit: int | None = None) -> list[Timer]:
+        """The timers of an environment with names above `after`, by name, the first `limit` of them.
+
+        A few of many are found without putting all in order.
 
         Raises:
             DeniedView: the group that asks may not look there.
@@ -146,10 +163,12 @@ class Timekeeping:
         self._check_seen(group, path)
         number = self._tree.nodes.find(path).number
         found = self._clocks.timers.get(number, {})
-        return [found[name].timers[number, name] for name in sorted(name for name in found if name > after)]
+        later = (name for name in found if name > after)
+        names = sorted(later) if limit is None else nsmallest(limit, later)
+        return [found[name].timers[number, name] for name in names]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
-        """Calls once the nearest clock is on no way, and no step, any more, or gone; returns what forgets the call."""
+        """Calls once the nearest clock is on no way and no step any more, gone, or `ended`; returns what forgets it."""
         try:
             line = self._clocks.find(path)
         except WorldError:  # gone meanwhile
@@ -183,7 +202,9 @@ class Timekeeping:
         elif above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
-        if place := self._running.blocked_by(line):
+        if (blocked := self._running.blocked_by(line)) is not None:
+            is_seen = not group or self._tree.grants.access(group, blocked[0])
+            place = " ".join(blocked).rstrip() if is_seen else "what is not to be seen from here"
             held.append(f"an operation holds {place}")
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")

@@ -15,7 +15,7 @@ class ServicePage:
         Raises:
             InvalidRequest, LimitExceeded.
         """
-        self._rows_left = read_size(page_size, "page_size", limits) or limits.page_items
+        self.rows_max = self._rows_left = read_size(page_size, "page_size", limits) or limits.page_items
         self._bytes_left = limits.page_bytes_max
         self._is_empty = True
 

@@ -1,13 +1,12 @@
 """TimelineService: clocks and timers as ops, and as they are seen."""
 
 import asyncio
-from functools import partial
 
 from env_api.v1 import timeline_service_pb2 as pb
 from env_api.v1.environment_service_pb2 import Header
 from google.protobuf.message import Message
 
-from env_server.model.errors import DeniedView, NotFound
+from env_server.model.errors import ArrivalUnseen, DeniedView, NotFound, WorldError
 from env_server.model.frames import Written
 from env_server.model.names import check_segment
 from env_server.model.operations import Code, Delete
@@ -19,14 +18,18 @@ from env_server.rpc.encode.headers import encode_bounded
 from env_server.rpc.encode.timelines import encode_clock_state, encode_timer
 from env_server.rpc.services.listings import ServicePage
 from env_server.rpc.services.lone_ops import begin, finish, frame_of, see
+from env_server.rpc.streams import Streams
 from env_server.worlds import Worlds
 
 
 class TimelineService:
     """The rpcs of TimelineService."""
 
-    def __init__(self, worlds: Worlds) -> None:
+    def __init__(self, worlds: Worlds, streams: Streams) -> None:
+        streams.when_drained(self._drain)
         self._worlds = worlds
+        self._arrivals: set[asyncio.Future[WorldError | None]] = set()
+        self._drains = False
 
     def handlers(self) -> dict[str, Handler]:
         """A handler for each rpc, by name."""
@@ -52,7 +55,7 @@ class TimelineService:
         asked = decode_control(message.control)
         frame = frame_of(world, message, Code.CONTROL_CLOCK, asked, context, message.path)
         header, _, duplicate = await finish(world, begin(world, frame), context)
-        await _arrival(world, message.path)
+        await self._arrival(world, message.path)
         response = pb.ControlClockResponse(header=header, duplicate=duplicate)
         try:
             seen = world.timekeeping.see(message.path, _group_of(world, message))
@@ -88,7 +91,7 @@ class TimelineService:
         response = pb.ListTimersResponse()
         group = _group_of(world, message)
         time_ns = world.timekeeping.tell_time(message.path)
-        for timer in world.timekeeping.list_timers(message.path, message.page_token, group):
+        for timer in world.timekeeping.list_timers(message.path, message.page_token, group, page.rows_max + 1):
             encoded = encode_timer(timer)
             if not page.takes(encoded):
                 response.next_page_token = response.timers[-1].name
@@ -98,6 +101,35 @@ class TimelineService:
         if time_ns is not None:
             response.header.sim_time_ns = time_ns
         return encode_bounded(response, world.limits)
+
+    def _drain(self) -> None:
+        """Ends the calls that wait for a clock to arrive: that may take for ever, and goes on at the next server."""
+        self._drains = True
+        for arrival in self._arrivals:
+            _resolve(arrival, ArrivalUnseen())
+
+    async def _arrival(self, world: World, path: str) -> None:
+        """Waits until the clock is on no way any more; that the caller gives up ends the waiting alone.
+
+        Raises:
+            ArrivalUnseen: the world is closed, or the server drains.
+            NotFound: WORLD_NOT_FOUND: the world is gone.
+        """
+        arrival: asyncio.Future[WorldError | None] = asyncio.get_running_loop().create_future()
+        timekeeping = world.timekeeping
+        forget = timekeeping.when_arrived(path, lambda: _resolve(arrival, timekeeping.ended))
+        if self._drains:
+            _resolve(arrival, ArrivalUnseen())
+        world.users += 1
+        self._arrivals.add(arrival)
+        try:
+            ended = await arrival
+        finally:
+            world.users -= 1
+            self._arrivals.discard(arrival)
+            forget()
+        if ended is not None:
+            raise ended
 
 
 def _group_of(world: World, message: pb.GetClockRequest | pb.ControlClockRequest | pb.ListTimersRequest) -> str:
@@ -121,18 +153,6 @@ async def _execute(
     return header, written, duplicate
 
 
-async def _arrival(world: World, path: str) -> None:
-    """Waits until the clock is on no way any more; that the caller gives up ends the waiting alone."""
-    arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    forget = world.timekeeping.when_arrived(path, partial(_resolve, arrived))
-    world.users += 1
-    try:
-        await arrived
-    finally:
-        world.users -= 1
-        forget()
-
-
-def _resolve(arrived: "asyncio.Future[None]") -> None:
-    if not arrived.done():
-        arrived.set_result(None)
+def _resolve(arrival: "asyncio.Future[WorldError | None]", ended: WorldError | None) -> None:
+    if not arrival.done():
+        arrival.set_result(ended)

@@ -12,7 +12,7 @@ from ecumene.cli.arguments import parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.durations import parse_duration, show_duration, show_moment
 from ecumene.cli.env_output import show_written
-from ecumene.cli.failures import UsageError
+from ecumene.cli.failures import Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.clocks import ClockState, TimerInfo
 from ecumene.client.timeline import EnvironmentClock
@@ -47,7 +47,7 @@ def advance(
 ) -> None:
     """Let a manual clock go on, firing what is due on the way."""
     by_ns = parse_duration(duration)
-    control(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns))
+    go(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns))
 
 
 @app.command()
@@ -58,7 +58,7 @@ def step(
     as_json: JsonOption = False,
 ) -> None:
     """Go on to the next timer that is due, and fire what is due then."""
-    control(server, world, path, as_json, EnvironmentClock.step)
+    go(server, world, path, as_json, EnvironmentClock.step)
 
 
 @app.command()
@@ -71,7 +71,7 @@ def skip(
 ) -> None:
     """Go to a time at once; timers that were due before do as their policy says."""
     to_ns = parse_duration(to)
-    control(server, world, path, as_json, lambda clock: clock.skip_to(to_ns))
+    go(server, world, path, as_json, lambda clock: clock.skip_to(to_ns))
 
 
 @app.command()
@@ -168,6 +168,21 @@ def timers(
         print_table(("timer", "due", "every", "missed", "fired", "payload"), map(describe_timer, found))
     else:
         print(f"no timers in {path}")
+
+
+def go(
+    server: str, world: str, path: str, as_json: bool, ask: Callable[[EnvironmentClock], Awaitable[ClockState]]
+) -> None:
+    """Set a clock on its way, and print how it stands when it has arrived; Ctrl-C ends the waiting alone.
+
+    Raises:
+        Interrupted: it may be on its way still.
+    """
+    try:
+        control(server, world, path, as_json, ask)
+    except KeyboardInterrupt:
+        hint = f"ecumene clock show {path} says how it stands, ecumene clock pause {path} lets it stand"
+        raise Interrupted(f"interrupted: the clock of {path} may be on its way still", hint=hint) from None
 
 
 def control(

@@ -19,17 +19,22 @@ UNITS_NS = {
 }
 HINT = "write 1h30m, 2d, 500ms, or plain nanoseconds"
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(d|h|ms|m|us|ns|s)")
+_SPACES = re.compile(r"(?<=[a-z])\s+(?=[0-9])")
+_MICRO_SIGNS = str.maketrans("\u00b5\u03bc", "uu")
 _NS_MAX = 2**63 - 1
+_CHARS_MAX = 100
 
 
 def parse_duration(text: str) -> int:
     """A duration in nanoseconds: numbers with units (d, h, m, s, ms, us, ns), each unit once, large before small.
 
-    A number alone is nanoseconds. Exact: decimals are no floats.
+    A number alone is nanoseconds; spaces may stand between parts. Exact: decimals are no floats.
 
     Raises UsageError.
     """
-    bare = text.strip().lower().replace("µs", "us").replace(" ", "")
+    if len(text) > _CHARS_MAX:
+        raise UsageError(f"{text[:20]!r}... is no duration: it has {len(text):,} signs", hint=HINT)
+    bare = _SPACES.sub("", text.strip().translate(_MICRO_SIGNS).lower())
     sign, digits = (-1, bare[1:]) if bare.startswith("-") else (1, bare)
     total = Fraction(digits) if digits.isascii() and digits.isdigit() else _add_parts(text, digits)
     if total.denominator != 1:

@@ -34,7 +34,7 @@ def ns(seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
     except (TypeError, ValueError, OverflowError) as error:
         raise refuse_field(f"ns: {error}") from error
     if abs(total) > _NS_MAX:
-        raise refuse_field(f"ns: {total} ns do not fit 64 bits")
+        raise refuse_field("ns: it does not fit 64 bits, which are 292 years")
     return total
 
 

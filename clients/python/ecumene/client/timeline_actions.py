@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypedDict
 
 from env_api.v1 import timeline_pb2
@@ -49,9 +50,7 @@ def control_clock(change: ClockChange) -> timeline_pb2.ControlClock:
     if name.endswith("_ns"):
         return timeline_pb2.ControlClock(**{name: _check_ns(name, value)})  # type: ignore[arg-type]
     if name == "rate":
-        if not isinstance(value, int | float):
-            raise refuse_field(f"rate: give a number, not {type(value).__name__}")
-        return timeline_pb2.ControlClock(rate=value)
+        return timeline_pb2.ControlClock(rate=_check_rate(value))
     if value is not True:
         raise refuse_field(f"{name}: give True")
     return timeline_pb2.ControlClock(**{name: True})
@@ -102,14 +101,17 @@ def fill_clock(clock: Clock) -> timeline_pb2.Clock:
     """A declaration of a clock.
 
     Raises:
-        InvalidFieldError: a mode that is none, or a time that is no whole number of nanoseconds.
+        InvalidFieldError: a mode that is none, a time that is no whole number of nanoseconds, or a rate that is none.
     """
     if clock.mode not in _MODES:
         raise refuse_field(f"mode: {clock.mode!r} is none of {', '.join(_MODES)}")
     message = timeline_pb2.Clock(start_ns=_check_ns("start_ns", clock.start_ns), paused=clock.paused)
     message.mode = _MODES[clock.mode]  # type: ignore[assignment]
+    rate = _check_rate(clock.rate)
     if clock.mode == "realtime":
-        message.rate = clock.rate
+        message.rate = rate
+    elif rate != 1:
+        raise refuse_field(f"rate: belongs to a realtime clock, this one is {clock.mode}")
     if clock.participants_path:
         message.participants_path = check_path(clock.participants_path)
     if clock.lookahead_ns is not None:
@@ -170,5 +172,18 @@ def _check_ns(name: str, given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise refuse_field(f"{name}: whole nanoseconds, such as ecumene.ns(hours=1); not {given!r}")
     if not INT_MIN <= given <= INT_MAX:
-        raise refuse_field(f"{name}: {given} does not fit 64 bits")
+        raise refuse_field(f"{name}: it does not fit 64 bits")
     return given
+
+
+def _check_rate(given: object) -> float:
+    """0 would be taken by the contract for a rate that is not said."""
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        raise refuse_field(f"rate: give a number, not {type(given).__name__}")
+    try:
+        rate = float(given)
+    except OverflowError:
+        rate = math.inf
+    if not (math.isfinite(rate) and rate > 0):
+        raise refuse_field(f"rate: a finite number above 0, not {rate:g}")
+    return rate

@@ -58,6 +58,13 @@ def test_a_turn_changes_what_it_names() -> None:
     assert [wake.at_ns for wake in change_wakes((), many)] == list(range(WAKES_MAX))
 
 
+def nested(depth: int) -> Any:
+    payload: Any = 1
+    for level in range(depth):
+        payload = {"a": payload} if level % 2 else [payload]
+    return payload
+
+
 @pytest.mark.parametrize(
     ("at_ns", "name", "payload", "problem"),
     [
@@ -70,6 +77,9 @@ def test_a_turn_changes_what_it_names() -> None:
         (1, "a", object(), "no JSON"),
         (1, "a", float("nan"), "no JSON"),
         (1, "a", "x" * 1025, "1027 signs"),
+        (1, "a", {"b": "\ud800"}, "no JSON"),
+        (1, "a", nested(61), "more than 60 levels"),
+        (1, "a", nested(60), ""),
         (-1, "a b", [1], ""),
     ],
 )

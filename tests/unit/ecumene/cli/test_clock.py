@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from ecumene import ClockState, TimerInfo, ns
+from ecumene.cli import clock
+from ecumene.cli.app import main
 from ecumene.cli.clock import describe_clock, describe_timer
 
 
@@ -46,3 +49,16 @@ def test_timers_are_rows() -> None:
     assert once == ("bell", "1s (1,000,000,000 ns)", "once", None, 0, None)
     again = describe_timer(TimerInfo("tick", 0, ns(hours=1), "catch_up", {"a": 1}, 7))
     assert again == ("tick", "0s (0 ns)", "1h", "catch up", 7, '{"a": 1}')
+
+
+@pytest.mark.parametrize("command", [["advance", "/a", "1h"], ["step", "/a"], ["skip", "/a", "2d"]])
+def test_who_interrupts_a_clock_on_its_way_is_told_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clock, "run_in_world", interrupt)
+    assert main(["clock", *command]) == 130
+    told = capsys.readouterr().err
+    assert "the clock of /a may be on its way still" in told and "ecumene clock pause /a" in told

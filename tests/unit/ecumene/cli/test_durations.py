@@ -22,7 +22,9 @@ H = 3_600_000_000_000
         ("1.5h", H + H // 2),
         ("1d 2h 3m 4s 5ms 6us 7ns", 26 * H + 184_005_006_007),
         ("1H", H),
-        ("3µs", 3_000),
+        ("3\u00b5s", 3_000),
+        ("3\u03bcs", 3_000),
+        (" 1h  30m ", H + H // 2),
         ("0.1s", 100_000_000),
         ("-1h", -H),
         ("9223372036854775807", 2**63 - 1),
@@ -36,12 +38,19 @@ def test_durations_are_read(text: str, expected: int) -> None:
 NO_DURATIONS = "h .5h 1.h 1x 1h1h 30m1h 1e9 1.5 0.5ns 1h30 ٣h nan --1h 9223372036854775808".split()  # noqa: SIM905
 
 
-@pytest.mark.parametrize("text", [*NO_DURATIONS, "", f"1.{'0' * 40}1s"])
+@pytest.mark.parametrize("text", [*NO_DURATIONS, "", "1 0", "1 h", "- 1h", f"1.{'0' * 40}1s"])
 def test_what_is_no_duration_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_duration(text)
     assert repr(text) in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "h", f"1.{'0' * 5000}s"])
+def test_what_goes_on_for_ever_is_refused_in_a_short_line(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_duration(text)
+    assert len(str(caught.value)) < 100
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,24 @@ def test_timers_are_read() -> None:
     assert read_timer(message) == ecumene.TimerInfo("t", 9, 3, "skip", [1], 2)
 
 
+@pytest.mark.parametrize("rate", [0, -1, True, "2", float("nan"), float("inf"), pytest.param(10**5000, id="huge")])
+def test_a_rate_is_a_finite_number_above_0(rate: Any) -> None:
+    """In a declaration 0 would be none that is said, and so 1."""
+    for ask in (lambda: fill_clock(Clock.realtime(rate)), lambda: control_clock({"rate": rate})):
+        with pytest.raises(ecumene.InvalidFieldError, match="rate: "):
+            ask()
+
+
+def test_a_clock_that_is_not_realtime_has_no_rate() -> None:
+    with pytest.raises(ecumene.InvalidFieldError, match="realtime"):
+        fill_clock(Clock("manual", rate=2.0))
+
+
+def test_a_time_beyond_all_bounds_is_refused_in_one_line() -> None:
+    with pytest.raises(ecumene.InvalidFieldError, match="64 bits"):
+        control_clock({"skip_to_ns": 10**5000})
+
+
 def test_a_clock_does_one_thing_at_a_time() -> None:
     assert control_clock({"advance_by_ns": 0}).WhichOneof("action") == "advance_by_ns"
     assert control_clock({"pause": True}).pause

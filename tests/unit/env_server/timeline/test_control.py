@@ -53,6 +53,7 @@ def test_what_is_asked_on_the_way_comes_after_it() -> None:
     assert plan(ClockAction.ADVANCE_BY, 5, due=110, target_ns=120) == ClockState(100, target_ns=125)
     assert plan(ClockAction.ADVANCE_TO, 120, due=110, target_ns=120) is None
     assert plan(ClockAction.PAUSE, target_ns=120, skipping=True) == ClockState(100, paused=True)
+    assert plan(ClockAction.PAUSE, target_ns=120, paused=True) == ClockState(100, paused=True), "a step ends, too"
 
 
 def test_what_changes_nothing_has_no_effect() -> None:

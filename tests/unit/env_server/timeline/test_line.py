@@ -27,6 +27,7 @@ def test_a_clock_never_goes_back_and_ends_with_time_itself() -> None:
     assert line.read(2000, bound_ns=50) == 100
     assert line.read(2000, bound_ns=500) == 500
     assert line_of(ClockMode.REALTIME, rate=1e300).read(10**18) == INT_MAX
+    assert line_of(ClockMode.REALTIME, rate=1e300).read(10**18, bound_ns=2 * INT_MAX) == INT_MAX
 
 
 def test_it_goes_to_its_target_as_far_as_it_is_let_and_jumps_whole_or_not_at_all() -> None:

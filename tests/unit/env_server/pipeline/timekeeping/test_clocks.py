@@ -108,6 +108,42 @@ def test_a_transaction_that_fails_leaves_clocks_as_they_were_and_later_rows_tell
     assert (now(stand, "/a"), fired(stand)) == (7, [("v", 3, 0)])
 
 
+def test_a_transaction_that_fails_leaves_what_rows_before_it_told() -> None:
+    stand = Stand()
+    stand.done(new_environment("/a", clock=REALTIME))
+    stand.clock.advance(50.0)
+    writes = (
+        Write("/a", "", Code.CONTROL_CLOCK, ControlClock(ClockAction.PAUSE)),
+        Write("/a", "none", Code.CANCEL_TIMER, Delete()),
+    )
+    stand.send(put("/a", "x", 1), Op("/", "", Code.TRANSACT, Transact(writes=writes)))
+    stand.clock.settle()
+    assert [row[2] for row in told(stand, EventType.ENTRY_SET)] == [50 * SECOND]
+    stand.reopen()
+    assert now(stand, "/a") == 50 * SECOND
+
+
+def test_a_clock_that_is_declared_above_sets_none_behind_what_rows_of_the_group_told() -> None:
+    stand = Stand()
+    stand.done(new_environment("/a", clock=REALTIME), new_environment("/a/b"))
+    stand.done(new_environment("/a/b/c", clock=replace(REALTIME, lookahead_ns=SECOND)))
+    stand.clock.advance(50.0)
+    declare = Write("/a/b", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=MANUAL))
+    none = Write("/a", "none", Code.CANCEL_TIMER, Delete())
+    stand.send(
+        put("/a/b/c", "x", 1),
+        Op("/", "", Code.TRANSACT, Transact(writes=(declare, none))),
+        Op("/a/b", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=MANUAL)),
+        control("/a/b/c", ClockAction.PAUSE),
+        put("/a/b/c", "x", 2),
+    )
+    stand.clock.settle()
+    times = [row[2] for row in told(stand, EventType.ENTRY_SET, EventType.CLOCK_CHANGED)]
+    assert times == [50 * SECOND] * 3
+    stand.reopen()
+    assert now(stand, "/a/b/c") == 50 * SECOND
+
+
 def test_control_and_timers_are_done_once_under_their_producer_over_a_restart() -> None:
     stand = Stand()
     stand.done(new_environment("/a", clock=MANUAL))
@@ -185,3 +221,11 @@ def test_a_behaviour_sets_timers_hears_them_and_knows_the_time() -> None:
             stand.control_clock("/tower", ClockAction.STEP)
         assert stand.get("/tower", "last")["fired"] == 3
         assert not stand.failures() and len(stand.events("/tower", EventType.TIMER_CANCELLED)) == 1
+
+
+def test_a_few_of_many_timers_are_the_first_ones_by_name() -> None:
+    stand = Stand()
+    stand.done(new_environment("/a", clock=MANUAL), *(set_timer("/a", name, at_ns=5) for name in "dbeca"))
+    listed = stand.world.timekeeping.list_timers
+    assert [timer.name for timer in listed("/a", "a", limit=2)] == ["b", "c"]
+    assert [timer.name for timer in listed("/a", limit=9)] == list("abcde")

@@ -10,6 +10,8 @@ from env_server.model.changes import EventType
 from env_server.model.errors import Reason, WorldError
 from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
 from env_server.model.timelines import ClockDeclaration, ClockMode
+from env_server.pipeline.timekeeping.jumping import Jumping
+from env_server.timeline.line import Timeline
 from tests.attended import Worker, control, held_by, make_town, now_ns, timer, told
 from tests.engine import Op, Stand, drop, invoke, new_environment, put
 
@@ -267,6 +269,32 @@ def test_it_goes_on_with_a_clock_above_that_runs() -> None:
     assert now_ns(stand) == 0
     stand.clock.advance(0.2)
     assert now_ns(stand) == started_ns + 2_000_000_000
+
+
+def test_below_a_running_clock_that_another_one_holds_it_keeps_nobody_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    consider = Jumping._consider
+
+    def count(jumping: Jumping, line: Timeline) -> None:
+        looks.append(line.number)
+        consider(jumping, line)
+
+    monkeypatch.setattr(Jumping, "_consider", count)
+    stand = Stand()
+    manual, running = ClockDeclaration(ClockMode.MANUAL), ClockDeclaration(ClockMode.REALTIME, lookahead_ns=5)
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=manual)))
+    stand.done(new_environment("/land", clock=running))
+    stand.done(new_environment("/land/town", clock=ClockDeclaration(ClockMode.EVENT_DRIVEN, lookahead_ns=0)))
+    worker = Worker(stand, "/land/town")
+    bob = worker.join("bob", {"hears": []}, place="/land/town")
+    worker.report("bob", bob, earliest_wake_ns=7)
+    stand.clock.advance(0.1)
+    looks.clear()
+    stand.clock.advance(10.0)
+    assert not looks and now_ns(stand, "/land/town") == 0
+    stand.done(control(ClockAction.ADVANCE_TO, 2, "/"))
+    stand.clock.advance(0.1)
+    assert now_ns(stand, "/land/town") == 7
 
 
 def test_a_clock_is_gone_with_its_environment_and_its_reporters_are_told() -> None:

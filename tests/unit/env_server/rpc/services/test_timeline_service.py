@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -12,6 +13,7 @@ from env_api.v1 import environment_service_pb2 as service
 from env_api.v1 import operations_pb2, session_pb2, timeline_pb2, values_pb2
 from env_api.v1 import timeline_service_pb2 as pb
 
+from env_server.model.errors import NotFound, Reason
 from env_server.model.limits import Limits
 from tests.raw_client import Failure, RawSession, call, decode_call_error
 from tests.unit.env_server.rpc.fakes import Served
@@ -222,6 +224,37 @@ async def test_control_is_answered_after_the_arrival_and_a_caller_that_gives_up_
         waiting = asyncio.ensure_future(control(served, "/town/inn", advance_by_ns=1))
         await control(served, advance_by_ns=50)
         assert (await waiting).clock.now_ns == 121
+
+
+async def test_who_waits_for_an_arrival_is_told_when_the_server_drains_or_the_world_is_closed_or_gone() -> None:
+    """Not that it has arrived, and at once: a clock that another one holds may never arrive."""
+    gone = NotFound(Reason.WORLD_NOT_FOUND, world="main")
+    ends: dict[str, Callable[[Served], object]] = {
+        "DRAINING": lambda served: served.service.drain("the server is about to stop", 0.0),
+        "DRAINING closed": lambda served: served.world.timekeeping.stop(),  # type: ignore[attr-defined]
+        "WORLD_NOT_FOUND": lambda served: served.world.timekeeping.abandon(gone),  # type: ignore[attr-defined]
+    }
+    for reason, end in ends.items():
+        async with serve_world() as served:
+            await found_a_town(served)
+            inner = timeline_pb2.Clock(mode=timeline_pb2.CLOCK_MODE_MANUAL, start_ns=100, lookahead_ns=5)
+            await call(served.channel, "register", path="/town/inn", register=operations_pb2.Register(clock=inner))
+            asked: dict[str, Any] = {
+                "path": "/town/inn",
+                "control": timeline_pb2.ControlClock(advance_by_ns=20),
+                "caller": CALLER,
+            }
+            waiting = asyncio.ensure_future(ask(served, "ControlClock", **asked))
+            while not (await ask(served, "GetClock", path="/town/inn")).clock.HasField("target_ns"):
+                pass
+            ended = end(served)
+            if asyncio.iscoroutine(ended):
+                await ended
+            answer = await waiting
+            assert answer.reason == reason.split()[0] and served.world.users == 0, answer
+            if reason == "DRAINING":
+                assert answer.metadata["executed"] == "unknown" and answer.retry_delay_ms
+                assert (await ask(served, "ControlClock", **asked)).reason == "DRAINING", "also of who comes later"
 
 
 async def test_a_realtime_clock_never_shows_less_than_it_told() -> None:
