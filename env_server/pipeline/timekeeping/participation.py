@@ -185,8 +185,10 @@ class Participation:
         """Looks at all entries."""
         node = self._tree.nodes.by_path.get(attended.place)
         entries = node.entries if node is not None else {}
-        maximum = self._limits.participants_max
+        maximum, was_overfull = self._limits.participants_max, attended.is_overfull
         attended.is_overfull = len(entries) > maximum
+        if was_overfull and not attended.is_overfull:  # nobody has counted what they hear meanwhile
+            attended.participants.raise_floor(self._tree.revision)
         if attended.is_overfull:
             problem = f"{attended.place} holds more entries than may take part in a clock"
             self._dismiss(attended, Exhausted.of(Reason.PARTICIPANT_QUOTA, "participants_max", maximum, problem))

@@ -108,7 +108,6 @@ from ecumene.client import Outcome as Outcome
 from ecumene.client import OutcomeNotKeptError as OutcomeNotKeptError
 from ecumene.client import OutOfRangeError as OutOfRangeError
 from ecumene.client import PageExpiredError as PageExpiredError
-from ecumene.client import ParticipantExistsError as ParticipantExistsError
 from ecumene.client import ParticipantNotFoundError as ParticipantNotFoundError
 from ecumene.client import ParticipantQuotaError as ParticipantQuotaError
 from ecumene.client import PastPage as PastPage
@@ -153,7 +152,6 @@ from ecumene.client import SubscriptionNotFoundError as SubscriptionNotFoundErro
 from ecumene.client import SubscriptionQuotaError as SubscriptionQuotaError
 from ecumene.client import SubscriptionState as SubscriptionState
 from ecumene.client import TimePassedError as TimePassedError
-from ecumene.client import TimerExistsError as TimerExistsError
 from ecumene.client import TimerInfo as TimerInfo
 from ecumene.client import TimerNotFoundError as TimerNotFoundError
 from ecumene.client import TimerQuotaError as TimerQuotaError
@@ -294,7 +292,6 @@ __all__ = [
     "OutcomeNotKeptError",
     "PageExpiredError",
     "Participant",
-    "ParticipantExistsError",
     "ParticipantNotFoundError",
     "ParticipantQuotaError",
     "PastPage",
@@ -340,7 +337,6 @@ __all__ = [
     "SubscriptionQuotaError",
     "SubscriptionState",
     "TimePassedError",
-    "TimerExistsError",
     "TimerInfo",
     "TimerNotFoundError",
     "TimerQuotaError",
