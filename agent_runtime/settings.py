@@ -107,7 +107,7 @@ class GroupSpec(Frozen):
         model: name of one of the launch's models, or a mix of several.
         seed: None = the launch's.
         thinking: time that rule agents take; model agents take what their model takes.
-        mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn.
+        mailbox_max: notices that may wait for one busy agent; one more ends as a cancelled turn, unless it is a wake.
         turns_in_flight_max: turns of the group that a worker runs at a time, in each part of it that it owns (one, if
             `parts` is not given); the others wait as rows.
         parts: pieces that workers own, fixed for the run; None = as many as the launch has workers.

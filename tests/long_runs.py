@@ -84,6 +84,7 @@ PARTS = {
         "tests/validation/test_flock.py",
         "tests/validation/test_segregation.py",
         "tests/validation/test_sugarscape.py",
+        "tests/validation/test_town.py",
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),

@@ -29,7 +29,7 @@ from ecumene.client import (
     Written,
     WrongStateError,
 )
-from ecumene.client.records import TurnStatus
+from ecumene.client.records import TurnStatus, read_report
 
 from agent_runtime.model.actions import Outcome
 
@@ -122,17 +122,6 @@ async def read_adopted(world: World, path: str, key: str) -> tuple[TurnStatus, V
             logger.warning("what %s reported before to %s is not known: %s", key, path, error)
         return TurnStatus.OK, None
     return read_report(value)[0], value
-
-
-def read_report(value: Value) -> tuple[TurnStatus, bool]:
-    """The status that a report tells, and whether it is an answer at all: one without only says how its turn ended.
-
-    An agent itself cannot report such a document; see Turn.act.
-    """
-    status = value.get("status") if isinstance(value, dict) and len(value) == 1 else None
-    if isinstance(status, str) and status in set(TurnStatus):
-        return TurnStatus(status), False
-    return TurnStatus.OK, True
 
 
 def _is_plain(answer: object) -> bool:

@@ -7,6 +7,7 @@ one, and cannot set it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -16,6 +17,8 @@ from ecumene.client import (
     EcumeneError,
     EnvironmentNotFoundError,
     EventFilter,
+    FencedError,
+    ParticipantNotFoundError,
     World,
     describe_hearing,
     hear_clock,
@@ -25,15 +28,28 @@ from agent_runtime.ownership.wake_book import name_timer
 
 logger = logging.getLogger("ecumene.runtime")
 
+REFUSED_RETRY_S = 5.0
+_GONE = (FencedError, ParticipantNotFoundError, ClockNotFoundError, EnvironmentNotFoundError)
+"""There is no place of this owner's any more, so that nobody waits for it."""
+
 
 class Attendance:
     """Of one part, under one owner."""
 
-    def __init__(self, world: World, fenced: World, run: str, part: str, clock: str) -> None:
-        """`clock`: path of an environment that lives by the clock of the group."""
+    def __init__(
+        self, world: World, fenced: World, run: str, part: str, clock: str, *, retry_s: float = REFUSED_RETRY_S
+    ) -> None:
+        """`clock`: path of an environment that lives by the clock of the group.
+
+        `retry_s`: after how long a report that was refused is made again.
+        """
         self._world = world
         self._fenced = fenced
         self._clock_path = clock
+        self._retry_s = retry_s
+        self._retry: asyncio.TimerHandle | None = None
+        self._place: tuple[str, int] | None = None
+        """The clock's path, and the revision in which the entry was set."""
         self._reporter: ClockReporter | None = None
         self._consumed = -1
         self.name = name_timer(run, part)
@@ -47,25 +63,47 @@ class Attendance:
         if state.mode != "event_driven":
             return ()
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
-        clock = self._world.environment(state.path).clock()
-        self._reporter = clock.reporter(self.name, joined.revision, on_void=self._lose)
+        self._place = (state.path, joined.revision)
+        self._reporter = self._make_reporter(*self._place)
         return (hear_clock(state.path),)
 
     def report(self, consumed_revision: int) -> None:
         """The part has nothing to do, and has dealt with everything up to a revision."""
-        if self._reporter is not None and consumed_revision != self._consumed:
+        if consumed_revision != self._consumed:
             self._consumed = consumed_revision
-            self._reporter.report(consumed_revision=consumed_revision)
+            if self._reporter is not None:
+                self._reporter.report(consumed_revision=consumed_revision)
 
     async def close(self) -> None:
         """Let the clock wait for the next owner."""
+        if self._retry is not None:
+            self._retry.cancel()
+        self._place = None
         reporter, self._reporter = self._reporter, None
         if reporter is not None:
             await reporter.close()
 
+    def _make_reporter(self, path: str, set_revision: int) -> ClockReporter:
+        return self._world.environment(path).clock().reporter(self.name, set_revision, on_void=self._lose)
+
     def _lose(self, error: EcumeneError) -> None:
         self._reporter = None
-        logger.warning("the clock does not wait for %s any more: %s", self.name, error)
+        if self._place is None:
+            return
+        if isinstance(error, _GONE):
+            self._place = None
+            logger.warning("%s has no place among the participants of its clock any more: %s", self.name, error)
+            return
+        # The entry is still there, and a clock that waits for it would stand for as long as nobody reports.
+        text = "what %s reports to its clock is refused, and reported again in %g s; until then the clock stands: %s"
+        logger.warning(text, self.name, self._retry_s, error)
+        self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._report_again)
+
+    def _report_again(self) -> None:
+        if self._place is not None:
+            self._reporter = self._make_reporter(*self._place)
+            if self._consumed >= 0:
+                self._reporter.report(consumed_revision=self._consumed)
 
 
 async def leave_clocks(world: World, run: str, parts: Iterable[str], clocks: Iterable[str]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ecumene.client.records import TurnStatus
+from ecumene.client.records import TurnStatus, read_report
 
-from agent_runtime.actions.settlement import ADOPTED, read_report
+from agent_runtime.actions.settlement import ADOPTED
 from agent_runtime.model.actions import REPORT, Action
 from agent_runtime.model.notices import Ask
 from agent_runtime.ownership.history import DoneTurn

@@ -63,9 +63,13 @@ class ColumnWakes:
     async def answer(self, pack: Thinkers, keys: list[str]) -> None:
         """Decide for agents whose time has come, and send what they decided. Raises RecordingError."""
         times = self.find_times(pack)
+        decided: Decided | None = None
+        frames: list[asyncio.Future[FrameResult]] = []
         try:
-            decided = await self._decide(keys, times)
-            frames = await self._send(pack, keys, times, decided)
+            decided = decide_routine(self._agents, keys, times)
+            await self._check(keys, decided)
+            frames.append(await self._ask(pack, keys, times, decided.next_ns))
+            frames += await self._act(pack, keys, decided)
         except asyncio.CancelledError:
             # The first block may have taken effect; then they are taken again all the same.
             await self._close(pack, STOPPED)
@@ -74,8 +78,14 @@ class ColumnWakes:
             raise
         except Exception as error:  # noqa: BLE001 - the turn edge: what ends these turns ends no others
             where = f"wakes of {len(keys)} agents of {self._context.group.name}"
-            await self._end(pack, end_by_incident(self._context.incidents, where, error), [NEVER_NS] * len(pack))
-            return
+            end = end_by_incident(self._context.incidents, where, error)
+            # Their routines go on, in the book as in memory.
+            next_ns = [NEVER_NS] * len(pack) if decided is None else decided.next_ns
+            decided = Decided("", next_ns, [None] * len(pack), ends=dict.fromkeys(range(len(pack)), end))
+            frames = frames[:1] or await self._ask_after_all(pack, keys, times, next_ns)
+            if not frames:
+                await self._end(pack, end, next_ns)
+                return
         self._context.tasks.start(self._settle(pack, decided, frames), "column wakes")
 
     def list_done(self, known: Mapping[int, DoneTurn]) -> dict[int, DoneTurn]:
@@ -95,16 +105,14 @@ class ColumnWakes:
         self._wakes.end_unchanged(pack.rows)
         self._release(pack)
 
-    async def _decide(self, keys: list[str], times: list[int]) -> Decided:
-        """Who is muted does nothing, and goes on with its routine."""
-        decided = decide_routine(self._agents, keys, times)
+    async def _check(self, keys: list[str], decided: Decided) -> None:
+        """Who is muted does nothing, and goes on with its routine; nobody acts where that cannot be."""
         presence = self._context.presence
         if not presence.is_plain:
             decided.ends.update((place, MUTED) for place, key in enumerate(keys) if key in presence.muted)
         if decided.path and (problem := await self._find_problem(decided.path)):
             failed = TurnEnd(TurnStatus.ERROR, problem)
             decided.ends.update((place, failed) for acts in list(decided.list_acts()) for place in acts.places)
-        return decided
 
     async def _find_problem(self, path: str) -> str:
         """Why nothing can be done there; "" if nothing is in the way."""
@@ -118,20 +126,39 @@ class ColumnWakes:
             return judge_failure(error)[1]
         return ""
 
-    async def _send(
-        self, pack: Thinkers, keys: list[str], times: list[int], decided: Decided
-    ) -> list[asyncio.Future[FrameResult]]:
-        """The block of what they want, then that of what they do."""
-        outbox, notice, cause = self._context.outbox, pack.notice, pack.notice.event.id
+    async def _ask(
+        self, pack: Thinkers, keys: list[str], times: list[int], next_times: list[int]
+    ) -> asyncio.Future[FrameResult]:
+        """The block of what they want next."""
         documents = [
             write_wakes(() if next_ns == NEVER_NS else (Wake(next_ns),), at_ns)
-            for next_ns, at_ns in zip(decided.next_ns, times, strict=True)
+            for next_ns, at_ns in zip(next_times, times, strict=True)
         ]
-        path, revision = self._wakes.book.path, notice.revision
-        frames = [await outbox.submit(path, 0, revision, keys, documents, cause, is_repeatable=False)]
+        notice, path = pack.notice, self._wakes.book.path
+        return await self._context.outbox.submit(
+            path, 0, notice.revision, keys, documents, notice.event.id, is_repeatable=False
+        )
+
+    async def _ask_after_all(
+        self, pack: Thinkers, keys: list[str], times: list[int], next_times: list[int]
+    ) -> list[asyncio.Future[FrameResult]]:
+        """The same for turns that an incident has ended before; none if there was another one."""
+        try:
+            return [await self._ask(pack, keys, times, next_times)]
+        except asyncio.CancelledError:
+            await self._close(pack, STOPPED)
+            raise
+        except Exception as error:  # noqa: BLE001 - the turn edge, as above
+            self._context.incidents.note(f"what {len(keys)} agents of {self._context.group.name} want next", error)
+            return []
+
+    async def _act(self, pack: Thinkers, keys: list[str], decided: Decided) -> list[asyncio.Future[FrameResult]]:
+        """The blocks of what they do."""
+        outbox, notice = self._context.outbox, pack.notice
+        frames: list[asyncio.Future[FrameResult]] = []
         for acts in decided.list_acts():
-            ids = [keys[place] for place in acts.places]
-            frame = outbox.submit(decided.path, 0, revision, ids, acts.values, cause, positions=acts.positions)
+            ids, cause = [keys[place] for place in acts.places], notice.event.id
+            frame = outbox.submit(decided.path, 0, notice.revision, ids, acts.values, cause, positions=acts.positions)
             frames.append(await frame)
         return frames
 

@@ -98,19 +98,13 @@ class ColumnTurns:
         assert wakes is not None
         for at_ns, _, rows in wakes.fire_again(revision):
             notice = Notice(revision, (event,), received_s, at_ns, None, is_wake=True)
-            await self._admit(rows, notice)
+            self._queue(notice, self.mailboxes.admit_wakes(rows, notice))
         woken = [woken.rows for woken in wakes.hear(event)]
         if woken:
             # One notice for all of them; the time of each is its own.
-            await self._admit(np.concatenate(woken), Notice(revision, (event,), received_s, None, None, is_wake=True))
+            notice = Notice(revision, (event,), received_s, None, None, is_wake=True)
+            self._queue(notice, self.mailboxes.admit_wakes(np.concatenate(woken), notice))
         await self._wait_room()
-
-    async def _admit(self, rows: Rows, notice: Notice) -> None:
-        starts, refused = self.mailboxes.admit_rows(rows, notice)
-        await self._refuse(notice, refused)
-        if len(refused) and self._context.wakes is not None:
-            self._context.wakes.end_unchanged(refused)
-        self._queue(notice, starts)
 
     async def run(self) -> None:
         """Start and answer turns until cancelled."""

@@ -51,7 +51,8 @@ class Mailboxes:
     """Mailboxes of the agents of one group in one worker. Notices must come in the order of revisions.
 
     At most `depth_max` notices wait for an agent; what comes beyond is refused, and still counts as one
-    of its turns, so that its number is free for the record.
+    of its turns, so that its number is free for the record. Wakes are never refused: what an agent wants next stands
+    in the turn of each, and but one of an agent is outstanding at a time.
     """
 
     def __init__(self, agents: int, depth_max: int, turns: Counts | None = None) -> None:
@@ -110,24 +111,21 @@ class Mailboxes:
         self._letters.setdefault(row, deque()).append((next(self._numbers), notice))
         return Admission.WAITS
 
-    def admit_rows(self, rows: Rows, notice: Notice) -> tuple[Rows, Rows]:
-        """Gives a notice to some agents who have had none of its revision, each once; returns as `admit_all` does.
+    def admit_wakes(self, rows: Rows, notice: Notice) -> Rows:
+        """Gives a wake to some agents who have had no notice of its revision, each once.
 
-        The order of those whose turn starts is that of `rows`.
+        Returns the rows whose turn starts now, in the order of `rows`; they count as busy from now on. The others wait.
         """
         self._noticed[rows] = notice.revision
         is_busy = self.busy[rows]
         starts, late = rows[~is_busy], rows[is_busy]
         self.busy[starts] = True
         self.turns[starts] += 1
-        is_refused = self.waiting[late] >= self._depth_max
-        refused, waiting = late[is_refused], late[~is_refused]
-        self.progress.admit_rows(notice.revision, rows, len(starts) + len(waiting))
-        self.turns[refused] += 1
-        self.waiting[waiting] += 1
-        for row in waiting.tolist():
+        self.progress.admit_rows(notice.revision, rows, len(rows))
+        self.waiting[late] += 1
+        for row in late.tolist():
             self._letters.setdefault(row, deque()).append((next(self._numbers), notice))
-        return starts, refused
+        return starts
 
     def release_one(self, row: int) -> Notice | None:
         """A turn has ended: the agent's next notice, if one waits; its turn has then begun."""

@@ -87,9 +87,7 @@ class SingleTurns:
         assert wakes is not None
         for at_ns, why, rows in (*wakes.fire_again(revision), *wakes.hear(event)):
             notice = Notice(revision, (event,), received_s, at_ns, None, wakes=why, is_wake=True)
-            starts, refused = self.mailboxes.admit_rows(rows, notice)
-            for row in refused.tolist():
-                await self._refuse(row, notice)
+            starts = self.mailboxes.admit_wakes(rows, notice)
             if len(starts):
                 await self._starts.put((notice, starts, self.mailboxes.turns[starts]))
 
@@ -219,7 +217,6 @@ class SingleTurns:
     async def _refuse(self, row: int, notice: Notice) -> None:
         turn = Turn(self._context, self._cohort.read_id(row), int(self.mailboxes.turns[row]), notice, row)
         await self._edge.close_unstarted(turn, MAILBOX_FULL)
-        self._end_wake(turn)
 
     def _make_agent(self, agent_id: str, row: int) -> Agent:
         agent = self._edge.agent_class(agent_id, self._cohort.read_profile(row), self._context.group)

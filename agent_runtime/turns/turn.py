@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ecumene.client import Event, InvalidPositionError, Json, Position, Value
+from ecumene.client.records import read_report
 from ecumene.client.spaces import as_position
 from pydantic import BaseModel
 
-from agent_runtime.actions.settlement import read_report
 from agent_runtime.actions.validation import check_action, check_turn, copy_value
 from agent_runtime.agents.tool_sources import ToolSource
 from agent_runtime.llm import Message

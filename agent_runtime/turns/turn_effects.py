@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ecumene.client import EcumeneError, GateClosedError
+from ecumene.client.records import read_report
 
-from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted, read_report
+from agent_runtime.actions.settlement import ADOPTED, is_answerable, judge_failure, read_adopted
 from agent_runtime.model.actions import NO_ANSWER, REPORT, Action, Outcome, Remembered
 from agent_runtime.model.errors import ActionRefusedError
 from agent_runtime.turns.ends import NOTHING_REPORTED, OK, STOPPED, TurnEnd, make_no_answer

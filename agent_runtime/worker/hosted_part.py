@@ -82,12 +82,10 @@ class PartActivity(NamedTuple):
 
     Attributes:
         is_busy: turns run or wait, or the world does not know yet when somebody is to be woken.
-        earliest_wake_ns: when somebody is to be woken next who has no turn to take before; None = nobody.
         consumed_revision: every event up to it has had its turns, and the world has answered to all of them.
     """
 
     is_busy: bool
-    earliest_wake_ns: int | None
     consumed_revision: int
 
 
@@ -197,9 +195,9 @@ class HostedPart:
         """What the part is about to do, for a clock that waits for it."""
         through = self._turns.mailboxes.progress.through(self._feed.reached)
         is_idle = self._is_ready and self._turns.mailboxes.progress.is_idle
-        if self._wakes is None or self._timer is None:
-            return PartActivity(not is_idle, None, through)
-        return PartActivity(not (is_idle and self._timer.is_idle), self._wakes.next_ns, through)
+        if self._timer is not None:
+            is_idle = is_idle and self._timer.is_idle
+        return PartActivity(not is_idle, through)
 
     def statistics(self) -> TurnsStatistics:
         """How full it is."""

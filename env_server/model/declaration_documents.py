@@ -1,15 +1,16 @@
 """Declarations as the JSON documents that events of environments carry.
 
 Everybody who is told the event is told all of it, so it holds nothing that only some may know: neither the grants, nor
-whose members a gate waits for.
+whose members a gate waits for, nor where the participants of a clock are.
 """
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
+from env_server.model.clock_forms import clock_form
 from env_server.model.environments import Aggregate, Declaration, Function, Gate
 from env_server.model.space_forms import space_form
-from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
 FIELDS: Final = ("labels", "config", "aggregates", "gates", "grants", "clock", "space")
@@ -31,23 +32,13 @@ def document_of(declaration: Declaration) -> Json:
     gates = {gate.name: _gate_form(gate) for gate in declaration.gates}
     parts.append(f',"aggregates":{_encode(aggregates)},"gates":{_encode(gates)}'.encode())
     if declaration.clock is not None:
-        parts.append(f',"clock":{_encode(_clock_form(declaration.clock))}'.encode())
+        clock = replace(declaration.clock, participants_path="")
+        parts.append(f',"clock":{_encode(clock_form(clock))}'.encode())
     if declaration.space is not None:
         parts.append(f',"space":{_encode(space_form(declaration.space))}'.encode())
     if declaration.lease:
         parts.append(b',"lease_id":%d' % declaration.lease)
     return Json(b"".join((*parts, b"}")))
-
-
-def _clock_form(clock: ClockDeclaration) -> dict[str, Any]:
-    form: dict[str, Any] = {"mode": clock.mode.name.lower(), "start_ns": clock.start_ns}
-    if clock.mode is ClockMode.REALTIME:
-        form["rate"] = clock.rate
-    if clock.paused:
-        form["paused"] = True
-    if clock.lookahead_ns is not None:
-        form["lookahead_ns"] = clock.lookahead_ns
-    return form
 
 
 def _aggregate_form(aggregate: Aggregate) -> dict[str, Any]:

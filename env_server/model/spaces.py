@@ -13,6 +13,9 @@ from env_server.model.values import Json
 
 Position = tuple[float, ...]
 
+LOOKS_FREE: Final = 256
+"""Entries that a question looks at without its being meant to be much; they are in the price of an op and of a move."""
+
 
 class Neighbourhood(IntEnum):
     """Which cells of a grid are next to each other; the numbers are those of the contract."""
@@ -134,6 +137,11 @@ class Space:
     def dimensions(self) -> int:
         """Numbers in a position."""
         return 1 if isinstance(self.shape, Graph) else 2
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a cell or node holds; 0 = any number, as everywhere in shapes that have neither."""
+        return self.shape.capacity if isinstance(self.shape, Grid | Graph) else 0
 
 
 def region_document(name: str) -> Json:

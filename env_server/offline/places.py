@@ -32,10 +32,9 @@ def check_places(state: State, problems: Problems) -> None:
             continue
         for key, problem in wrong.items():
             problems.add(layout.ENTRIES, f"{where}, key {key!r}", problem)
-        capacity = getattr(space.shape, "capacity", 0)
         for position, count in Counter(placed.values()).items():
-            if 0 < capacity < count:
-                problems.add(layout.ENTRIES, where, f"{count} are at {position}, and {capacity} may be")
+            if 0 < space.capacity < count:
+                problems.add(layout.ENTRIES, where, f"{count} are at {position}, and {space.capacity} may be")
 
 
 def _misplaced(space: Space, placed: dict[str, Position]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 Every checksum; a dense log whose records follow one another; the head against the log; the state, as a start would
 load it, against the one that the log tells from its beginning, when it reaches back that far; streams against their
 items; aggregates, over children too, against exact arithmetic; gates against their reports and members; positions
-against their space; a snapshot against its manifest. Nothing is changed.
+against their space; clocks and timers against what declares them; a snapshot against its manifest. Nothing is changed.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from env_server.offline.comparison import check_aggregates, check_gates, check_s
 from env_server.offline.contents import NONSENSE, Problems, State, load_tables
 from env_server.offline.directories import is_snapshot_directory
 from env_server.offline.places import check_places
+from env_server.offline.timelines import check_timelines
 from env_server.storage import layout
 from env_server.storage.copies import hash_file
 from env_server.storage.errors import DataLoss, StorageFormat, StorageInUse, StorageUnreadable
@@ -97,6 +98,7 @@ def _check_world(tables: Tables, report: Report) -> None:
     report.aggregates = check_aggregates(stored, problems)
     check_gates(stored, problems)
     check_places(stored, problems)
+    check_timelines(stored, problems)
     if first == 1:
         replayed.finish()
         report.is_replayed = True

@@ -281,6 +281,7 @@ class World:
         while remains:
             remains.let_go(_SLICE_ITEMS)
             yield
+        self.timekeeping.let_go()
         for name, part in list(vars(self).items()):
             if hasattr(part, "__dict__") and name not in ("clock", "limits"):
                 vars(part).clear()

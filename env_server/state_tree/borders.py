@@ -13,7 +13,7 @@ from env_server.model.errors import Exhausted, LimitExceeded, Reason
 from env_server.model.globs import TextTest, compile_key_glob
 from env_server.model.limits import Limits
 from env_server.model.ports import Areas, Near, SpaceIndex
-from env_server.model.spaces import Position, Proximity, Space, region_document
+from env_server.model.spaces import LOOKS_FREE, Position, Proximity, Space, region_document
 from env_server.model.values import Json
 
 _REGION_ENTERED: Final = int(EventType.REGION_ENTERED)
@@ -21,8 +21,6 @@ _REGION_LEFT: Final = int(EventType.REGION_LEFT)
 _PROXIMITY_ENTERED: Final = int(EventType.PROXIMITY_ENTERED)
 _PROXIMITY_LEFT: Final = int(EventType.PROXIMITY_LEFT)
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-_LOOKS_FREE: Final = 256
-"""What a query looks at that finds few; it is in the price of a move."""
 _ALL: Final = 1 << 62
 _NOBODY: Final[list[Near]] = []
 
@@ -115,10 +113,10 @@ class _Reach:
         looked = 0
         if before is not None:
             was = self._near(index, before, _ALL)
-            looked += len(was) + max(index.looked - _LOOKS_FREE, 0)
+            looked += len(was) + max(index.looked - LOOKS_FREE, 0)
         if after is not None:
             now = self._near(index, after, looks_max)
-            looked += len(now) + max(index.looked - _LOOKS_FREE, 0)
+            looked += len(now) + max(index.looked - LOOKS_FREE, 0)
         mine = self._document(key)
         changed = {other for _, other in was}.symmetric_difference(other for _, other in now)
         changed.discard(key)

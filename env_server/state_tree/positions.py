@@ -134,7 +134,7 @@ def _move_back(node: Node, key: str, old: Entry) -> None:
 
 def _full(node: Node, key: str) -> WrongState:
     space = node.declaration.space
-    capacity = getattr(space.shape, "capacity", 0) if space is not None else 0
+    capacity = space.capacity if space is not None else 0
     return WrongState(
         Reason.CELL_FULL,
         f"entry {key!r} of {node.path} finds no room there: it holds {capacity} already",

@@ -6,6 +6,7 @@ Config and schema stand in it as text, because their bytes are kept as given. De
 import json
 from typing import Any
 
+from env_server.model.clock_forms import clock_form, clock_of
 from env_server.model.environments import (
     BASIC,
     EMPTY_CONFIG,
@@ -19,7 +20,6 @@ from env_server.model.environments import (
     Scope,
 )
 from env_server.model.space_forms import space_form, space_of
-from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -43,7 +43,7 @@ def encode_declaration(declaration: Declaration) -> bytes:
     if declaration.grants:
         form["grants"] = [[grant.group, int(grant.access)] for grant in declaration.grants]
     if declaration.clock is not None:
-        form["clock"] = _clock_form(declaration.clock)
+        form["clock"] = clock_form(declaration.clock)
     if declaration.lease:
         form["lease"] = declaration.lease
     if declaration.space is not None:
@@ -67,7 +67,7 @@ def decode_declaration(data: bytes) -> Declaration:
         gates=tuple(_gate_of(part) for part in form.get("gates", ())),
         grants=tuple(Grant(group, Access(access)) for group, access in form.get("grants", ())),
         lease=form.get("lease", 0),
-        clock=_clock_of(form["clock"]) if "clock" in form else None,
+        clock=clock_of(form["clock"]) if "clock" in form else None,
         space=space_of(form["space"]) if "space" in form else None,
     )
 
@@ -80,32 +80,6 @@ def text_of(document: Json) -> str:
 def json_of(text: str) -> Json:
     """The document of `text_of`."""
     return Json(text.encode("utf-8", "surrogatepass"))
-
-
-def _clock_form(clock: ClockDeclaration) -> dict[str, Any]:
-    form: dict[str, Any] = {"mode": int(clock.mode)}
-    if clock.start_ns:
-        form["start_ns"] = clock.start_ns
-    if clock.rate != 1.0:
-        form["rate"] = clock.rate
-    if clock.paused:
-        form["paused"] = True
-    if clock.lookahead_ns is not None:
-        form["lookahead_ns"] = clock.lookahead_ns
-    if clock.participants_path:
-        form["participants_path"] = clock.participants_path
-    return form
-
-
-def _clock_of(form: dict[str, Any]) -> ClockDeclaration:
-    return ClockDeclaration(
-        ClockMode(form["mode"]),
-        form.get("start_ns", 0),
-        form.get("rate", 1.0),
-        form.get("paused", False),
-        form.get("lookahead_ns"),
-        form.get("participants_path", ""),
-    )
 
 
 def _aggregate_form(aggregate: Aggregate) -> dict[str, Any]:

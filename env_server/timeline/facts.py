@@ -93,6 +93,7 @@ def tell_clock(line: Timeline) -> Json:
             "rate": state.rate,
             "paused": state.paused,
             "target_ns": state.target_ns,
+            "stepping": state.stepping,
         }
     )
 

@@ -88,8 +88,11 @@ def test_a_round_of_the_game_is_played_by_hand(ecumene: Callable[..., Any]) -> N
         ["env", "set", "/town", "--clock", "hourly"],
         ["env", "set", "/town", "--at", "1,2"],
         ["clock", "advance", "/town", "1x"],
+        ["clock", "advance", "/town"],
+        ["clock", "advance", "/town", "1h", "--to", "2h"],
         ["clock", "rate", "/town", "0"],
         ["clock", "set-timer", "/town", "tick"],
+        ["clock", "set-timer", "/town", "tick", "--every", "1h", "--missed", "never"],
         ["near", "/town", "--key", "ann"],
     ],
 )
@@ -124,10 +127,23 @@ def test_simulated_time_goes_on_and_its_timers_fire(ecumene: Callable[..., Any])
     assert ecumene("clock", "step", "/town")["now_ns"] == 108 * 10**11
     assert ecumene("clock", "skip", "/town", "1d")["now_ns"] == 864 * 10**11
     assert "manual" in ecumene("clock", "rate", "/town", "2", code=1)
-    assert ecumene("env", "get", "/town")["clock_state"]["now_ns"] == 864 * 10**11
+    assert ecumene("clock", "advance", "/town", "--to", "25h")["now_ns"] == 9 * 10**13
+    ecumene("clock", "advance", "/town", "--to", "1h", code=1)
+    assert ecumene("env", "get", "/town")["clock_state"]["now_ns"] == 9 * 10**13
     ecumene("clock", "cancel-timer", "/town", "tick")
     assert ecumene("timers", "/town") == {"timers": []}
     assert "no such clock" in ecumene("clock", "show", "/", code=1)
+
+
+def test_ticks_that_a_skip_passes_go_by_the_timers_policy(ecumene: Callable[..., Any]) -> None:
+    ecumene("env", "set", "/town", "--clock", "manual")
+    for name, policy in (("all", "catch-up"), ("none", "skip"), ("one", "coalesce")):
+        ecumene("clock", "set-timer", "/town", name, "--every", "1h", "--missed", policy)
+    again = ecumene("clock", "set-timer", "/town", "all", "--every", "1d", "--if-absent")
+    assert not again["changed"]
+    ecumene("clock", "skip", "/town", "210m")
+    told = {timer["name"]: (timer["missed"], timer["fired"]) for timer in ecumene("timers", "/town")["timers"]}
+    assert told == {"all": ("catch_up", 3), "none": ("skip", 0), "one": ("coalesce", 1)}
 
 
 def test_who_is_near_is_found(ecumene: Callable[..., Any], server: RunningServer) -> None:

@@ -251,11 +251,51 @@ async def test_a_participant_whose_lease_has_ended_is_told(world: World, address
         bob._lease = None
 
 
-async def test_a_clock_that_waits_for_nobody_says_so(world: World) -> None:
+@pytest.mark.parametrize("ttl_s", [15.0, None])
+async def test_a_clock_that_waits_for_nobody_says_so_and_is_left_as_it_was(world: World, ttl_s: float | None) -> None:
     await world.environment("/manual").register(clock=Clock.manual())
-    with pytest.raises(ClockModeMismatchError):
-        async with world.environment("/manual").clock().participate("bob") as bob, asyncio.timeout(10):
-            await bob.__anext__()
+    revision = await world.environment("/manual").set("lamp", 1)
+    with pytest.raises(ClockModeMismatchError) as caught:
+        async with world.environment("/manual").clock().participate("bob", ttl_s=ttl_s):
+            pass
+    assert caught.value.mode == "manual"
+    assert [entry.key async for entry in world.environment("/manual").entries()] == ["lamp"]
+    assert (await world.environment("/manual").set("lamp", 2)).revision == revision.revision + 1, "nothing was written"
+
+
+async def test_from_below_it_takes_part_in_the_nearest_clock_above(world: World) -> None:
+    home, town = world.environment("/town/home"), world.environment(TOWN)
+    await home.register()
+    async with home.clock().participate("bob") as bob, asyncio.timeout(10):
+        assert [entry.key async for entry in world.environment(WORKERS).entries()] == ["bob"]
+        await town.set("lamp", "lit")
+        seen = 0
+        async for batch in bob:  # all of the clock's environment, as the server says that it hears
+            if seen := sum(event.key == "lamp" for event in batch):
+                break
+        assert seen == 1
+        bob.wake_at(10)
+        async for _ in bob:
+            if bob.now_ns == 10:
+                break
+    async with home.clock().participate("bob", hears=[]) as bob, asyncio.timeout(10):
+        bob.wake_at(20)
+        await bob.__anext__()
+        assert bob.now_ns == 20
+    await nobody_is_left(world)
+
+
+async def test_where_the_participants_are_hidden_nothing_is_entered(world: World, address: str) -> None:
+    await world.environment("/shy").register()
+    await world.environment("/east").register()
+    await world.environment("/east").change(clock=Clock.event_driven(participants_path="/shy"))
+    async with connect(address, groups=["/east"]) as groups:
+        for ttl_s in (15.0, None):
+            with pytest.raises(PermissionDeniedError):
+                async with groups.as_group("/east").environment("/east").clock().participate("bob", ttl_s=ttl_s):
+                    pass
+    for path in ("/shy", "/east"):
+        assert not [entry async for entry in world.environment(path).entries()]
 
 
 async def test_a_group_takes_part_with_its_own_view(world: World, address: str) -> None:

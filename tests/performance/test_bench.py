@@ -111,6 +111,14 @@ def test_round_loses_no_agent_and_stands_beside_its_limit() -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_town_lives_through_its_days() -> None:
+    results = {result["name"]: result for result in run_bench("town")["results"]}
+    assert results.keys() == {"year_s", "resident_day_us"}
+    assert results["year_s"]["details"]["jumps"] >= results["year_s"]["details"]["days"] == 7
+    assert 1 < results["year_s"]["details"]["moves_a_resident_day"] < 6
+
+
+@pytest.mark.timeout(300)
 def test_space_tells_as_many_events_as_there_are_crossings() -> None:
     results = {result["name"]: result for result in run_bench("space", "--no-peers")["results"]}
     figures = {

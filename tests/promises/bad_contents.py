@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from env_api.v1 import operations_pb2 as ops
+from env_api.v1 import space_pb2, timeline_pb2
 from env_api.v1 import values_pb2 as values
 
 from tests.promises.bad_request import (
@@ -12,7 +13,6 @@ from tests.promises.bad_request import (
     NOT_FOUND,
     ONE,
     RANGE,
-    UNIMPLEMENTED,
     Bad,
     environment,
     limit,
@@ -172,7 +172,7 @@ SIZES = [
 ]
 UNSUPPORTED = [
     Bad("inherit", "/town", "", ops.Query(get=ops.Get(inherit=True)), INVALID, "INVALID_FIELD"),
-    Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), NOT_FOUND, "SPACE_NOT_FOUND", {"path": "/town"}),
     Bad("past of an environment", "/town", "", ops.Query(past=ops.ReadPast()), INVALID, "INVALID_FIELD"),
     Bad(
         "past that is to come",
@@ -182,12 +182,14 @@ UNSUPPORTED = [
         RANGE,
         "REVISION_IN_FUTURE",
     ),
-    Bad("move", "/town", "v", update(move=ops.Move(position=[1])), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("move", "/town", "v", update(move=ops.Move(position=[1])), NOT_FOUND, "SPACE_NOT_FOUND", {"path": "/town"}),
     Bad("lease", "/town", "n", ops.Register(lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND", {"lease": "1"}),
     Bad("lease of an environment", "/n", "", ops.Register(lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND", {"lease": "1"}),
     Bad("a member's", "/town", "n", ops.Register(entry_kind=4, lease_id=1), NOT_FOUND, "LEASE_NOT_FOUND"),
     Bad("a member without", "/town", "n", ops.Register(entry_kind=4), INVALID, "INVALID_FIELD"),
-    Bad("position", "/town", "n", ops.Register(position=[1.0]), UNIMPLEMENTED, "NOT_SUPPORTED"),
+    Bad("position", "/town", "n", ops.Register(position=[1.0]), NOT_FOUND, "SPACE_NOT_FOUND", {"path": "/town"}),
+    Bad("space without a shape", "/n", "", ops.Register(space=space_pb2.Space()), INVALID, "INVALID_FIELD"),
+    Bad("clock without a mode", "/n", "", ops.Register(clock=timeline_pb2.Clock()), INVALID, "INVALID_FIELD"),
     Bad("schema that is none", "/n", "", ops.Register(entry_schema_json=b"5"), INVALID, "INVALID_FIELD"),
     Bad(
         "lease owner",

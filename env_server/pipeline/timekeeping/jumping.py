@@ -14,7 +14,6 @@ from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
 from env_server.model.timelines import ClockReport, Reporter
 from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.timekeeping.participation import Participation
 from env_server.pipeline.timekeeping.running import Running
@@ -38,7 +37,6 @@ class Jumping:
         tree: Tree,
         running: Running,
         own: OwnChanges,
-        commits: Commits,
         admission: Admission,
         is_quiet: Callable[[], bool],
         clock: Clock,
@@ -47,7 +45,6 @@ class Jumping:
         self._running = running
         self._clocks = running.clocks
         self._own = own
-        self._commits = commits
         self._admission = admission
         self._is_quiet = is_quiet
         self._clock = clock
@@ -96,6 +93,11 @@ class Jumping:
     def end_denied(self) -> None:
         """A grant was withdrawn: ends reports of groups that may not write any more where their participants are."""
         self._participation.end_denied()
+
+    def let_go(self) -> None:
+        """Of all that it holds, once it was stopped; nothing else may be called afterwards."""
+        self._participation.let_go()
+        vars(self).clear()
 
     def stop(self) -> None:
         """No clock jumps any more."""
@@ -149,15 +151,13 @@ class Jumping:
             self._wait(line)
             return
         jump = self._plan(line)
-        if jump is None or jump.is_held:
-            if jump is not None:
-                self._await_above(line, jump)
-            if line.state.stepping:
-                self._end_step(line)
-        elif self._admission.refusal(1, _JUMP_BYTES) is not None:
-            self._set_alarm(line, _FULL_RETRY_S)
-        else:
-            self._own.make([(line.number, "")], lambda: self._jump(line, jump.to_ns))
+        if jump is not None and not jump.is_held:
+            self._make(line, lambda: self._jump(line, jump.to_ns))
+            return
+        if jump is not None:
+            self._await_above(line, jump)
+        if line.state.stepping:
+            self._make(line, lambda: self._end_step(line))
 
     def _may_go(self, line: Timeline) -> bool:
         """Whether its participants let the clock go on."""
@@ -173,6 +173,14 @@ class Jumping:
         due_ns = None if first is None else first.timer.due_ns
         return plan_jump(line.state.now_ns, due_ns, participants.earliest_wake_ns, self._clocks.bound(line))
 
+    def _make(self, line: Timeline, effect: Callable[[], bool]) -> None:
+        """Changes the clock as a change of the world's own; later, without room on the disk."""
+        if self._admission.refusal(1, _JUMP_BYTES) is None:
+            self._own.make([(line.number, "")], effect)
+        else:
+            self._cancel_alarm(line)
+            self._set_alarm(line, _FULL_RETRY_S)
+
     def _jump(self, line: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""
         state, first = replace(line.state, now_ns=to_ns, stepping=False), line.first
@@ -183,11 +191,12 @@ class Jumping:
         self._running.stir(line)
         return True
 
-    def _end_step(self, line: Timeline) -> None:
+    def _end_step(self, line: Timeline) -> bool:
         """Nothing is due, or the clock above does not let it: that was the step."""
         self._clocks.change(line, replace(line.state, stepping=False))
-        self._commits.touch()
+        self._clocks.tell_change(line)
         self._running.stir(line)
+        return True
 
     # -- waiting --
 

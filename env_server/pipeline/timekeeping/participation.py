@@ -139,6 +139,11 @@ class Participation:
                     self._tell_void(attended, participant, denied)
                     attended.participants.report(participant, None, None)
 
+    def let_go(self) -> None:
+        """Of all that it holds; nothing else may be called afterwards."""
+        vars(self._hearings).clear()
+        vars(self).clear()
+
     def _find(self, attended: Attended, report: ClockReport) -> Participant:
         """The participant that a report is about, as the world has it now."""
         node, key = self._tree.nodes.by_path.get(attended.place), report.key
@@ -180,8 +185,10 @@ class Participation:
         """Looks at all entries."""
         node = self._tree.nodes.by_path.get(attended.place)
         entries = node.entries if node is not None else {}
-        maximum = self._limits.participants_max
+        maximum, was_overfull = self._limits.participants_max, attended.is_overfull
         attended.is_overfull = len(entries) > maximum
+        if was_overfull and not attended.is_overfull:  # nobody has counted what they hear meanwhile
+            attended.participants.raise_floor(self._tree.revision)
         if attended.is_overfull:
             problem = f"{attended.place} holds more entries than may take part in a clock"
             self._dismiss(attended, Exhausted.of(Reason.PARTICIPANT_QUOTA, "participants_max", maximum, problem))

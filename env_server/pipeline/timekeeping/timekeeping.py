@@ -57,10 +57,9 @@ class Timekeeping:
     ) -> None:
         """`is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
-        self._commits = commits
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._jumping = Jumping(
-            *(tree, running, own, commits, admission),
+            *(tree, running, own, admission),
             *(lambda: not running.is_at_work and is_quiet(), clock, limits),
         )
         self._clocks = clocks = running.clocks
@@ -105,6 +104,15 @@ class Timekeeping:
             self._clocks.tell(line)
         self._running.stop()
         self._jumping.stop()
+
+    def let_go(self) -> None:
+        """Of all that its parts hold, once they were stopped: they refer to one another, and to the world.
+
+        Nothing else may be called afterwards.
+        """
+        self._jumping.let_go()
+        for part in (self._running, self._clocks):
+            vars(part).clear()
 
     def abandon(self, gone: WorldError) -> None:
         """The world is gone: nothing of it counts any more. Whoever waits for an arrival is called."""
@@ -176,7 +184,11 @@ class Timekeeping:
     def _find_place(self, line: Timeline, group: str) -> str:
         """Where participants are, as far as a group sees it; "" = nowhere."""
         place = self._jumping.find_place(line) if line.declaration.mode is ClockMode.EVENT_DRIVEN else ""
-        return "" if group and not self._tree.grants.access(group, place) else place
+        return place if self._sees(group, place) else ""
+
+    def _sees(self, group: str, path: str) -> bool:
+        """Whether the group that asks may look there; "" sees everything."""
+        return not group or bool(self._tree.grants.access(group, path))
 
     def _held_by(self, line: Timeline, group: str) -> list[str]:
         held = []
@@ -184,7 +196,10 @@ class Timekeeping:
         if state.paused:
             held.append("it is paused")
         wants_ns = state.now_ns + 1 if line.runs else state.target_ns
-        if above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
+        is_hidden = above is not None and not self._sees(group, self._clocks.node_of(above).path)
+        if is_hidden and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
+            held.append("a clock above, which is not to be seen from here, does not let it go on")
+        elif above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
         if (blocked := self._running.blocked_by(line)) is not None:

@@ -61,9 +61,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.SUBSCRIPTION_EXISTS,
         Reason.SNAPSHOT_EXISTS,
         Reason.CLOCK_EXISTS,
-        Reason.TIMER_EXISTS,
         Reason.SPACE_EXISTS,
-        Reason.PARTICIPANT_EXISTS,
     ),
     grpc.StatusCode.ABORTED: (Reason.PRECONDITION_FAILED, Reason.KEYS_HELD, Reason.FENCED),
     grpc.StatusCode.FAILED_PRECONDITION: (

@@ -1,58 +1,33 @@
 """Reads of a space: who is near, how far it is, everybody's neighbours.
 
 What is outside the space, or nowhere, is an error and never an empty answer. A step looks at a bounded number of
-entries (`space_looks_max`); everybody's neighbours, where they are many, are found piece by piece in an index of their
-own, which is made of the entries of that moment.
+entries (`space_looks_max`); everybody's neighbours, where they are many, are found piece by piece (`neighbour_tables`).
 """
 
-from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final
 
-from env_server.model.entries import Entry
-from env_server.model.errors import Exhausted, InvalidRequest, LimitExceeded, NotFound, OutOfRange, Reason, WrongState
+from env_server.model.errors import Exhausted, InvalidRequest, NotFound, OutOfRange, Reason, WrongState
 from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
 from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Distance, Nearby, Neighbours
-from env_server.model.ordering import in_order
-from env_server.model.ports import Near, SpaceIndex, Vicinities
-from env_server.model.spaces import Graph, Grid, Position, Space
+from env_server.model.ports import Near, SpaceIndex
+from env_server.model.spaces import LOOKS_FREE, Graph, Grid, Position, Space
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import Slices, SlowRead
-from env_server.state_tree.reads.weights import weigh_text
+from env_server.state_tree.reads.neighbour_tables import (
+    ROWS_AT_ONCE_MAX,
+    Find,
+    Table,
+    WholeIndex,
+    check_weight,
+    find_in_slices,
+)
 from env_server.state_tree.tree import Tree
 
-ROWS_AT_ONCE_MAX: Final = 128
-"""Whose neighbours are found in one step."""
-_PUT_SLICE: Final = 1024
-_LOOKS_SLICE: Final = 8192
 _LOOKS_AT_ONCE_MAX: Final = 32_768
 """What the rows found in one step look at together, about; where it is more, they are found in slices."""
-_ROW_BYTES: Final = 6
-"""Of a row beside its key and its position."""
-_NEIGHBOUR_BYTES: Final = 3
-
-_LOOKS_FREE: Final = 256
-"""What a question looks at that is not meant to be much; it is in the price of an op."""
-
-Find = Callable[[SpaceIndex, Position], list[Near]]
-
-
-class _Index:
-    """A whole index as vicinities, for what has none of its own."""
-
-    def __init__(self, index: SpaceIndex, find: Find) -> None:
-        self._index = index
-        self._find = find
-        self.put = index.put
-
-    @property
-    def looked(self) -> int:
-        return self._index.looked
-
-    def near(self, position: Position) -> list[Near]:
-        return self._find(self._index, position)
 
 
 class Looks:
@@ -75,7 +50,7 @@ class Looks:
 
     def add(self, looked: int) -> None:
         """One looked at so much."""
-        self.count += max(looked - _LOOKS_FREE, 0)
+        self.count += max(looked - LOOKS_FREE, 0)
 
 
 def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby, looks: Looks) -> NearbyPage:
@@ -155,14 +130,14 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     index, limits, revision = _index(node), tree.limits, tree.revision
     check_count(ask.nearest, "page_items_max", limits)
     find = _finder(ask)
-    here = _Index(index, find)
+    here = WholeIndex(index, find)
     if len(set(ask.keys)) != len(ask.keys):
         raise _invalid("query.neighbours.keys", "must be different")
     asked = {key: _position(tree, node, key) for key in ask.keys}
-    _check_weight(len(asked) or len(index), index.dimensions, 0, limits)
+    check_weight(len(asked) or len(index), index.dimensions, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = _Table(node.entries, here, index.dimensions, ask.nearest, limits)
+        table = Table(node.entries, here, index.dimensions, ask.nearest, limits)
         looked = 0
         try:
             for key, position in rows.items():
@@ -182,82 +157,11 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
         apart = index.apart()
         vicinities = None if radius is None else apart.vicinities(radius)
         entries = node.entries.copy()
-        return _in_slices(
-            vicinities or _Index(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
+        return find_in_slices(
+            vicinities or WholeIndex(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
         )
 
     return SlowRead(begin, len(node.entries))
-
-
-def _in_slices(
-    vicinities: Vicinities,
-    dimensions: int,
-    entries: dict[str, Entry],
-    asked: dict[str, Position],
-    count: int,
-    limits: Limits,
-    revision: int,
-) -> Slices:
-    """All entries, and whose neighbours are wanted; empty = of all that are somewhere."""
-    keys: list[str] = []
-    for place, (key, entry) in enumerate(entries.items(), 1):
-        if entry.position is not None:
-            vicinities.put(key, entry.position)
-            keys.append(key)
-        if place % _PUT_SLICE == 0:
-            yield
-    order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
-    table = _Table(entries, vicinities, dimensions, count, limits)
-    rows: list[str] = []
-    looked = 0
-    for name in order:
-        if name is None:
-            yield
-            continue
-        rows.append(name)
-        table.ask(name, entries[name].position or ())
-        looked += max(vicinities.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
-        if looked >= _LOOKS_SLICE:
-            looked = 0
-            yield
-    return table.told(rows, revision)
-
-
-class _Table:
-    """A table of neighbours that grows row by row."""
-
-    def __init__(
-        self, entries: dict[str, Entry], vicinities: Vicinities, dimensions: int, count: int, limits: Limits
-    ) -> None:
-        """`count`: neighbours of each at most; 0 = any number."""
-        self._entries = entries
-        self._vicinities = vicinities
-        self._dimensions = dimensions
-        self._count = count
-        self._limits = limits
-        self._found: list[list[str]] = []
-        self._neighbours = 0
-        self._bytes = 0
-
-    def ask(self, key: str, position: Position) -> None:
-        """Adds the row of an entry."""
-        others = [other for _, other in self._vicinities.near(position) if other != key]
-        if self._count:  # one more was looked for, since the entry itself may be among the nearest
-            del others[self._count :]
-        self._found.append(others)
-        self._neighbours += len(others)
-        self._bytes += weigh_text(key)
-        size_bytes = self._bytes + _NEIGHBOUR_BYTES * self._neighbours
-        _check_weight(len(self._found), self._dimensions, size_bytes, self._limits)
-
-    def told(self, keys: list[str], revision: int) -> NeighbourTable:
-        """The whole of it."""
-        rows = {key: row for row, key in enumerate(keys)}
-        neighbours = [rows.setdefault(other, len(rows)) for others in self._found for other in others]
-        names = list(rows)
-        positions = [self._entries[name].position or () for name in names]
-        counts = list(map(len, self._found))
-        return NeighbourTable(keys, counts, neighbours, names[len(keys) :], positions, revision)
 
 
 def _finder(ask: Neighbours) -> Find:
@@ -294,12 +198,6 @@ def _find_near(index: SpaceIndex, position: Position | None, key: str, ask: Near
         return near
     others = [one for one in near if one[1] != key]
     return others[: ask.nearest] if ask.nearest else others
-
-
-def _check_weight(rows: int, dimensions: int, size_bytes: int, limits: Limits) -> None:
-    weight = rows * (_ROW_BYTES + 8 * dimensions) + size_bytes
-    if weight > limits.message_bytes_max:
-        raise LimitExceeded("message_bytes_max", limits.message_bytes_max, weight)
 
 
 def _index(node: Node) -> SpaceIndex:

@@ -238,6 +238,18 @@ class Sleeper(Agent):
         turn.act("woke", "/game", self.id, turn.sim_time_ns)
 
 
+class Waiting(Sleeper):
+    """Waits for `gate`, whatever happens, unless it is woken by time."""
+
+    gate: ClassVar[asyncio.Event]
+
+    async def on_event(self, event: Event, turn: Turn) -> None:
+        if turn.wakes:
+            await super().on_event(event, turn)
+        else:
+            await Waiting.gate.wait()
+
+
 class Planner(Sleeper):
     """Wakes each 60 ns, whoever sits in its place."""
 
@@ -265,3 +277,6 @@ class Daily(RuleAgents):
         ]
         values = [None if mood == "idle" else float(at_ns) for mood, at_ns in zip(moods, times_ns, strict=True)]
         return Routine(next_ns, values, "/game")
+
+    def decide_many(self, agent_ids: Sequence[str], event: Event) -> list[float]:
+        return [1.0] * len(agent_ids)

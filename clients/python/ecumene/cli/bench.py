@@ -22,6 +22,7 @@ from ecumene.bench.restart_bench import bench_restart
 from ecumene.bench.results import Report, Reported, Result
 from ecumene.bench.round_bench import AGENTS, bench_round
 from ecumene.bench.space_bench import bench_space
+from ecumene.bench.town_bench import bench_town
 from ecumene.bench.watch_bench import bench_watch
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.failures import CliError, Interrupted
@@ -57,6 +58,12 @@ def message(peers: PeersOption = True, as_json: JsonOption = False, quick: Quick
 def restart(as_json: JsonOption = False, quick: QuickOption = False) -> None:
     """How long a world takes to come back, and what its size costs the ops on it."""
     _show(bench_restart(is_quick=quick, note=_note), as_json=as_json)
+
+
+@bench.command("town")
+def town(as_json: JsonOption = False, quick: QuickOption = False) -> None:
+    """A year of a town of a thousand residents, whose clock goes on as soon as nobody has anything left to do."""
+    _show(bench_town(is_quick=quick, note=_note), as_json=as_json)
 
 
 @bench.command("space")
@@ -133,7 +140,8 @@ def all_(
     rounds = partial(bench_round, agents=agents, with_limit=True, with_cost=True, with_peers=peers)
     lives = partial(bench_lifecycle, agents=agents)
     envs, messages, spaces = (partial(one, with_peers=peers) for one in (bench_env, bench_message, bench_space))
-    for measure in (envs, bench_watch, messages, bench_restart, spaces, bench_clock, bench_llm, lives, rounds):
+    first = (envs, bench_watch, messages, bench_restart)
+    for measure in (*first, spaces, bench_clock, bench_town, bench_llm, lives, rounds):
         reports.append(_show(measure(is_quick=quick, note=_note), as_json=False))
         try:
             # After each: what was measured stays when a later one fails.

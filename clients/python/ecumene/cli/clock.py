@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from ecumene.cli.durations import parse_duration, show_duration, show_moment
 from ecumene.cli.env_output import show_mode, show_written
 from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
-from ecumene.client.clocks import ClockState, TimerInfo
+from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo
 from ecumene.client.timeline import EnvironmentClock
 from ecumene.client.timeline_reasons import TimePassedError
 from ecumene.client.world import World
@@ -24,7 +25,19 @@ app = typer.Typer(no_args_is_help=True)
 PathArgument = Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")]
 DurationArgument = Annotated[str, typer.Argument(help="Such as 1h30m, 2d, 500ms.", metavar="DURATION")]
 NameArgument = Annotated[str, typer.Argument(help="Name of the timer.", metavar="NAME")]
+TargetOption = Annotated[str, typer.Option(help="Time since 0, such as 2d; not how long.", metavar="TIME")]
 DueOption = Annotated[str, typer.Option(help="Such as 1h30m, 2d, 500ms.", metavar="DURATION")]
+
+
+class Missed(StrEnum):
+    """Names of the policies on the command line."""
+
+    COALESCE = "coalesce"
+    SKIP = "skip"
+    CATCH_UP = "catch-up"
+
+
+MISSED: dict[Missed, MissedTicks] = {Missed.COALESCE: "coalesce", Missed.SKIP: "skip", Missed.CATCH_UP: "catch_up"}
 
 
 @app.command()
@@ -41,14 +54,17 @@ def show(
 @app.command()
 def advance(
     path: PathArgument,
-    duration: DurationArgument,
+    duration: DurationArgument = "",
+    to: TargetOption = "",
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Let a manual clock go on, firing what is due on the way."""
-    by_ns = parse_duration(duration)
-    go(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns))
+    """Let a manual clock go on, for a while or up to a time, firing what is due on the way."""
+    if bool(duration) == bool(to):
+        raise UsageError("how far is it to go?", hint="give a duration, or a time with --to")
+    by_ns, to_ns = (parse_duration(text) if text else None for text in (duration, to))
+    go(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns, to_ns=to_ns))
 
 
 @app.command()
@@ -118,7 +134,11 @@ def set_timer(
     after: DueOption = "",
     at: DueOption = "",
     every: DueOption = "",
+    missed: Annotated[Missed, typer.Option(help="What becomes of ticks that a skip or a stall has passed.")] = (
+        Missed.COALESCE
+    ),
     payload: Annotated[str, typer.Option(help="Told with each firing; JSON, or else a string.")] = "",
+    if_absent: Annotated[bool, typer.Option("--if-absent", help="Leave one of this name as it is.")] = False,
     server: ServerOption = DEFAULT_SERVER,
     world: WorldOption = "main",
     as_json: JsonOption = False,
@@ -135,7 +155,13 @@ def set_timer(
         server,
         world,
         lambda opened: opened.environment(path).set_timer(
-            name, at_ns=at_ns, after_ns=after_ns, every_ns=every_ns, payload=document
+            name,
+            at_ns=at_ns,
+            after_ns=after_ns,
+            every_ns=every_ns,
+            missed=MISSED[missed],
+            payload=document,
+            if_absent=if_absent,
         ),
     )
     show_written(done, as_json)

@@ -71,6 +71,7 @@ def _tell_time(event: Event) -> str:
             return f"timer {event.key} cancelled"
         case _:
             deed = f"clock at {moment('now_ns') or '0s'}" + (", paused" if told.get("paused") else "")
+            deed += ", on a step" if told.get("stepping") else ""
             return deed + (f", on its way to {moment('target_ns')}" if told.get("target_ns") is not None else "")
     payload = told.get("payload")
     return deed if payload is None else f"{deed}: {show_cell(payload)}"

@@ -52,8 +52,6 @@ REASONS: dict[str, Row] = {
     "SNAPSHOT_EXISTS": (_Code.ALREADY_EXISTS, reasons.SnapshotExistsError),
     "CLOCK_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.ClockExistsError),
     "SPACE_EXISTS": (_Code.ALREADY_EXISTS, space_reasons.SpaceExistsError),
-    "TIMER_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.TimerExistsError),
-    "PARTICIPANT_EXISTS": (_Code.ALREADY_EXISTS, timeline_reasons.ParticipantExistsError),
     "PRECONDITION_FAILED": (_Code.ABORTED, reasons.PreconditionFailedError),
     "KEYS_HELD": (_Code.ABORTED, reasons.KeysHeldError),
     "FENCED": (_Code.ABORTED, reasons.FencedError),

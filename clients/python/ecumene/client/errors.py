@@ -15,7 +15,7 @@
     ├── AlreadyExistsError
     │   ├── WorldExistsError · EnvironmentExistsError · EntryExistsError
     │   ├── SubscriptionExistsError · SnapshotExistsError
-    │   └── ClockExistsError · TimerExistsError · ParticipantExistsError · SpaceExistsError
+    │   └── ClockExistsError · SpaceExistsError
     ├── AbortedError                  read again, then retry
     │   └── PreconditionFailedError · KeysHeldError · FencedError
     ├── WrongStateError               the state must change first

@@ -12,14 +12,15 @@ from env_api.v1 import session_pb2
 
 from ecumene.client import actions
 from ecumene.client.clock_reports import ClockReporter
-from ecumene.client.clocks import refuse_field
-from ecumene.client.errors import EcumeneError
+from ecumene.client.clocks import ClockState, refuse_field
+from ecumene.client.errors import EcumeneError, ErrorDetails, Executed, PermissionDeniedError
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.filters import fill_filter
 from ecumene.client.leases import Lease
 from ecumene.client.model import EntryKind, EventFilter, EventType, Json, Value, Written
 from ecumene.client.op_calls import OpCalls
 from ecumene.client.reasons import EntryNotFoundError, PreconditionFailedError
+from ecumene.client.timeline_reasons import ClockModeMismatchError
 from ecumene.client.values import check_key
 from ecumene.client.watch_feed import Credit, WatchFeed
 from ecumene.client.watches import FrameWatch
@@ -59,10 +60,11 @@ class Participant:
     ) -> None:
         self._world = world
         self._session = world.session
+        self._asked_path = path
         self._clock_path = path
         self._ttl_s = ttl_s
         self._value = describe_hearing(hears, world.group)
-        self._filters = [EventFilter(path_prefix=path)] if hears is None else [hear_clock(path), *hears]
+        self._hears = hears
         self._place = ""
         self._lease: Lease | None = None
         self._entered: Written | None = None
@@ -134,9 +136,13 @@ class Participant:
                 raise
 
     async def _join(self) -> None:
-        clock = self._world.environment(self._clock_path).clock()
+        clock = self._world.environment(self._asked_path).clock()
         state = await clock.state()
-        self._place = state.participants_path or state.path
+        if state.mode != "event_driven":
+            raise _refuse_mode(state)
+        if not state.participants_path:
+            raise _refuse_hidden(state.path, self._world.group)
+        self._clock_path, self._place = state.path, state.participants_path
         try:
             if self._ttl_s is not None:
                 self._lease = await self._world.lease(self._ttl_s, on_lost=self._fail)
@@ -157,9 +163,11 @@ class Participant:
     def _begin(self, revision: int) -> None:
         session, group_index = self._session, self._world.stamp.group_index
         self._reporter = ClockReporter(session, self._clock_path, self.name, revision, group_index, self._fail)
+        clock, hears = self._clock_path, self._hears
+        filters = [EventFilter(path_prefix=clock)] if hears is None else [hear_clock(clock), *hears]
         start = session_pb2.WatchStart(
-            filter=fill_filter(self._filters[0]),
-            also=map(fill_filter, self._filters[1:]),
+            filter=fill_filter(filters[0]),
+            also=map(fill_filter, filters[1:]),
             from_revision=revision + 1,
             history=session.history,
             group=group_index,
@@ -240,6 +248,19 @@ def hear_clock(path: str) -> EventFilter:
     """What every participant hears, and has to watch: changes of the clock of the environment at `path`."""
     literal = _MAGIC.sub(lambda found: f"[{found[0]}]", path)
     return EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,))
+
+
+def _refuse_mode(state: ClockState) -> ClockModeMismatchError:
+    told = {"path": state.path, "mode": state.mode}
+    text = f"the clock of {state.path} is not event-driven: it waits for nobody"
+    return ClockModeMismatchError(
+        ErrorDetails(message=text, reason="CLOCK_MODE_MISMATCH", metadata=told, executed=Executed.NO)
+    )
+
+
+def _refuse_hidden(path: str, group: str) -> PermissionDeniedError:
+    text = f"the group {group} may not see where the participants of the clock of {path} are"
+    return PermissionDeniedError(ErrorDetails(message=text, reason="PERMISSION_DENIED", executed=Executed.NO))
 
 
 def _describe(wanted: EventFilter) -> dict[str, Json]:

@@ -114,7 +114,9 @@ class EnvironmentClock:
         program is gone, the clock stands until another one takes it, or the entry is deleted.
 
         Raises (when entered):
-            ClockNotFoundError: there is no clock.
+            ClockNotFoundError: there is no clock, here or above.
+            ClockModeMismatchError: the nearest one is not event-driven: it waits for nobody.
+            PermissionDeniedError: its participants are where the world's group may not look, or write.
             EntryExistsError: somebody takes part under this name, with `ttl_s`.
             EcumeneError: the server refused; the class says why.
         """
@@ -175,11 +177,13 @@ class TimelineOps:
         """Set a timer on the nearest clock, or set it anew: due at a time, or after a while, of the clock.
 
         Each firing is one TIMER_FIRED event of this environment, exactly once; the event's value is
-        {"due_ns", "fired", "missed", "last", "payload"}. One that has passed is due at once. With `every_ns` it fires
-        again and again, `missed` says what becomes of ticks that a skip has passed. `if_absent` leaves one of this
-        name as it is.
+        {"due_ns", "fired", "missed", "last", "payload"}, with "skipped": true where a skip passed it. A time that has
+        passed is due at once. With `every_ns` it fires again and again; given alone, it is due after its first
+        `every_ns`. `missed` says what becomes of ticks that a skip, or a stall of the server, has passed. `if_absent`
+        leaves one of this name as it is.
 
         Raises:
+            InvalidFieldError: `at_ns` and `after_ns` are given, or none of the three.
             ClockNotFoundError: neither this environment nor any above it has a clock.
             TimerQuotaError: too many timers are set.
         """

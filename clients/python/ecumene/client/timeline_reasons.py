@@ -27,14 +27,6 @@ class ClockExistsError(AlreadyExistsError):
     """The environment has a clock already; it stays as it was declared."""
 
 
-class TimerExistsError(AlreadyExistsError):
-    """The environment has a timer of that name."""
-
-
-class ParticipantExistsError(AlreadyExistsError):
-    """Somebody of that name takes part in the clock already."""
-
-
 class ClockPausedError(WrongStateError):
     """The environment's clock is paused: it neither advances nor skips; it steps."""
 

@@ -20,6 +20,7 @@ from typing import Any, Self
 from ecumene.client.errors import EcumeneError
 from ecumene.client.model import EventType, Gate, Json, Value
 from ecumene.client.reasons import EntryNotFoundError
+from ecumene.client.records import read_report
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 
@@ -176,7 +177,8 @@ class Steps:
         }
         if missing := [agent for agent in self.agents if agent not in said]:  # somebody else's report was counted
             raise StepLateError(self.path, self.number, missing)
-        failed = {agent: status for agent in self.agents if (status := _read_failure(said[agent]))}
+        read = {agent: read_report(said[agent]) for agent in self.agents}
+        failed = {agent: status.value for agent, (status, is_answer) in read.items() if not is_answer}
         if failed:
             raise AgentsFailedError(self.path, self.number, failed)
         reports = {agent: said[agent] for agent in self.agents}
@@ -194,10 +196,3 @@ class Steps:
     async def _list_missing(self) -> list[str]:
         here = {entry.key async for entry in self._reports.entries() if entry.modify_revision > self._began}
         return [agent for agent in self.agents if agent not in here]
-
-
-def _read_failure(value: Value) -> str:
-    """How a turn ended that has no report; "" for a report."""
-    if isinstance(value, dict) and value.keys() == {"status"}:
-        return str(value["status"])
-    return ""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from ecumene.client import Clock, EventFilter, EventType, FencedError, World, connect
 
 from agent_runtime.ownership.attendance import Attendance, leave_clocks
+from env_server.model.limits import Limits
 from env_server.testing.in_process import serve_in_process
 
+PARTICIPANTS_MAX = 8
 HEARS = (EventFilter(path_glob="/town/**", types=(EventType.TIMER_FIRED,)),)
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with serve_in_process() as address, connect(address) as world:
+    limits = Limits(map_bytes=1 << 28, log_bytes_max=1 << 27, participants_max=PARTICIPANTS_MAX)
+    async with serve_in_process(limits=limits) as address, connect(address) as world:
         for path in ("/town", "/staff", "/owners"):
             await world.environment(path).register()
         await world.environment("/town").change(clock=Clock.event_driven(participants_path="/staff"))
@@ -32,6 +35,12 @@ async def own(world: World) -> World:
 
 async def held_by(world: World) -> tuple[str, ...]:
     return (await world.environment("/town").clock().state()).held_by
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.01)
 
 
 async def becomes(world: World, held: str) -> None:
@@ -60,6 +69,49 @@ async def test_the_clock_waits_for_the_part_and_then_for_its_next_owner(world: W
     late = Attendance(world, world.fenced("/owners", "g.0", 1), "r", "g.0", "/town")
     with pytest.raises(FencedError):
         await late.join(HEARS)
+
+
+async def test_what_the_clock_refuses_for_a_while_is_reported_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    attendance = Attendance(world, await own(world), "r", "g.0", "/town", retry_s=0.02)
+    await attendance.join(HEARS)
+    attendance.report(world.revision)
+    await becomes(world, "nothing is due")
+    staff = world.environment("/staff")
+    for number in range(PARTICIPANTS_MAX):
+        await staff.set(f"crowd-{number}", {"hears": []})
+    await until(lambda: "refused" in caplog.text)
+    for number in range(PARTICIPANTS_MAX):
+        await staff.delete(f"crowd-{number}")
+    attendance.report(world.revision)
+    await becomes(world, "nothing is due")
+    assert "until then the clock stands" in caplog.text
+    await attendance.close()
+    await becomes(world, ": busy")
+
+
+async def test_who_has_lost_its_place_reports_no_more(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    attendance = Attendance(world, await own(world), "r", "g.0", "/town", retry_s=0.02)
+    await attendance.join(HEARS)
+    attendance.report(world.revision)
+    await becomes(world, "nothing is due")
+    await world.environment("/staff").delete(attendance.name)
+    await until(lambda: "has no place" in caplog.text)
+    attendance.report(world.revision)
+    assert "refused" not in caplog.text and attendance._reporter is None and attendance._retry is None
+
+
+async def test_a_refused_part_that_is_closed_reports_no_more(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    attendance = Attendance(world, await own(world), "r", "g.0", "/town", retry_s=60)
+    await attendance.join(HEARS)
+    attendance.report(world.revision)
+    await becomes(world, "nothing is due")
+    for number in range(PARTICIPANTS_MAX):
+        await world.environment("/staff").set(f"crowd-{number}", {"hears": []})
+    await until(lambda: "refused" in caplog.text)
+    await attendance.close()
+    assert attendance._retry is not None and attendance._retry.cancelled()
 
 
 async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -> None:

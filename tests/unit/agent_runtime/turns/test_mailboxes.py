@@ -44,10 +44,11 @@ def test_mailboxes_behave_as_a_bounded_queue_an_agent(seed: int) -> None:
             elif step < 0.7:
                 revision += 1
                 some = chance.sample(range(agents), chance.randint(1, agents))
-                starts, refused = boxes.admit_rows(np.array(some, dtype=np.int32), notice(revision))
+                starts = boxes.admit_wakes(np.array(some, dtype=np.int32), notice(revision))
                 assert starts.tolist() == [row for row in some if row not in running], "in their order"
                 for row in some:
-                    expect_admission(row, revision, running, queued, turns, depth, starts.tolist(), refused.tolist())
+                    bound = len(queued[row]) + 1  # wakes are never refused
+                    expect_admission(row, revision, running, queued, turns, bound, starts.tolist(), [])
             elif running and step < 0.8:
                 row = chance.choice(list(running))
                 following = boxes.release_one(row)

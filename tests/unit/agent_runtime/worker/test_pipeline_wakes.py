@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from ecumene.client import EventType
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.hosted_part import HostedPart
-from tests.unit.agent_runtime.fake_world import FakeWorld
-from tests.unit.agent_runtime.players import Daily, Sleeper
+from tests.unit.agent_runtime.fake_world import FakeEnvironment, FakeWorld
+from tests.unit.agent_runtime.players import Daily, Sleeper, Waiting
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, make_launch, set_stage, wait_until
 
 BOOK = "/runtime/runs/r/wakes/g.0"
@@ -47,16 +48,16 @@ async def test_agents_wake_when_they_asked_to_and_the_world_keeps_what_they_want
     async with set_stage(tmp_path, sleepers(tmp_path, ["hourly-1", "once-1"]), world) as stage:
         part = stage.pipeline.parts["g.0"]
         await settle(part)
-        assert (part.activity.earliest_wake_ns, world.timers) == (100, {TIMER: 100})
+        assert world.timers == {TIMER: 100}
         world.advance(99)
         world.advance(100)
         await stage.wait_turns(2)
         await settle(part)
-        assert part.activity.earliest_wake_ns == 160
+        assert world.timers == {TIMER: 160}
         world.advance(300)
         await stage.wait_turns(5)
         await settle(part)
-        assert part.activity.earliest_wake_ns == 340
+        assert world.timers == {TIMER: 340}
         assert part.activity.consumed_revision >= world.emitted[-1][0]
     assert Sleeper.woken == [
         ("hourly-1", 100, ("",), None),
@@ -139,7 +140,7 @@ async def test_rule_agents_follow_their_routines_in_columns(tmp_path: Path) -> N
         world.advance(130)
         await stage.wait_turns(5)
         await settle(part)
-        assert part.activity.earliest_wake_ns == 160
+        assert world.timers == {TIMER: 160}
         assert Daily.asked == [(["day-0", "idle-0"], [100, 100]), (["day-1", "once-1", "day-2"], [101, 101, 102])]
         world.advance(162)
         await stage.wait_turns(9)
@@ -166,7 +167,7 @@ async def test_a_rule_that_fails_for_one_agent_wakes_the_others(tmp_path: Path) 
         world.advance(160)
         await stage.wait_turns(4)
         await settle(stage.pipeline.parts["g.0"])
-        assert stage.pipeline.parts["g.0"].activity.earliest_wake_ns == 220
+        assert world.timers == {TIMER: 220}
     rows = {(row["agent"], row["turn"]): row["status"] for row in stage.read("turns")}
     assert rows == {("day-0", 1): "ok", ("day-0", 2): "ok", ("bad-0", 1): "error", ("back-0", 1): "error"}
     assert world.entries["/game", "day-0"] == 160.0
@@ -224,7 +225,7 @@ async def test_wakes_that_had_their_turn_are_recorded_as_they_were_and_not_taken
         assert {place: len(past) for place, past in world.past.items() if place[0] == "/game"} == {
             place: len(past) for place, past in writes.items() if place[0] == "/game"
         }
-        assert stage.pipeline.parts["g.0"].activity.earliest_wake_ns == 220
+        assert world.timers == {TIMER: 220}
         world.advance(220)
         await stage.wait_turns(4)
     again = sorted((row["agent"], row["turn"], row["sim_time_ns"], row["status"]) for row in stage.read("turns"))
@@ -250,8 +251,97 @@ async def test_a_routine_that_was_begun_and_not_done_is_done_by_the_next_owner(t
         await stage.wait_turns(2)
         await settle(stage.pipeline.parts["g.0"])
         assert (world.entries["/game", "day-0"], world.entries["/game", "day-1"]) == (100.0, 101.0)
-        assert stage.pipeline.parts["g.0"].activity.earliest_wake_ns == 160
+        assert world.timers == {TIMER: 160}
     assert sorted((row["agent"], row["sim_time_ns"]) for row in stage.read("turns")) == [("day-0", 100), ("day-1", 101)]
+
+
+@pytest.mark.parametrize("agent", ["Waiting", "Daily"])
+async def test_a_wake_that_meets_a_full_mailbox_has_its_turn(tmp_path: Path, agent: str) -> None:
+    world = clocked()
+    Waiting.gate = asyncio.Event()
+    launch = sleepers(tmp_path, ["hourly-0"], agent, mailbox_max=1)
+    async with set_stage(tmp_path, launch, world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await settle(part)
+        world.hold_answers = True
+        for number in (1, 2, 3):
+            world.open_round(number)
+        await stage.wait_turns(1)
+        assert stage.statuses == {"cancelled": 1}, "the third round: one turn runs, one waits"
+        world.advance(100)
+        await wait_until(lambda: part.statistics().mailed == 2)
+        Waiting.gate.set()
+        world.release_answers()
+        await stage.wait_turns(4)
+        await settle(part)
+        assert world.timers == {TIMER: 160}
+        assert world.entries[BOOK, "hourly-0"] == {"wakes": [[160]], "woke_ns": 100}
+        world.advance(160)
+        await stage.wait_turns(5)
+    rows = sorted((row["turn"], row["sim_time_ns"]) for row in stage.read("turns"))
+    assert rows == [(1, 0), (2, 0), (3, 0), (4, 100), (5, 160)]
+    assert world.entries["/game", "hourly-0"] == 160
+
+
+@pytest.mark.parametrize("broken", [(0,), (1,), (0, 1)], ids=["the book", "what they do", "the book twice"])
+async def test_an_incident_of_a_pack_ends_its_turns_and_not_its_routines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...]
+) -> None:
+    world = clocked()
+    submit, calls = world.frames.submit_block, itertools.count()
+
+    async def submit_or_break(*arguments: Any, **more: Any) -> Any:
+        if next(calls) in broken:
+            raise RuntimeError("no frame today")
+        return await submit(*arguments, **more)
+
+    monkeypatch.setattr(world.frames, "submit_block", submit_or_break)
+    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0", "once-0"], "Daily"), world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await settle(part)
+        world.advance(100)
+        await stage.wait_turns(2)
+        await settle(part)
+        assert stage.statuses == {"error": 2}
+        assert world.timers == {TIMER: 160}
+        kept = {key: value for (path, key), value in world.entries.items() if path == BOOK}
+        assert kept == (
+            {}
+            if broken == (0, 1)
+            else {"day-0": {"wakes": [[160]], "woke_ns": 100}, "once-0": {"wakes": [], "woke_ns": 100}}
+        )
+        world.advance(160)
+        await stage.wait_turns(3)
+    assert world.entries["/game", "day-0"] == 160.0
+    rows = {(row["agent"], row["turn"]): row["reason"] for row in stage.read("turns")}
+    assert rows["day-0", 1].startswith("incident ") and not rows["day-0", 2]
+
+
+async def test_an_incident_where_they_act_is_kept_as_what_they_want_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next owner wakes whom this one would have."""
+    world = clocked()
+    owner = FakeOwner(world)
+    launch = sleepers(tmp_path, ["day-0"], "Daily")
+
+    async def break_off(self: FakeEnvironment) -> None:
+        raise RuntimeError("nobody knows what is there")
+
+    async with set_stage(tmp_path / "first", launch, world, owner) as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        with monkeypatch.context() as patch:
+            patch.setattr(FakeEnvironment, "describe", break_off)
+            world.advance(100)
+            await stage.wait_turns(1)
+            await settle(stage.pipeline.parts["g.0"])
+        assert stage.statuses == {"error": 1}
+        assert world.entries[BOOK, "day-0"] == {"wakes": [[160]], "woke_ns": 100}
+    async with set_stage(tmp_path / "second", launch, world, owner, source="w2") as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        world.advance(160)
+        await stage.wait_turns(1)
+    assert [(row["turn"], row["sim_time_ns"]) for row in stage.read("turns")] == [(2, 160)]
 
 
 async def test_a_busy_part_says_so(tmp_path: Path) -> None:
@@ -266,7 +356,7 @@ async def test_a_busy_part_says_so(tmp_path: Path) -> None:
         assert part.activity.is_busy and part.activity.consumed_revision < fired
         world.release_answers()
         await settle(part)
-        assert part.activity == (False, 160, fired)
+        assert part.activity == (False, fired) and world.timers == {TIMER: 160}
         await asyncio.sleep(0)
 
 

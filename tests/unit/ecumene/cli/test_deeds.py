@@ -44,6 +44,7 @@ def tell(kind: EventType, value: Any = None, **columns: Any) -> str:
             {"now_ns": ns(5), "paused": True, "target_ns": ns(9)},
             "clock at 5s, paused, on its way to 9s",
         ),
+        (EventType.CLOCK_CHANGED, {"now_ns": 0, "paused": True, "stepping": True}, "clock at 0s, paused, on a step"),
         (EventType.GATE_OPENED, {"gate": "ann", "generation": 3}, "gate opened ann: generation 3"),
     ],
 )

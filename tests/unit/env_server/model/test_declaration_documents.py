@@ -68,7 +68,11 @@ def test_the_plainest_one() -> None:
 def test_it_tells_nothing_of_others_and_forgets_no_part() -> None:
     assert b"secret" not in document_of(FULL).text
     assert document_of(replace(FULL, grants=())) == document_of(FULL)
+    waiting = ClockDeclaration(ClockMode.EVENT_DRIVEN, participants_path="/secret/staff")
+    assert document_of(Declaration(clock=waiting)) == document_of(
+        Declaration(clock=replace(waiting, participants_path=""))
+    )
     parts = {field.name for field in fields(Declaration)}
-    told = {"kind", "labels", "config", "schema", "aggregates", "gates", "grants", "lease", "clock", "space"}
-    assert parts == told, "tell it too"
+    known = {"kind", "labels", "config", "schema", "aggregates", "gates", "grants", "lease", "clock", "space"}
+    assert parts == known, "tell it too"
     assert set(FIELDS) < parts

@@ -52,7 +52,7 @@ def told(report: Report) -> list[tuple[str, str]]:
 
 def resealed(table: str, key: bytes, body: bytes) -> bytes:
     """A row with a right checksum, whatever it says."""
-    return rows._crc(key + body).to_bytes(4, "little") + body
+    return rows._crc(key + body, rows._SEEDS[table]).to_bytes(4, "little") + body
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,14 @@ def test_a_missing_record_is_told(world: Path) -> None:
     report = verify(world)
     assert (layout.LOG, "22") in told(report)
     assert report.problems.told[0].table == layout.META, "the head counts the records too"
+
+
+def test_a_clock_that_nobody_declares_is_told(world: Path) -> None:
+    key, fact = layout.fact_key(FactKind.CLOCK, "1"), b'{"now":1}'
+    row = resealed(layout.FACTS, key, fact)
+    edit(world, lambda transaction, tables: transaction.put(key, row, db=tables[layout.FACTS]))
+    found = [(problem.table, problem.key, problem.what) for problem in verify(world).problems.told]
+    assert (layout.FACTS, "clock of environment 1", "is kept, and nobody declares it") in found
 
 
 def test_a_head_that_is_not_the_logs_is_told(world: Path) -> None:

@@ -59,11 +59,12 @@ def test_what_events_tell() -> None:
         "last": True,
         "payload": {"a": 1.5},
     }
-    line = Timeline(1, ClockDeclaration(ClockMode.REALTIME), ClockState(3, 0.5, target_ns=9), 0)
+    line = Timeline(1, ClockDeclaration(ClockMode.REALTIME), ClockState(3, 0.5, target_ns=9, stepping=True), 0)
     assert json.loads(facts.tell_clock(line).text) == {
         "mode": "realtime",
         "now_ns": 3,
         "rate": 0.5,
         "paused": False,
         "target_ns": 9,
+        "stepping": True,
     }

@@ -16,6 +16,7 @@ The descriptions need no package; Arrow schemas and part files need the runtime 
 from ecumene.client.records.digest import BOOKS, CUT_SHORT, RunDigest, digest_entries, digest_state, digest_turns
 from ecumene.client.records.manifest import ManifestError, RunManifest, RunState, read_manifest, write_manifest
 from ecumene.client.records.parts import PART_NUMBER_MAX, PartNameError, close_part, list_parts, name_part
+from ecumene.client.records.reports import read_report
 from ecumene.client.records.tables import (
     ACTIONS,
     CALLS,
@@ -55,5 +56,6 @@ __all__ = [
     "list_parts",
     "name_part",
     "read_manifest",
+    "read_report",
     "write_manifest",
 ]

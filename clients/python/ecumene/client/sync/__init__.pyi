@@ -108,7 +108,6 @@ from ecumene.client import Outcome as Outcome
 from ecumene.client import OutcomeNotKeptError as OutcomeNotKeptError
 from ecumene.client import OutOfRangeError as OutOfRangeError
 from ecumene.client import PageExpiredError as PageExpiredError
-from ecumene.client import ParticipantExistsError as ParticipantExistsError
 from ecumene.client import ParticipantNotFoundError as ParticipantNotFoundError
 from ecumene.client import ParticipantQuotaError as ParticipantQuotaError
 from ecumene.client import PastPage as PastPage
@@ -153,7 +152,6 @@ from ecumene.client import SubscriptionNotFoundError as SubscriptionNotFoundErro
 from ecumene.client import SubscriptionQuotaError as SubscriptionQuotaError
 from ecumene.client import SubscriptionState as SubscriptionState
 from ecumene.client import TimePassedError as TimePassedError
-from ecumene.client import TimerExistsError as TimerExistsError
 from ecumene.client import TimerInfo as TimerInfo
 from ecumene.client import TimerNotFoundError as TimerNotFoundError
 from ecumene.client import TimerQuotaError as TimerQuotaError
@@ -294,7 +292,6 @@ __all__ = [
     "OutcomeNotKeptError",
     "PageExpiredError",
     "Participant",
-    "ParticipantExistsError",
     "ParticipantNotFoundError",
     "ParticipantQuotaError",
     "PastPage",
@@ -340,7 +337,6 @@ __all__ = [
     "SubscriptionQuotaError",
     "SubscriptionState",
     "TimePassedError",
-    "TimerExistsError",
     "TimerInfo",
     "TimerNotFoundError",
     "TimerQuotaError",
@@ -696,11 +692,13 @@ class Environment:
         """Set a timer on the nearest clock, or set it anew: due at a time, or after a while, of the clock.
 
         Each firing is one TIMER_FIRED event of this environment, exactly once; the event's value is
-        {"due_ns", "fired", "missed", "last", "payload"}. One that has passed is due at once. With `every_ns` it fires
-        again and again, `missed` says what becomes of ticks that a skip has passed. `if_absent` leaves one of this
-        name as it is.
+        {"due_ns", "fired", "missed", "last", "payload"}, with "skipped": true where a skip passed it. A time that has
+        passed is due at once. With `every_ns` it fires again and again; given alone, it is due after its first
+        `every_ns`. `missed` says what becomes of ticks that a skip, or a stall of the server, has passed. `if_absent`
+        leaves one of this name as it is.
 
         Raises:
+            InvalidFieldError: `at_ns` and `after_ns` are given, or none of the three.
             ClockNotFoundError: neither this environment nor any above it has a clock.
             TimerQuotaError: too many timers are set.
         """
@@ -825,7 +823,9 @@ class EnvironmentClock:
         program is gone, the clock stands until another one takes it, or the entry is deleted.
 
         Raises (when entered):
-            ClockNotFoundError: there is no clock.
+            ClockNotFoundError: there is no clock, here or above.
+            ClockModeMismatchError: the nearest one is not event-driven: it waits for nobody.
+            PermissionDeniedError: its participants are where the world's group may not look, or write.
             EntryExistsError: somebody takes part under this name, with `ttl_s`.
             EcumeneError: the server refused; the class says why.
         """

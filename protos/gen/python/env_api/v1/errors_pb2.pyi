@@ -66,8 +66,6 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_SNAPSHOT_EXISTS: _ErrorReason.ValueType  # 44
     ERROR_REASON_CLOCK_EXISTS: _ErrorReason.ValueType  # 45
     ERROR_REASON_SPACE_EXISTS: _ErrorReason.ValueType  # 46
-    ERROR_REASON_TIMER_EXISTS: _ErrorReason.ValueType  # 47
-    ERROR_REASON_PARTICIPANT_EXISTS: _ErrorReason.ValueType  # 48
     ERROR_REASON_PRECONDITION_FAILED: _ErrorReason.ValueType  # 60
     """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
     ERROR_REASON_KEYS_HELD: _ErrorReason.ValueType  # 61
@@ -115,7 +113,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_OUTCOME_NOT_KEPT: _ErrorReason.ValueType  # 106
     """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
     ERROR_REASON_TIME_PASSED: _ErrorReason.ValueType  # 107
-    """A clock does not go back. Metadata: now_ns."""
+    """A clock does not go back. Metadata: now_ns; end_ns, where the way ends that it is on, or now_ns."""
     ERROR_REASON_UNREACHABLE: _ErrorReason.ValueType  # 108
     """No way leads from one node of the graph to the other."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 120
@@ -196,8 +194,6 @@ ERROR_REASON_SUBSCRIPTION_EXISTS: ErrorReason.ValueType  # 43
 ERROR_REASON_SNAPSHOT_EXISTS: ErrorReason.ValueType  # 44
 ERROR_REASON_CLOCK_EXISTS: ErrorReason.ValueType  # 45
 ERROR_REASON_SPACE_EXISTS: ErrorReason.ValueType  # 46
-ERROR_REASON_TIMER_EXISTS: ErrorReason.ValueType  # 47
-ERROR_REASON_PARTICIPANT_EXISTS: ErrorReason.ValueType  # 48
 ERROR_REASON_PRECONDITION_FAILED: ErrorReason.ValueType  # 60
 """ABORTED: read again, then retry. Metadata: version, revision (the current ones; version 0 = absent), precondition."""
 ERROR_REASON_KEYS_HELD: ErrorReason.ValueType  # 61
@@ -245,7 +241,7 @@ compacted. Seek to go on.
 ERROR_REASON_OUTCOME_NOT_KEPT: ErrorReason.ValueType  # 106
 """The op of a repeated frame was done before and is not done again; what came of it was too large to be kept."""
 ERROR_REASON_TIME_PASSED: ErrorReason.ValueType  # 107
-"""A clock does not go back. Metadata: now_ns."""
+"""A clock does not go back. Metadata: now_ns; end_ns, where the way ends that it is on, or now_ns."""
 ERROR_REASON_UNREACHABLE: ErrorReason.ValueType  # 108
 """No way leads from one node of the graph to the other."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 120

@@ -28,16 +28,20 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
     EVENT_TYPE_UNSPECIFIED: _EventType.ValueType  # 0
     EVENT_TYPE_ENVIRONMENT_REGISTERED: _EventType.ValueType  # 1
-    """The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "space", "lease_id"}: what the
-    environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
-    {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, space, in_generation, bounds and field only
-    where there are any. A space is {"grid" or "plane", "geo", "graph": its numbers, "regions": {name: {"box", "disc" or
-    "nodes"}}, "proximities": {name: {"distance", "key_glob", "other_key_glob"}}}. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
-    tells them.
+    """The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "clock", "space",
+    "lease_id"}: what the environment declares, aggregates and gates by name ({name: {"function", "scope",
+    "in_generation", "bounds", "field"}}, {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, clock,
+    space, lease, in_generation, bounds and field only where there are any. A clock is {"mode", "start_ns", "rate",
+    "paused", "lookahead_ns"}, with "mode" "manual", "realtime" or "event_driven", "rate" of realtime clocks alone,
+    "paused" where it begins so, "lookahead_ns" where it is set. A space is {"grid" or "plane", "geo", "graph": its
+    numbers, "regions": {name: {"box", "disc" or "nodes"}}, "proximities": {name: {"distance", "key_glob",
+    "other_key_glob"}}}. Whoever is told of an environment is told the same, so grants, members_path and
+    participants_path are not in it: a query tells them.
     """
     EVENT_TYPE_ENVIRONMENT_UPDATED: _EventType.ValueType  # 2
     """The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
-    "labels", "config", "aggregates", "gates", "grants", "space". Begins and openings of gates have events of their own.
+    "labels", "config", "aggregates", "gates", "grants", "clock", "space". Begins and openings of gates have events of
+    their own, and so have changes of a clock once it is declared.
     """
     EVENT_TYPE_ENVIRONMENT_DELETED: _EventType.ValueType  # 3
     """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
@@ -99,8 +103,9 @@ class _EventTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     "sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
     """
     EVENT_TYPE_CLOCK_CHANGED: _EventType.ValueType  # 26
-    """The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
-    controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
+    """The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns", "stepping"}: the environment's own
+    clock was controlled, has arrived, or has jumped, or its step has ended without a jump. target_ns is null where it is
+    on no way; stepping is true while an event-driven clock is on a step. That a realtime clock goes on is not told.
     """
     EVENT_TYPE_TIMER_SET: _EventType.ValueType  # 27
     """Key = the timer's name; the value is a JSON document {"due_ns", "every_ns", "missed", "payload"} with "missed"
@@ -113,16 +118,20 @@ class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper): ...
 
 EVENT_TYPE_UNSPECIFIED: EventType.ValueType  # 0
 EVENT_TYPE_ENVIRONMENT_REGISTERED: EventType.ValueType  # 1
-"""The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "space", "lease_id"}: what the
-environment declares, aggregates and gates by name ({name: {"function", "scope", "in_generation", "bounds", "field"}},
-{name: {"count_target", "deadline_ms", "all_live_members"}}); schema, lease, space, in_generation, bounds and field only
-where there are any. A space is {"grid" or "plane", "geo", "graph": its numbers, "regions": {name: {"box", "disc" or
-"nodes"}}, "proximities": {name: {"distance", "key_glob", "other_key_glob"}}}. Whoever is told of an environment is told the same, so grants and members_path are not in it: a query
-tells them.
+"""The value is a JSON document {"kind", "labels", "config", "entry_schema", "aggregates", "gates", "clock", "space",
+"lease_id"}: what the environment declares, aggregates and gates by name ({name: {"function", "scope",
+"in_generation", "bounds", "field"}}, {name: {"count_target", "deadline_ms", "all_live_members"}}); schema, clock,
+space, lease, in_generation, bounds and field only where there are any. A clock is {"mode", "start_ns", "rate",
+"paused", "lookahead_ns"}, with "mode" "manual", "realtime" or "event_driven", "rate" of realtime clocks alone,
+"paused" where it begins so, "lookahead_ns" where it is set. A space is {"grid" or "plane", "geo", "graph": its
+numbers, "regions": {name: {"box", "disc" or "nodes"}}, "proximities": {name: {"distance", "key_glob",
+"other_key_glob"}}}. Whoever is told of an environment is told the same, so grants, members_path and
+participants_path are not in it: a query tells them.
 """
 EVENT_TYPE_ENVIRONMENT_UPDATED: EventType.ValueType  # 2
 """The value is the same document, as it is after the change; changed_fields name the parts that the update was about:
-"labels", "config", "aggregates", "gates", "grants", "space". Begins and openings of gates have events of their own.
+"labels", "config", "aggregates", "gates", "grants", "clock", "space". Begins and openings of gates have events of
+their own, and so have changes of a clock once it is declared.
 """
 EVENT_TYPE_ENVIRONMENT_DELETED: EventType.ValueType  # 3
 """Carries no value. Its entries go without events of their own; each environment below it has one like this."""
@@ -184,8 +193,9 @@ EVENT_TYPE_SUBSCRIPTION_CHANGED: EventType.ValueType  # 25
 "sought", "lapsed" or "deleted". Acknowledging and attaching make no events.
 """
 EVENT_TYPE_CLOCK_CHANGED: EventType.ValueType  # 26
-"""The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns"}: the environment's own clock was
-controlled, has arrived, or has jumped. That a realtime clock goes on is not told.
+"""The value is a JSON document {"mode", "now_ns", "rate", "paused", "target_ns", "stepping"}: the environment's own
+clock was controlled, has arrived, or has jumped, or its step has ended without a jump. target_ns is null where it is
+on no way; stepping is true while an event-driven clock is on a step. That a realtime clock goes on is not told.
 """
 EVENT_TYPE_TIMER_SET: EventType.ValueType  # 27
 """Key = the timer's name; the value is a JSON document {"due_ns", "every_ns", "missed", "payload"} with "missed"

@@ -41,11 +41,11 @@ class _ClockModeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     behind it. A clock below is no participant: it is held by lookahead_ns alone.
 
     Each entry of Clock.participants_path is a participant, as long as it is there: a member under its lease goes with
-    it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again, or moving
-    it, makes its reports void. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
-    "path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types by name ("gate_opened"), and the group whose
-    view its watch takes; without "hears", and for any other value, all events of the clock's environment and below.
-    CLOCK_CHANGED of the clock itself is heard by all.
+    it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again makes
+    its reports void, moving it does not. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
+    "path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types
+    by name ("gate_opened"), and the group whose view its watch takes; without "hears", and for any other value, all
+    events of the clock's environment and below. CLOCK_CHANGED of the clock itself is heard by all.
     """
 
 class ClockMode(_ClockMode, metaclass=_ClockModeEnumTypeWrapper): ...
@@ -65,11 +65,11 @@ without participants. A jump is one revision, CLOCK_CHANGED; the timers that are
 behind it. A clock below is no participant: it is held by lookahead_ns alone.
 
 Each entry of Clock.participants_path is a participant, as long as it is there: a member under its lease goes with
-it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again, or moving
-it, makes its reports void. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
-"path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types by name ("gate_opened"), and the group whose
-view its watch takes; without "hears", and for any other value, all events of the clock's environment and below.
-CLOCK_CHANGED of the clock itself is heard by all.
+it, an entry without a lease stays, and holds the clock, also while nobody reports for it. Setting it again makes
+its reports void, moving it does not. Its value says what it hears: a JSON document {"hears": [{"path_prefix",
+"path_glob", "key_glob", "types"}, ...], "group"}, at most 15 of them, each part as in EventFilter, with the types
+by name ("gate_opened"), and the group whose view its watch takes; without "hears", and for any other value, all
+events of the clock's environment and below. CLOCK_CHANGED of the clock itself is heard by all.
 """
 Global___ClockMode: typing_extensions.TypeAlias = ClockMode
 

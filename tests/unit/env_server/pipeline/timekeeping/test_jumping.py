@@ -168,6 +168,28 @@ def test_a_step_to_where_nothing_is_due_ends_and_so_does_one_that_is_not_let() -
     assert not seen.state.stepping and seen.state.now_ns == 0
 
 
+def test_a_step_is_told_when_it_begins_and_when_it_ends() -> None:
+    stand = make_town(paused=True)
+    worker = Worker(stand)
+    bob = worker.join("bob")
+
+    def steps() -> list[bool]:
+        changed = int(EventType.CLOCK_CHANGED)
+        return [value.document["stepping"] for _, kind, _, _, value in stand.rows() if kind == changed]
+
+    stand.done(control(ClockAction.STEP))
+    assert steps() == [True]
+    worker.report("bob", bob)
+    assert steps() == [True, False], "nothing is due"
+    assert stand.rows()[-1][0] == stand.world.revision
+    stand.reopen()
+    assert not stand.world.timekeeping.see("/town").state.stepping
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50), control(ClockAction.STEP))
+    worker.report("bob", bob)
+    assert steps()[2:] == [True, False, False] and now_ns(stand) == 50, "the jump, and the end of its way"
+
+
 def test_a_step_without_participants_waits_for_nobody() -> None:
     stand = make_town(paused=True)
     stand.done(timer("/town", "dawn", 50))

@@ -213,6 +213,23 @@ def test_more_than_may_take_part_make_the_clock_stand_until_they_are_fewer() -> 
     assert now_ns(stand) == 50
 
 
+def test_what_was_to_be_heard_while_there_were_too_many_has_to_be_consumed() -> None:
+    """Nobody counted it for entries that were there all the time."""
+    stand = Stand(limits=Limits(participants_max=1))
+    clock = ClockDeclaration(ClockMode.EVENT_DRIVEN, participants_path="/workers")
+    stand.done(new_environment("/far"), new_environment("/workers"), new_environment("/town", clock=clock))
+    stand.done(timer("/town", "dawn", 50))
+    worker = Worker(stand)
+    bob = worker.join("bob", {"hears": [{"path_prefix": "/far"}]}, "/workers")
+    stand.done(put("/workers", "ann", 1))
+    heard = stand.done(put("/far", "news", 1))[0].revision  # type: ignore[union-attr]
+    stand.done(drop("/workers", "ann"))
+    worker.report("bob", bob, consumed_revision=heard - 1)
+    assert now_ns(stand) == 0 and held_by(stand)[0].startswith(f"bob: has consumed {heard - 1} of ")
+    worker.report("bob", bob)
+    assert now_ns(stand) == 50 and not worker.voids
+
+
 def test_a_group_may_report_where_it_may_write_until_that_is_withdrawn() -> None:
     stand = make_town()
     stand.done(new_environment("/east"), timer("/town", "dawn", 50))

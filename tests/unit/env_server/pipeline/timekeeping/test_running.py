@@ -10,11 +10,12 @@ import pytest
 from env_server.behaviours.behaviour import Behaviour, operation
 from env_server.behaviours.context import Context
 from env_server.model.changes import EventType
+from env_server.model.environments import Access, Grant
 from env_server.model.limits import Limits
-from env_server.model.operations import ClockAction
+from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
 from env_server.model.timelines import MissedTicks
 from env_server.testing.ops import control, set_timer
-from tests.engine import Stand, drop, invoke, new_environment, put
+from tests.engine import Op, Stand, drop, invoke, new_environment, put
 from tests.timelines import MANUAL, REALTIME, SECOND, fired, now, told
 
 
@@ -150,6 +151,19 @@ def test_a_pause_ends_the_way_and_whoever_waits_for_the_arrival_is_told() -> Non
     stand.world.timekeeping.when_arrived("/town/inn", lambda: arrived.append("gone"))
     stand.done(drop("/town/inn", ""))
     assert arrived == ["paused", "gone"]
+
+
+def test_a_group_is_not_told_of_the_clock_above_where_it_may_not_look() -> None:
+    stand = town()
+    stand.done(new_environment("/town/inn", clock=replace(MANUAL, lookahead_ns=5)))
+    grant = EnvironmentUpdate(set_grants=(Grant("/village", Access.READ),))
+    stand.done(Op("/town/inn", "", Code.UPDATE_ENVIRONMENT, grant))
+    stand.done(control("/town/inn", ClockAction.ADVANCE_BY, 20))
+    see = stand.world.timekeeping.see
+    (told,) = see("/town/inn", "/town/inn").held_by
+    assert told == see("/town/inn").held_by[0] and told.startswith("the clock of /town is at 0 ns")
+    (hidden,) = see("/town/inn", "/village").held_by
+    assert "/town" not in hidden and not any(letter.isdigit() for letter in hidden)
 
 
 def test_a_clock_waits_for_the_one_above_as_far_as_its_lookahead_says() -> None:

@@ -286,11 +286,30 @@ async def test_a_group_is_told_of_no_clock_and_no_timer_where_it_may_not_look() 
     async with serve_world() as served:
         await found_a_town(served)
         own, other = service.Caller(group="/town"), service.Caller(group="/village")
-        for rpc in ("GetClock", "ListTimers"):
-            assert not isinstance(await ask(served, rpc, path="/town", caller=own), Failure)
-            denied = await ask(served, rpc, path="/town", caller=other)
+        pause = {"control": timeline_pb2.ControlClock(pause=True)}
+        calls: dict[str, dict[str, Any]] = {"GetClock": {}, "ListTimers": {}, "ControlClock": pause}
+        for rpc, asked in calls.items():
+            assert not isinstance(await ask(served, rpc, path="/town", caller=own, **asked), Failure)
+            denied = await ask(served, rpc, path="/town", caller=other, **asked)
             assert denied.reason == "PERMISSION_DENIED"
-            absent = await ask(served, rpc, path="/nowhere", caller=other)
+            absent = await ask(served, rpc, path="/nowhere", caller=other, **asked)
             assert absent.reason == "PERMISSION_DENIED", "whether it exists is not told"
-            broken = await ask(served, rpc, path="/town", caller=service.Caller(group="no path"))
+            broken = await ask(served, rpc, path="/town", caller=service.Caller(group="no path"), **asked)
             assert broken.reason == "INVALID_PATH"
+
+
+async def test_who_controls_a_clock_is_told_no_more_of_it_than_who_reads_it() -> None:
+    async with serve_world() as served:
+        await call(served.channel, "register", path="/secret", register=operations_pb2.Register())
+        clock = timeline_pb2.Clock(mode=timeline_pb2.CLOCK_MODE_EVENT_DRIVEN, participants_path="/secret")
+        await found_a_town(served, clock)
+        update = operations_pb2.Update(set=values_pb2.Value(int_value=1))
+        await call(served.channel, "update", path="/secret", key="bob", update=update)
+        pause = timeline_pb2.ControlClock(pause=True)
+        told = (await ask(served, "ControlClock", path="/town", control=pause)).clock
+        assert told.participants_path == "/secret" and "bob: no report" in told.held_by
+        caller = service.Caller(group="/town")
+        controlled = await ask(served, "ControlClock", path="/town", control=pause, caller=caller)
+        read = await ask(served, "GetClock", path="/town", caller=caller)
+        assert controlled.clock == read.clock and not read.clock.participants_path
+        assert "bob" not in " ".join(controlled.clock.held_by)

@@ -1,17 +1,15 @@
-"""Reads of a space: who is near, how far it is, everybody's neighbours, at once and in slices."""
+"""Reads of a space: who is near, how far it is, and what is refused."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
 from env_server.model.errors import Reason, WorldError
-from env_server.model.frames import NeighbourTable
 from env_server.model.limits import Limits
-from env_server.model.operations import Code, Delete, Distance, Nearby, Neighbours, Placed, Query
-from env_server.model.spaces import Box, Graph, Grid, Plane, Space
+from env_server.model.operations import Code, Distance, Nearby, Neighbours, Placed, Query
+from env_server.model.spaces import Box, Graph, Grid, Space
 from tests.engine import Op, Stand, new_environment, put
 
 PLACES = {"a": (1.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 4.0), "d": (7.0, 7.0)}
@@ -118,62 +116,6 @@ def test_how_far_it_is_and_which_way() -> None:
     assert plain[:2] == (0.0, (0,))
 
 
-def table_of(told: NeighbourTable) -> dict[str, list[str]]:
-    names, rest = [*told.keys, *told.others], list(told.neighbours)
-    assert len(told.positions) == len(names) == len(set(names))
-    found = {}
-    for key, count in zip(told.keys, told.counts, strict=True):
-        found[key], rest = [names[row] for row in rest[:count]], rest[count:]
-    assert not rest
-    return found
-
-
-def test_everybodys_neighbours_are_rows(stand: Stand) -> None:
-    told: Any = stand.done(ask(Neighbours(radius=3.0)))[0]
-    assert table_of(told) == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b", "d"][:2], "d": []}
-    assert told.positions == [PLACES[key] for key in told.keys]
-    some: Any = stand.done(ask(Neighbours(nearest=1, keys=("d", "b"))))[0]
-    assert table_of(some) == {"d": ["a"], "b": ["a"]}
-    assert list(some.keys) == ["d", "b"] and some.others == ["a"]
-    assert table_of(stand.done(ask(Neighbours(adjacent=True)))[0]) == {"a": ["b"], "b": ["a"], "c": [], "d": []}  # type: ignore[arg-type]
-
-
-def test_many_are_answered_in_steps_as_they_were_when_asked(seed: int) -> None:
-    chance = random.Random(seed)
-    stand = Stand()
-    stand.done(new_environment("/g", space=Space(Plane(0.0, 0.0, 100.0, 100.0, True))))
-    where = {f"k{index:04d}": (chance.uniform(0, 99), chance.uniform(0, 99)) for index in range(900)}
-    stand.done(*(place(*one) for one in where.items()), put("/g", "nowhere", 0))
-    keys = tuple(chance.sample(sorted(where), 300))
-    one: Any = [stand.done(ask(Nearby(nearest=3), key))[0] for key in keys]
-    sent = stand.send(
-        ask(Neighbours(nearest=3)),
-        ask(Neighbours(nearest=3, keys=keys)),
-        *(Op("/g", key, Code.MOVE, (0.0, 0.0)) for key in where),
-        Op("/g", "k0000", Code.DELETE_ENTRY, Delete()),
-    )
-    revision = stand.world.revision - len(where) - 1
-    steps = 0
-    while not sent.done:
-        stand.clock.step()
-        steps += 1
-    assert sent.parts[0].pending == [0, 1] and steps > 5, "they go on in steps"
-    whole, some = table_of(sent.outcome(0)), table_of(sent.outcome(1))  # type: ignore[arg-type]
-    assert list(whole) == sorted(where)
-    assert list(some) == list(keys)
-    assert [some[key] for key in keys] == [whole[key] for key in keys] == [page.keys for page in one]
-    assert sent.outcome(0).revision == revision  # type: ignore[union-attr]
-
-
-def test_an_answer_that_fits_into_no_message_is_refused_by_its_limit() -> None:
-    stand = Stand(limits=Limits(message_bytes_max=20_000))
-    stand.done(new_environment("/g", space=Space(Grid(8, 8))))
-    for asked in (100, 900):
-        stand.done(*(place(f"k{index}", (1.0, 1.0)) for index in range(asked)))
-        error = stand.do(ask(Neighbours(radius=1.0))).error
-        assert (error.reason, error.metadata["limit"]) == (Reason.LIMIT_EXCEEDED, "message_bytes_max")
-
-
 def test_a_query_that_looks_at_too_much_is_refused_by_its_limit() -> None:
     stand = Stand(limits=Limits(space_looks_max=300))
     stand.done(new_environment("/g", space=Space(Grid(8, 8))))
@@ -189,8 +131,6 @@ def test_of_a_crowd_there_are_no_more_than_asked_for() -> None:
     stand.done(new_environment("/g", space=Space(Grid(8, 8))))
     stand.done(*(place(f"k{index}", (1.0, 1.0)) for index in range(5)))
     assert nearby(stand, Nearby(nearest=2), "k4").keys == ["k0", "k1"]
-    told: Any = stand.done(ask(Neighbours(nearest=2)))[0]
-    assert table_of(told)["k4"] == ["k0", "k1"] and table_of(told)["k0"] == ["k1", "k2"]
 
 
 def crowd(count: int, **limits: int) -> Stand:
@@ -235,13 +175,3 @@ def test_distances_on_planes_cost_nothing_and_on_graphs_what_they_look_at() -> N
     stand.done(new_environment("/line", space=Space(line)))
     asked = ask(Distance((0.0,), "", (499.0,), ""), path="/line")
     assert list(map(bool, errors_of(stand, asked, 20))) == [False] + [True] * 19
-
-
-def test_few_rows_that_look_at_much_are_found_in_slices() -> None:
-    stand = crowd(3000)
-    keys = tuple(f"k{number:04}" for number in range(40))
-    at_once: Any = stand.done(ask(Neighbours(nearest=2, keys=keys)))[0]
-    assert at_once.counts == [2] * 40
-    sent = stand.do(ask(Neighbours(radius=0.0, keys=keys)))
-    table: Any = sent.outcome()
-    assert sent.parts[0].pending == [0] and table.counts == [2999] * 40
