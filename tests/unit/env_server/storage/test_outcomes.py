@@ -23,6 +23,7 @@ ERRORS = [
     errors.OperationRefused("too_low", "bid more", minimum="5"),
     errors.OutOfRange(Reason.COUNTER_OVERFLOW, "too large"),
     errors.RevisionCompacted(3, 7),
+    errors.ArrivalUnseen(),
     errors.OutcomeNotKept(),
     errors.SessionExpired("c"),
     errors.Exhausted(Reason.QUEUE_FULL, "full", retry_delay_ms=50),
