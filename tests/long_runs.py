@@ -47,6 +47,7 @@ PARTS = {
     "takeovers": (
         "tests/faults/test_takeovers.py",
         "tests/faults/test_wakes.py",
+        "tests/faults/test_waking_runs.py",
         "tests/faults/test_resume.py",
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_ordered_runs.py",
@@ -76,6 +77,7 @@ PARTS = {
     "validation": (
         "tests/validation/test_dilemma.py",
         "tests/validation/test_epidemic.py",
+        "tests/validation/test_kills.py",
         "tests/validation/test_life.py",
         "tests/validation/test_wealth.py",
     ),

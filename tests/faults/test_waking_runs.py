@@ -46,6 +46,7 @@ async def play(folder: Path, *, workers: int, is_killed: bool = False) -> RunDig
             return RunDigest(digest_turns(folder / "rec"), await digest_state(world), "")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_the_digest_is_that_of_one_worker(tmp_path: Path) -> None:
     for name in ("alone", "four", "killed"):

@@ -46,6 +46,7 @@ async def test_generations_are_exact_over_kills(seed: int) -> None:
         assert number == TORUS.generations + 1
 
 
+@pytest.mark.long
 async def test_agents_remember_their_matches_over_kills(seed: int) -> None:
     """Grudgers go on to bear their grudge, and alternators know whose turn it is: the scores are exact."""
     moves: list[str] = []
