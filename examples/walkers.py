@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 TOWN, STAFF = "/town", "/town/staff"
+NOTHING_DUE = "nothing is due"
 GRID = Grid(10, 10, torus=True)
 NAMES = [f"walker-{number}" for number in range(8)]
 HOUR_NS, DAWN_NS, EVENING_NS = ns(hours=1), ns(hours=6), ns(hours=18)
@@ -66,8 +67,10 @@ async def play(world: World) -> None:
         async for event in watch:
             print("it is", event.sim_time_ns // HOUR_NS, "o'clock")  # all that was due before has been done
             break
-    state = await town.clock().state()
-    print("the clock stands:", *state.held_by)  # nobody wants to be woken any more: the run has ended by itself
+    # The walkers hear of the evening as we do. Then nobody wants to be woken any more: the run has ended by itself.
+    while NOTHING_DUE not in (state := await town.clock().state()).held_by:  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0.05)
+    print("the clock stands:", *state.held_by)
     for name in NAMES[:3]:
         print(name, "is at", (await town.get(name)).position)
     await stop_run(world, "monday")

@@ -96,7 +96,7 @@ class ColumnWakes:
         """Record turns that were taken before as they were, and free their agents."""
         values = [one.effects[0].value for one in done]
         revisions = np.array([one.effects[0].revision for one in done])
-        paths = {one.effects[0].path for one in done}
+        paths = dict.fromkeys(one.effects[0].path for one in done)
         for path in paths:
             places = [place for place, one in enumerate(done) if one.effects[0].path == path]
             told = [values[place] for place in places]

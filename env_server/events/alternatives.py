@@ -1,7 +1,7 @@
 """Several filters of one watch: it is told what any of them lets through, each row once, in order."""
 
-import os.path
 from collections.abc import Sequence
+from itertools import takewhile
 
 from env_server.events.filters import Matcher
 from env_server.model.changes import Changes
@@ -18,7 +18,7 @@ class Alternatives:
 
     def __init__(self, matchers: Sequence[Matcher]) -> None:
         self._matchers = tuple(matchers)
-        self.root = os.path.commonpath([matcher.root for matcher in matchers]) or ROOT
+        self.root = _find_common([matcher.root for matcher in matchers])
         """The deepest environment that everything matching equals or lies below."""
         self.key = _shared([matcher.key for matcher in matchers])
         self.actor = _shared([matcher.actor for matcher in matchers])
@@ -54,3 +54,10 @@ def join(matchers: Sequence[Matcher]) -> AnyMatcher:
 def _shared(values: Sequence[str]) -> str:
     """What all have in common; "" = nothing."""
     return values[0] if len(set(values)) == 1 else ""
+
+
+def _find_common(roots: Sequence[str]) -> str:
+    """The deepest path that all of them equal or lie below. By segments: "." and ".." are names like any other."""
+    split = [root.split("/")[1:] if root != ROOT else [] for root in roots]
+    alike = takewhile(lambda segments: len(set(segments)) == 1, zip(*split, strict=False))
+    return ROOT + "/".join(segments[0] for segments in alike)

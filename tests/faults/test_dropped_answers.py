@@ -59,8 +59,8 @@ async def run_rounds(tmp_path: Path, rounds: int, chance: random.Random) -> None
             await place.create_stream("log", items_max=100_000)
             await place.create("new-0", 0)
             ops = Ops(world)
+            effects = place.watch(key_glob="count", from_revision=1)  # told of each round, however late it begins
             for number in range(1, rounds + 1):
-                effects = place.watch(key_glob="count")
                 proxy.drops_answers = True
                 asked = asyncio.create_task(ops.run_one(number), name="asked")
                 async with asyncio.timeout(20):

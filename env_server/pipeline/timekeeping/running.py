@@ -60,6 +60,7 @@ class Running:
         #: Clocks whose next change waits for a key, and that key with its environment's path.
         self._blocked: dict[int, tuple[str, str]] = {}
         self._alarms: dict[int, Handle] = {}
+        self._retry: Handle | None = None
         self._waiters: dict[int, list[Callable[[], None]]] = {}
         self._is_scheduled = self._rests = self._has_stopped = False
         #: Whether there is no room on the disk to go on.
@@ -114,6 +115,8 @@ class Running:
     def stop(self) -> None:
         """No clock goes on any more; whoever waits is called."""
         self._has_stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
         for alarm in self._alarms.values():
             alarm.cancel()
         self._stirred.clear()
@@ -168,7 +171,7 @@ class Running:
         self.is_full = self._admission.refusal(1, _size(due)) is not None
         if self.is_full:
             self._rests = True
-            self._clock.call_later(_FULL_RETRY_S, self._wake)
+            self._retry = self._clock.call_later(_FULL_RETRY_S, self._wake)
         return self.is_full
 
     def _next(self, line: Timeline) -> Due | None:

@@ -91,7 +91,8 @@ class Participant:
         A time that has passed is due as soon as everybody is idle: the clock then tells its time once more.
         """
         self._wake_ns = at_ns
-        if self._is_waiting:
+        # A batch that came meanwhile is still to be read: the next report follows it.
+        if self._is_waiting and self._feed is not None and not self._feed.has_unread:
             self._report()
 
     def __aiter__(self) -> Self:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from env_api.v1 import operations_pb2
 
@@ -36,9 +36,17 @@ class Nearby(Sequence[Near]):
         return len(self.keys)
 
     def __iter__(self) -> Iterator[Near]:
-        return map(self.__getitem__, range(len(self.keys)))
+        return (self[row] for row in range(len(self.keys)))
 
-    def __getitem__(self, row: int) -> Near:  # type: ignore[override]
+    @overload
+    def __getitem__(self, row: int) -> Near: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[Near]: ...
+
+    def __getitem__(self, row: int | slice) -> Near | list[Near]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(len(self.keys))[row]]
         return Near(self.keys[row], self.distances[row] if self.distances else None, self.positions[row])
 
 

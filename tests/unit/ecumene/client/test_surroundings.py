@@ -11,6 +11,7 @@ def test_who_is_in_a_box_has_no_distance() -> None:
     near = read_nearby(operations_pb2.NearbyPage(keys=["a", "b"], coordinates=[1, 2, 3, 4], more=True))
     assert list(near) == [Near("a", None, (1.0, 2.0)), Near("b", None, (3.0, 4.0))]
     assert (len(near), near[1].key, near.more) == (2, "b", True)
+    assert near[:1] == [near[0]] and near[5:] == [] and near[::-1] == list(near)[::-1]
 
 
 def test_nobody_is_near() -> None:

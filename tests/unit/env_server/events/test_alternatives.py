@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,3 +56,18 @@ def test_those_of_certain_types_are_found_by_them() -> None:
     both = [Filter(path_prefix="/a", types=frozenset({3})), Filter(path_prefix="/b", types=frozenset({16}))]
     joined = join(compile_filters(both[0], both[1:], Limits(), None))
     assert (joined.root, joined.types, joined.key) == ("/", {3, 16}, "")
+
+
+@pytest.mark.parametrize(
+    ("roots", "common"),
+    [
+        (("/a/./b", "/a/./b"), "/a/./b"),
+        (("/a/./b/c", "/a/./b/d"), "/a/./b"),
+        (("/a/..", "/a/../x"), "/a/.."),
+        (("/", "/a"), "/"),
+        (("/ab", "/a"), "/"),
+    ],
+)
+def test_dots_are_names_like_any_other(roots: tuple[str, str], common: str) -> None:
+    asked = [Filter(path_prefix=root) for root in roots]
+    assert join(compile_filters(asked[0], asked[1:], Limits(), None)).root == common
