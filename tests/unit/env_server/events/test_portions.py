@@ -91,7 +91,7 @@ def test_moves_and_values_do_not_replace_each_other_and_a_deletion_replaces_both
 
 
 Picture = dict[tuple[str, str], Any]
-"""What a reader of events knows: of entries kind, value and place; of environments, gates and borders the last event."""
+"""What a reader of events knows: of entries kind, value and place; of all else the last event."""
 
 
 def see(picture: Picture, changes: Changes, row: int) -> None:
