@@ -173,7 +173,7 @@ class Steps:
             except TimeoutError:
                 raise StepLateError(self.path, self.number, await self._list_missing()) from None
         said = {
-            entry.key: entry.value async for entry in self._reports.entries() if entry.modify_revision > self._began
+            entry.key: entry.value async for entry in self._reports.entries() if entry.value_revision > self._began
         }
         if missing := [agent for agent in self.agents if agent not in said]:  # somebody else's report was counted
             raise StepLateError(self.path, self.number, missing)
@@ -194,5 +194,5 @@ class Steps:
                 return
 
     async def _list_missing(self) -> list[str]:
-        here = {entry.key async for entry in self._reports.entries() if entry.modify_revision > self._began}
+        here = {entry.key async for entry in self._reports.entries() if entry.value_revision > self._began}
         return [agent for agent in self.agents if agent not in here]

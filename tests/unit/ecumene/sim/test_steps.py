@@ -140,6 +140,31 @@ async def test_a_stranger_who_reports_takes_nobodys_place(world: World) -> None:
             await steps.take({})
 
 
+async def test_a_report_that_was_moved_in_a_space_since_is_no_later_one(world: World) -> None:
+    async with (
+        living(world, lambda agent, told: 1, agents=("a", "b")),
+        Steps(world, PATH, AGENTS, seed=1) as steps,
+        world.environment(PATH).watch(types=[EventType.ENTRY_SET], key_glob=STEP_KEY) as told,
+    ):
+        reports = world.environment(f"{PATH}/reports")
+        await reports.change(space=ecumene.Grid(3, 3))
+        taking = asyncio.create_task(steps.take({}), name="first step")
+        await anext(told)
+        await reports.set("c", 1)
+        await taking
+        taking = asyncio.create_task(steps.take({}), name="second step")
+        await anext(told)
+        await reports.move("c", (1, 1))
+        moved = await reports.get("c")
+        assert moved.create_revision == moved.value_revision < moved.modify_revision
+        await reports.set("stranger", 1)
+        with pytest.raises(StepLateError) as late:
+            await taking
+        assert late.value.missing == ["c"]
+        await reports.set("c", 2)
+        assert (await reports.get("c")).value_revision > moved.modify_revision
+
+
 async def test_another_conductor_goes_on_where_the_last_one_is_gone(world: World) -> None:
     async with living(world, lambda agent, told: told["n"] * 10) as heard:
         async with Steps(world, PATH, AGENTS, seed=5) as steps:
