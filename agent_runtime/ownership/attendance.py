@@ -52,6 +52,7 @@ class Attendance:
         """The clock's path, and the revision in which the entry was set."""
         self._reporter: ClockReporter | None = None
         self._consumed = -1
+        self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
@@ -59,6 +60,7 @@ class Attendance:
 
         Raises EcumeneError.
         """
+        self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
         if state.mode != "event_driven":
             return ()
@@ -66,6 +68,15 @@ class Attendance:
         self._place = (state.path, joined.revision)
         self._reporter = self._make_reporter(*self._place)
         return (hear_clock(state.path),)
+
+    async def join_again(self) -> None:
+        """The same, where the clock may be another one by now: what was reported to the last one counts no more.
+
+        Raises EcumeneError.
+        """
+        await self.close()
+        self._consumed = -1
+        await self.join(self._hears)
 
     def report(self, consumed_revision: int) -> None:
         """The part has nothing to do, and has dealt with everything up to a revision."""

@@ -124,7 +124,7 @@ class HostedPart:
         book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
         self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
-        self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
+        self._timer = self._make_timer(self._wakes)
         self._context = PartContext(
             spec=spec,
             group=group,
@@ -146,7 +146,7 @@ class HostedPart:
         self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
         self._rules = WakeRules(spec.wake)
-        self._alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
+        self._alarm = self._make_alarm(book)
         self._has_moved = asyncio.Event()
         self._watch: FrameWatch
         self._feed: GroupFeed
@@ -164,7 +164,7 @@ class HostedPart:
     async def open(self) -> None:
         """Look for the group's clock, and begin to watch. Raises LaunchError: there is no clock; EcumeneError."""
         alarm = self._alarm
-        filters = [*self._rules.event_filters, *([alarm.event_filter] if alarm is not None else [])]
+        filters = [*self._rules.event_filters, *(alarm.event_filters if alarm is not None else [])]
         if self._wakes is not None and self._attendance is not None:
             try:
                 await self._wakes.book.open()
@@ -332,6 +332,16 @@ class HostedPart:
         shared, fenced, part = self._shared, self.owned.world, self.name
         book = WakeBook(shared.world, fenced, shared.run, part, clock)
         return book, Attendance(shared.world, fenced, shared.run, part, clock)
+
+    def _make_timer(self, wakes: PartWakes | None) -> WakeTimer | None:
+        if wakes is None or self._attendance is None:
+            return None
+        return WakeTimer(wakes, self.outbox, self._attendance.join_again)
+
+    def _make_alarm(self, book: WakeBook | None) -> Alarm | None:
+        if book is None or self._timer is None:
+            return None
+        return Alarm(book.clock_path, book.timer_name, self._ring, self._timer.note_gone)
 
     def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
         owned, shared = self.owned, self._shared

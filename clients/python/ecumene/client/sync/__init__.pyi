@@ -1055,6 +1055,7 @@ class Participant:
         LeaseExpiredError: its lease has ended: the clock does not wait for it any more.
         FencedError: somebody else takes part under its name.
         ParticipantNotFoundError: its entry was deleted.
+        ClosedError: another task waits for its next batch.
         EcumeneError: as FrameWatch.
     """
 
