@@ -101,6 +101,12 @@ class SpaceIndex(Protocol):
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         """The `count` nearest entries; fewer when there are no more, or none that can be reached."""
 
+    def places(self) -> list[Position] | None:
+        """Where those are whom the last `within`, `nearest` or `adjacent` told, in its order, if nothing has changed.
+
+        None = the index would have to look them up one by one, as the caller can.
+        """
+
     def adjacent(self, position: Position) -> list[Near]:
         """Entries in the same cell or node and those next to it.
 

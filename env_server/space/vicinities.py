@@ -60,9 +60,10 @@ class BlockVicinities:
         self.looked = len(near)
         if self.looked > self._looks_max:
             raise LimitExceeded("space_looks_max", self._looks_max, self.looked)
-        found = self._lens(position).sift(near, self._radius)
+        keys = near.crowds  # each crowd is one key
+        found = [(distance, keys[row]) for distance, row in self._lens(position).sift(near, self._radius)]
         found.sort()
-        return found  # type: ignore[return-value]  # each crowd is one key
+        return found  # type: ignore[return-value]
 
     def _gather(self, block: Block) -> Spots:
         near = Spots(2)
