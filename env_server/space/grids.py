@@ -11,7 +11,6 @@ from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Seen, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import FlatLens, Surroundings
-from env_server.space.vicinities import BlockVicinities
 
 _SIDE_MAX = 2**32 - 1
 
@@ -71,7 +70,11 @@ class GridIndex(FlatIndex):
 
     def vicinities(self, radius: float) -> Vicinities:
         check_radius(radius)
-        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
+        from env_server.space.cell_lists import SIFT_GRID, CellLists
+
+        kind = self._grid.neighbourhood
+        shift = 0.5 if kind == Neighbourhood.HEX else 0.0
+        return CellLists(radius, self._around_x, self._around_y, SIFT_GRID[kind], self.looks_max, shift)
 
     def _lens(self, position: Position) -> "_GridLens":
         return self._lens_of(position, self._around_x, self._around_y)

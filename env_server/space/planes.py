@@ -10,7 +10,6 @@ from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Seen, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import FlatLens, Surroundings
-from env_server.space.vicinities import BlockVicinities
 
 _BITS = 40
 """Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
@@ -71,7 +70,9 @@ class PlaneIndex(FlatIndex):
 
     def vicinities(self, radius: float) -> Vicinities:
         check_radius(radius)
-        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
+        from env_server.space.cell_lists import CellLists, sift_plane
+
+        return CellLists(radius, self._around_x, self._around_y, sift_plane, self.looks_max)
 
     def _lens(self, position: Position) -> "_PlaneLens":
         return _PlaneLens(position, self._around_x, self._around_y)

@@ -20,8 +20,8 @@ from env_server.state_tree.reads.neighbour_tables import (
     ROWS_AT_ONCE_MAX,
     Find,
     Table,
-    WholeIndex,
     check_weight,
+    find_in_columns,
     find_in_slices,
 )
 from env_server.state_tree.tree import Tree
@@ -135,14 +135,13 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     index, limits, revision = _index(node), tree.limits, tree.revision
     check_count(ask.nearest, "page_items_max", limits)
     find = _finder(ask)
-    here = WholeIndex(index, find)
     if len(set(ask.keys)) != len(ask.keys):
         raise _invalid("query.neighbours.keys", "must be different")
     asked = {key: _position(tree, node, key) for key in ask.keys}
     check_weight(len(asked) or len(index), index.dimensions, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = Table(node.entries, here, index.dimensions, ask.nearest, limits)
+        table = Table(node.entries, index, find, ask.nearest, limits)
         looked = 0
         try:
             for key, position in rows.items():
@@ -162,9 +161,9 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
         apart = index.apart()
         vicinities = None if radius is None else apart.vicinities(radius)
         entries = node.entries.copy()
-        return find_in_slices(
-            vicinities or WholeIndex(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
-        )
+        if vicinities is not None:
+            return find_in_columns(vicinities, apart.dimensions, entries, asked, limits, revision)
+        return find_in_slices(apart, find, entries, asked, ask.nearest, limits, revision)
 
     return SlowRead(begin, len(node.entries))
 
@@ -188,9 +187,7 @@ def _radius_of(ask: Neighbours, space: Space) -> float | None:
     return 1.0 if ask.adjacent and isinstance(space.shape, Grid) else None
 
 
-def _find_near(
-    index: SpaceIndex, position: Position | None, ask: Nearby, is_entry: bool, limits: Limits
-) -> list[Near]:
+def _find_near(index: SpaceIndex, position: Position | None, ask: Nearby, is_entry: bool, limits: Limits) -> list[Near]:
     """Who is near, an entry that is asked about included."""
     if position is None:
         assert ask.box is not None
