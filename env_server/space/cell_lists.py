@@ -1,7 +1,7 @@
 """Everybody's neighbours within one radius: entries in cells as wide as that, so that all are in cells next to it.
 
 An index that takes any radius finds them one by one; where everybody asks the same, whole columns of numbers are
-compared at once, for a tenth of that. numpy takes a tenth of a second to load, so who needs this module imports it then.
+compared at once, for a tenth of that. numpy takes a tenth of a second to load, so this module is imported when needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ class _Axis:
 
 
 def sift_plane(gaps_x: Column, gaps_y: Column, radius: float) -> tuple[Numbers, Column]:
-    """Euclidean. The square is cheap and leaves most out; the last bit is that of `math.hypot`, as of single questions."""
+    """Euclidean. Squares are cheap and leave most out; the last bit is that of `math.hypot`, as of single questions."""
     with np.errstate(over="ignore", under="ignore"):
         near = gaps_x * gaps_x + gaps_y * gaps_y <= radius * radius * (1.0 + 1e-9) + 1e-300
     kept = np.flatnonzero(near)

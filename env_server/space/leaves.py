@@ -57,7 +57,7 @@ Found = list[tuple[float, int, Spots]]
 
 
 def bound_of(found: Found, count: int) -> float:
-    """How far away the last of the first `count` keys is, infinite if there are fewer; `found` is sorted by distance."""
+    """How far away the last of the first `count` keys is, infinite if there are fewer; `found` goes by distance."""
     keys = 0
     for distance, row, spots in found:
         crowd = spots.crowds[row]
