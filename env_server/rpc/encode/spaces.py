@@ -47,15 +47,13 @@ def encode_space(space: Space) -> space_pb2.Space:
     return message
 
 
-def encode_nearby(page: NearbyPage) -> operations_pb2.NearbyPage:
-    """Who is near."""
-    return operations_pb2.NearbyPage(
-        keys=page.keys,
-        distances=page.distances,
-        coordinates=chain.from_iterable(page.positions),
-        more=page.more,
-        revision=page.revision,
-    )
+def fill_nearby(message: operations_pb2.NearbyPage, page: NearbyPage) -> None:
+    """Who is near, in an empty message."""
+    message.keys.extend(page.keys)
+    message.distances.extend(page.distances)
+    message.coordinates.extend(chain.from_iterable(page.positions))
+    message.more = page.more
+    message.revision = page.revision
 
 
 def encode_distance(read: DistanceRead) -> operations_pb2.DistanceResult:
@@ -63,16 +61,14 @@ def encode_distance(read: DistanceRead) -> operations_pb2.DistanceResult:
     return operations_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
 
 
-def encode_neighbours(table: NeighbourTable) -> operations_pb2.NeighbourTable:
-    """Everybody's neighbours."""
-    return operations_pb2.NeighbourTable(
-        keys=table.keys,
-        counts=table.counts,
-        neighbours=table.neighbours,
-        others=table.others,
-        coordinates=chain.from_iterable(table.positions),
-        revision=table.revision,
-    )
+def fill_neighbours(message: operations_pb2.NeighbourTable, table: NeighbourTable) -> None:
+    """Everybody's neighbours, in an empty message."""
+    message.keys.extend(table.keys)
+    message.counts.extend(table.counts)
+    message.neighbours.extend(table.neighbours)
+    message.others.extend(table.others)
+    message.coordinates.extend(chain.from_iterable(table.positions))
+    message.revision = table.revision
 
 
 def _encode_graph(graph: Graph) -> space_pb2.Graph:

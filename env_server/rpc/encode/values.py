@@ -25,7 +25,7 @@ from env_server.model.frames import (
     StreamPage,
 )
 from env_server.model.values import Json, Nothing, Value
-from env_server.rpc.encode.spaces import encode_distance, encode_nearby, encode_neighbours, encode_space
+from env_server.rpc.encode.spaces import encode_distance, encode_space, fill_nearby, fill_neighbours
 from env_server.rpc.encode.timelines import encode_clock
 
 
@@ -62,11 +62,15 @@ def encode_read(read: Read) -> operations_pb2.QueryResult:
     if isinstance(read, PastPage):
         return operations_pb2.QueryResult(past=_encode_past(read))
     if isinstance(read, NearbyPage):
-        return operations_pb2.QueryResult(nearby=encode_nearby(read))
+        result = operations_pb2.QueryResult()
+        fill_nearby(result.nearby, read)
+        return result
     if isinstance(read, DistanceRead):
         return operations_pb2.QueryResult(distance=encode_distance(read))
     if isinstance(read, NeighbourTable):
-        return operations_pb2.QueryResult(neighbours=encode_neighbours(read))
+        result = operations_pb2.QueryResult()
+        fill_neighbours(result.neighbours, read)
+        return result
     return operations_pb2.QueryResult(aggregates=_encode_aggregates(read))
 
 
