@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from env_api.v1 import operations_pb2, space_pb2
+from env_api.v1 import queries_pb2, space_pb2
 
 from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
 from env_server.model.spaces import Area, Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Space
@@ -47,9 +47,9 @@ def encode_space(space: Space) -> space_pb2.Space:
     return message
 
 
-def encode_nearby(page: NearbyPage) -> operations_pb2.NearbyPage:
+def encode_nearby(page: NearbyPage) -> queries_pb2.NearbyPage:
     """Who is near."""
-    return operations_pb2.NearbyPage(
+    return queries_pb2.NearbyPage(
         keys=page.keys,
         distances=page.distances,
         coordinates=chain.from_iterable(page.positions),
@@ -58,14 +58,14 @@ def encode_nearby(page: NearbyPage) -> operations_pb2.NearbyPage:
     )
 
 
-def encode_distance(read: DistanceRead) -> operations_pb2.DistanceResult:
+def encode_distance(read: DistanceRead) -> queries_pb2.DistanceResult:
     """How far it is."""
-    return operations_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
+    return queries_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
 
 
-def encode_neighbours(table: NeighbourTable) -> operations_pb2.NeighbourTable:
+def encode_neighbours(table: NeighbourTable) -> queries_pb2.NeighbourTable:
     """Everybody's neighbours."""
-    return operations_pb2.NeighbourTable(
+    return queries_pb2.NeighbourTable(
         keys=table.keys,
         counts=table.counts,
         neighbours=table.neighbours,
