@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from env_api.v1 import operations_pb2, space_pb2
+from env_api.v1 import queries_pb2, space_pb2
 
 from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
 from env_server.model.spaces import Area, Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Space
@@ -47,7 +47,7 @@ def encode_space(space: Space) -> space_pb2.Space:
     return message
 
 
-def fill_nearby(message: operations_pb2.NearbyPage, page: NearbyPage) -> None:
+def fill_nearby(message: queries_pb2.NearbyPage, page: NearbyPage) -> None:
     """Who is near, in an empty message."""
     message.keys.extend(page.keys)
     message.distances.extend(page.distances)
@@ -56,12 +56,12 @@ def fill_nearby(message: operations_pb2.NearbyPage, page: NearbyPage) -> None:
     message.revision = page.revision
 
 
-def encode_distance(read: DistanceRead) -> operations_pb2.DistanceResult:
+def encode_distance(read: DistanceRead) -> queries_pb2.DistanceResult:
     """How far it is."""
-    return operations_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
+    return queries_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
 
 
-def fill_neighbours(message: operations_pb2.NeighbourTable, table: NeighbourTable) -> None:
+def fill_neighbours(message: queries_pb2.NeighbourTable, table: NeighbourTable) -> None:
     """Everybody's neighbours, in an empty message."""
     message.keys.extend(table.keys)
     message.counts.extend(table.counts)
