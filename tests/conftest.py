@@ -155,7 +155,7 @@ def list_children() -> list[psutil.Process]:
 
 
 def list_own_children(pid: int) -> list[int]:
-    """Children of a process, from where Linux lists them: a look at all processes of the machine costs a hundredfold."""
+    """Children of a process, as Linux lists them: a look at all processes of the machine costs a hundredfold."""
     found: list[int] = []
     for thread in Path("/proc", str(pid), "task").glob("*/children"):
         try:

@@ -93,7 +93,7 @@ class _Template:
         finally:
             os.close(stdout)
             os.close(held)
-        return ForkedServer(self, pid, open(output, "rb", buffering=0), life)  # noqa: PTH123, SIM115
+        return ForkedServer(self, pid, open(output, "rb", buffering=0), life)  # noqa: PTH123
 
     def wait(self, pid: int) -> int:
         """The exit code of a server of this template that has ended."""

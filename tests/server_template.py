@@ -22,7 +22,6 @@ import sys
 
 from env_server import server
 from env_server.diagnostics import failpoints
-
 from tests.forked_servers import LINE_BYTES_MAX
 
 

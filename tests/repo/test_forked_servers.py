@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from ecumene import ConnectionFailedError, connect
-from env_server.diagnostics.failpoints import EXIT_STATUS
+from ecumene import ClientSettings, EcumeneError, connect
 
+from env_server.diagnostics.failpoints import EXIT_STATUS
 from tests import conftest
 from tests.forked_servers import ForkedServer, is_template, start_forked
 from tests.services import NotReadyError, ServerProcess
@@ -63,10 +63,11 @@ def test_an_environment_that_a_test_has_changed_needs_a_process_from_scratch(
 
 
 async def test_a_failpoint_of_a_test_is_armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAILPOINT", "after_commit:exit")
+    monkeypatch.setenv("FAILPOINT", "after_commit:exit:5")
     server = ServerProcess(tmp_path / "data").start()
     assert isinstance(server._living(), ForkedServer)
-    with pytest.raises(ConnectionFailedError):
-        async with connect(server.address, "new", create=True, timeout_s=0.5) as world:
-            await world.environment("/room").register(timeout_s=0.5)
+    with pytest.raises(EcumeneError):
+        async with connect(server.address, "new", create=True, settings=ClientSettings(flush_timeout_s=0.1)) as world:
+            for number in range(5):
+                await world.environment(f"/room-{number}", timeout_s=0.5).register()
     assert server.wait() == EXIT_STATUS
