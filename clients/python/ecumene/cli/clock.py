@@ -11,7 +11,7 @@ import typer
 
 from ecumene.cli.arguments import parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
-from ecumene.cli.durations import parse_duration, show_duration, show_moment
+from ecumene.cli.durations import parse_time_ahead, show_duration, show_moment
 from ecumene.cli.env_output import show_mode, show_written
 from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
@@ -63,7 +63,7 @@ def advance(
     """Let a manual clock go on, for a while or up to a time, firing what is due on the way."""
     if bool(duration) == bool(to):
         raise UsageError("how far is it to go?", hint="give a duration, or a time with --to")
-    by_ns, to_ns = (parse_duration(text) if text else None for text in (duration, to))
+    by_ns, to_ns = (parse_time_ahead(text) if text else None for text in (duration, to))
     go(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns, to_ns=to_ns))
 
 
@@ -87,7 +87,7 @@ def skip(
     as_json: JsonOption = False,
 ) -> None:
     """Go to a time at once; timers that were due before do as their policy says."""
-    to_ns = parse_duration(to)
+    to_ns = parse_time_ahead(to)
     go(server, world, path, as_json, lambda clock: clock.skip_to(to_ns))
 
 
@@ -148,8 +148,10 @@ def set_timer(
         raise UsageError("--at and --after: give one of the two")
     if not (after or at or every):
         raise UsageError("when is it due?", hint="give --after or --at, or --every alone")
-    at_ns, after_ns = (parse_duration(text) if text else None for text in (at, after))
-    every_ns = parse_duration(every) if every else 0
+    at_ns, after_ns = (parse_time_ahead(text) if text else None for text in (at, after))
+    every_ns = parse_time_ahead(every) if every else 0
+    if every and not every_ns:
+        raise UsageError("--every is above 0; a timer that fires once has --after or --at alone")
     document: Any = parse_value(payload) if payload else None
     done = run_in_world(
         server,
