@@ -16,9 +16,11 @@ from ecumene.cli.env_output import show_mode, show_written
 from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo
+from ecumene.client.reasons import EnvironmentNotFoundError
 from ecumene.client.timeline import EnvironmentClock
 from ecumene.client.timeline_reasons import TimePassedError
 from ecumene.client.world import World
+from ecumene.launch.clock_places import find_unhosted, release_clock
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -48,7 +50,43 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show how the clock of an environment stands, or that of the nearest one above."""
-    control(server, world, path, as_json, EnvironmentClock.state)
+
+    async def look(opened: World) -> tuple[ClockState, list[tuple[str, str]]]:
+        state = await opened.environment(path).clock().state()
+        names = [why.split(": ")[0] for why in state.held_by]
+        found = [await find_unhosted(opened, name) for name in names]
+        return state, [one for one in found if one is not None]
+
+    state, unhosted = run_in_world(server, world, look)
+    if as_json:
+        print_json(to_document(state))
+        return
+    print_table(("clock", state.path), describe_clock(state))
+    for run in dict.fromkeys(run for run, _ in unhosted):
+        parts = ", ".join(part for name, part in unhosted if name == run)
+        print(f"it waits for {parts} of run {run}, which nobody hosts: go on with it, or let the clock go:")
+        print(f"    ecumene clock release {state.path} {run}")
+
+
+@app.command()
+def release(
+    path: PathArgument,
+    run: Annotated[str, typer.Argument(help="A run that is not to be gone on with.", metavar="RUN")],
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let an event-driven clock wait no more for the parts of a run that nobody hosts."""
+    try:
+        parts = run_in_world(server, world, lambda opened: release_clock(opened, path, run))
+    except EnvironmentNotFoundError as error:
+        raise CliError(f"there is no run {run} in world {world}, or no {path}") from error
+    if as_json:
+        print_json({"released": parts})
+    elif parts:
+        print(f"the clock of {path} waits no more for {', '.join(parts)} of run {run}")
+    else:
+        print(f"the clock of {path} waits for no part of run {run} that nobody hosts")
 
 
 @app.command()
