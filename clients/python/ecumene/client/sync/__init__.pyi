@@ -26,6 +26,7 @@ from ecumene.client import ClockExistsError as ClockExistsError
 from ecumene.client import ClockMode as ClockMode
 from ecumene.client import ClockModeMismatchError as ClockModeMismatchError
 from ecumene.client import ClockNotFoundError as ClockNotFoundError
+from ecumene.client import ClockOnItsWayError as ClockOnItsWayError
 from ecumene.client import ClockPausedError as ClockPausedError
 from ecumene.client import ClockState as ClockState
 from ecumene.client import ClosedError as ClosedError
@@ -199,6 +200,7 @@ __all__ = [
     "ClockMode",
     "ClockModeMismatchError",
     "ClockNotFoundError",
+    "ClockOnItsWayError",
     "ClockPausedError",
     "ClockReporter",
     "ClockState",
@@ -777,7 +779,8 @@ class EnvironmentClock:
     What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
     breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
     by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
-    ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
+    ClockPausedError, ClockOnItsWayError, ClockModeMismatchError, and ConnectionFailedError: no answer within the
+    handle's timeout.
     """
 
     path: str
