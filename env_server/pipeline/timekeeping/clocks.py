@@ -95,9 +95,9 @@ class Clocks:
         """The environment that owns the clock."""
         return self._tree.nodes.by_number[line.number]
 
-    def path_of(self, key: TimerKey) -> str:
-        """The environment whose timer it is."""
-        return self._tree.nodes.by_number[key[0]].path
+    def path_of(self, number: int) -> str:
+        """The path of the environment of that number."""
+        return self._tree.nodes.by_number[number].path
 
     def lives(self, line: Timeline) -> bool:
         """Whether its environment is still there."""

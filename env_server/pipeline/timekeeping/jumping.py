@@ -134,7 +134,7 @@ class Jumping:
         if not jump.is_held:
             return []
         first = line.first
-        is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key))
+        is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key[0]))
         where = f"to {jump.to_ns} ns" if is_seen else "on"
         return [f"the clock above does not let it go {where}"]
 

@@ -35,6 +35,10 @@ class ClockPausedError(WrongStateError):
     """The environment's clock is paused: it neither advances nor skips; it steps."""
 
 
+class ClockOnItsWayError(WrongStateError):
+    """The clock goes somewhere, and what is asked cannot come after that: wait until it has arrived, or pause it."""
+
+
 class ClockModeMismatchError(WrongStateError):
     """The clock is of a mode that is not controlled in this way."""
 
