@@ -24,6 +24,7 @@ PARTS = {
     "engine": (
         "tests/promises/test_engine_model.py",
         "tests/promises/test_event_driven_model.py",
+        "tests/promises/test_hearing_groups.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
         "tests/promises/test_timeline_model.py",
