@@ -191,8 +191,8 @@ class Jumping:
     def _jump(self, line: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""
         state, first = replace(line.state, now_ns=to_ns, stepping=False), line.first
-        if state.paused and first is not None and first.timer.due_ns <= to_ns:
-            state = replace(state, target_ns=to_ns)  # on its way until they have fired
+        if line.state.stepping and first is not None and first.timer.due_ns <= to_ns:
+            state = replace(state, target_ns=to_ns)  # whoever asked for it waits until they have fired
         self._clocks.change(line, state)
         self._clocks.tell_change(line)
         self._running.stir(line)
