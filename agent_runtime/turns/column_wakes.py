@@ -84,9 +84,11 @@ class ColumnWakes:
             decided = Decided("", next_ns, [None] * len(pack), ends=dict.fromkeys(range(len(pack)), end))
             frames = frames[:1] or await self._ask_after_all(pack, keys, times, next_ns)
             if not frames:
-                await self._end(pack, end, next_ns)
+                await self._close(pack, end)
+                self._free(pack, next_ns)
                 return
-        self._context.tasks.start(self._settle(pack, decided, frames), "column wakes")
+        sent = self._wakes.send(decided.next_ns)
+        self._context.tasks.start(self._settle(pack, decided, frames, sent), "column wakes")
 
     def list_done(self, known: Mapping[int, DoneTurn]) -> dict[int, DoneTurn]:
         """Of turns that an earlier owner began, by place: those that have had their effect."""
@@ -162,8 +164,15 @@ class ColumnWakes:
             frames.append(await frame)
         return frames
 
-    async def _settle(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
+    async def _settle(
+        self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]], sent: int
+    ) -> None:
         """Record what became of a pack, and free its agents for what they want next."""
+        await self._judge(pack, decided, frames)
+        self._free(pack, decided.next_ns)
+        self._wakes.settle(sent)
+
+    async def _judge(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
         try:
             asked, *done = [await self._context.outbox.settle(frame) for frame in frames]
         except asyncio.CancelledError:
@@ -171,11 +180,11 @@ class ColumnWakes:
             await self._close(pack, UNANSWERED)
             raise
         except EcumeneError as error:
-            await self._end(pack, TurnEnd(*judge_failure(error)), decided.next_ns)
+            await self._close(pack, TurnEnd(*judge_failure(error)))
             return
         except Exception as error:  # noqa: BLE001 - the turn edge, as above
             where = f"the answer of {len(pack)} agents of {self._context.group.name}"
-            await self._end(pack, end_by_incident(self._context.incidents, where, error), decided.next_ns)
+            await self._close(pack, end_by_incident(self._context.incidents, where, error))
             return
         revisions = np.zeros(len(pack), dtype=np.int64)
         acting: list[int] = []
@@ -184,13 +193,11 @@ class ColumnWakes:
             revisions[acts.places] = settled.revisions
             for index, outcome in settled.others.items():
                 revisions[acts.places[index]] = outcome.revision or 0
-                decided.ends |= _judge(acts.places[index], outcome)
+                decided.ends |= _judge_one(acts.places[index], outcome)
         for index, outcome in asked.others.items():
             if outcome.error is not None:
                 decided.ends[index] = TurnEnd(*judge_failure(outcome.error))
         await self._record(pack, decided, acting, revisions)
-        self._wakes.end_many(pack.rows, np.array(decided.next_ns, dtype=np.int64))
-        self._release(pack)
 
     async def _record(self, pack: Thinkers, decided: Decided, acting: list[int], revisions: Revisions) -> None:
         """Each turn, those that ended alike together."""
@@ -207,13 +214,12 @@ class ColumnWakes:
             told = [decided.values[place] for place in places]
             await self._close(some, end, told, known if known.all() else None, act=(ACT, decided.path))
 
-    async def _end(self, pack: Thinkers, end: TurnEnd, next_ns: list[int]) -> None:
-        await self._close(pack, end)
+    def _free(self, pack: Thinkers, next_ns: list[int]) -> None:
         self._wakes.end_many(pack.rows, np.array(next_ns, dtype=np.int64))
         self._release(pack)
 
 
-def _judge(place: int, outcome: Outcome) -> dict[int, TurnEnd]:
+def _judge_one(place: int, outcome: Outcome) -> dict[int, TurnEnd]:
     """How a turn ended whose op was not simply done."""
     if outcome.error is not None:
         return {place: TurnEnd(*judge_failure(outcome.error))}
