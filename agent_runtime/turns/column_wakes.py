@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ecumene.client import EcumeneError, FrameResult
+from ecumene.client import EcumeneError, FrameResult, Json
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, judge_failure
@@ -132,10 +132,13 @@ class ColumnWakes:
         self, pack: Thinkers, keys: list[str], times: list[int], next_times: list[int]
     ) -> asyncio.Future[FrameResult]:
         """The block of what they want next."""
-        documents = [
-            write_wakes(() if next_ns == NEVER_NS else (Wake(next_ns),), at_ns)
-            for next_ns, at_ns in zip(next_times, times, strict=True)
-        ]
+        known: dict[tuple[int, int], dict[str, Json]] = {}
+        documents = []
+        for next_ns, at_ns in zip(next_times, times, strict=True):
+            if (document := known.get((next_ns, at_ns))) is None:
+                wakes = () if next_ns == NEVER_NS else (Wake(next_ns),)
+                document = known[next_ns, at_ns] = write_wakes(wakes, at_ns)
+            documents.append(document)
         notice, path = pack.notice, self._wakes.book.path
         return await self._context.outbox.submit(
             path, 0, notice.revision, keys, documents, notice.event.id, is_repeatable=False
