@@ -96,7 +96,6 @@ class ColumnTurns:
         """It is time: take those who are to be woken by the part's timer; waits as `deliver` does."""
         wakes, revision = self._context.wakes, event.revision
         assert wakes is not None
-        await wakes.wait_due(event.sim_time_ns or 0)
         for at_ns, _, rows in wakes.fire_again(revision):
             notice = Notice(revision, (event,), received_s, at_ns, None, is_wake=True)
             self._queue(notice, self.mailboxes.admit_wakes(rows, notice))

@@ -305,7 +305,9 @@ class HostedPart:
                 wakes.load(agent, document, revision)
 
     async def _ring(self, event: Event, received_s: float) -> None:
-        assert self._timer is not None
+        assert self._timer is not None and self._wakes is not None
+        # Before the timer counts as fired: it would be set anew for those whom this firing wakes.
+        await self._wakes.wait_due(event.sim_time_ns or 0)
         self._timer.note_fired()
         await self._turns.wake(event, received_s)
 
