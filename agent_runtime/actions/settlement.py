@@ -59,10 +59,8 @@ class Settled:
 def settle_block(result: FrameResult) -> Settled:
     """Read a frame's answer; costs nothing per op when all were done now."""
     count = result.count
-    first, last = result.peek(0), result.peek(count - 1)
-    # If both took a revision now and they lie as far apart as the ops do, so did all in between.
-    if _is_plain(first) and _is_plain(last) and last.revision - first.revision == count - 1:  # type: ignore[union-attr]
-        begin = first.revision  # type: ignore[union-attr]
+    if result.is_uniform:
+        begin = result.revision_of(0)
         return Settled(np.arange(begin, begin + count, dtype=np.int64), {})
     revisions = np.zeros(count, dtype=np.int64)
     others = {}

@@ -89,12 +89,13 @@ class Routine:
     """What rule agents do when their time has come, in columns: one element an agent, in their order.
 
     Attributes:
-        next_ns: when each is to be woken next, later than it was woken now; NEVER_NS = not again.
+        next_ns: when each is to be woken next, later than it was woken now; NEVER_NS, or None = not again.
         values, path: its entry there, under its id, is set to its number; None in place of a number: it does nothing.
-        positions: where that entry is placed at the same time, in the space of the environment: one or two coordinates.
+        positions: where that entry is placed at the same time, in the space of the environment: one or two coordinates;
+            of one that does nothing they are not read.
     """
 
-    next_ns: Sequence[int]
+    next_ns: Sequence[int | None] | None
     values: Sequence[float | None] | None = None
     path: str = ""
     positions: Sequence[Sequence[float]] | None = None
@@ -126,8 +127,11 @@ class RuleAgents:
         """
         raise NotImplementedError
 
-    def first_wakes(self, agent_ids: Sequence[str], first_ns: int) -> Sequence[int]:
-        """When each is woken for the first time, where the group's `first_wake_ns` is `first_ns`: all of them then."""
+    def first_wakes(self, agent_ids: Sequence[str], first_ns: int) -> Sequence[int | None]:
+        """When each is woken for the first time, where the group's `first_wake_ns` is `first_ns`: all of them then.
+
+        NEVER_NS, or None = not by the clock.
+        """
         return [first_ns] * len(agent_ids)
 
     def fall_back(self, agent_id: str, event: Event, failure: Exception) -> float | None:

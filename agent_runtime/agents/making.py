@@ -7,7 +7,9 @@ import numpy.typing as npt
 
 from agent_runtime.agents.agent import Agent, GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import Cohort
+from agent_runtime.agents.times import read_times
 from agent_runtime.model.errors import LaunchError
+from agent_runtime.model.wakes import NEVER_NS, TIME_MAX_NS
 from agent_runtime.settings import GroupSpec
 
 
@@ -36,9 +38,9 @@ def list_first_wakes(
     if agents is None:
         return np.full(len(cohort), spec.first_wake_ns, dtype=np.int64)
     try:
-        times = np.asarray(agents.first_wakes(cohort.list_ids(), spec.first_wake_ns), dtype=np.int64)
-        if times.shape != (len(cohort),):
-            raise ValueError(f"{len(times)} first wakes for {len(cohort)} agents")
+        times = read_times(agents.first_wakes(cohort.list_ids(), spec.first_wake_ns), len(cohort))
+        if len(wrong := times[(abs(times) > TIME_MAX_NS) & (times != NEVER_NS)]):
+            raise ValueError(f"nobody can be woken first at {wrong[0]}")
     except (Exception, SystemExit) as error:
         raise refuse_parameters(group, error) from error
     return times

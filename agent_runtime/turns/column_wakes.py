@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ecumene.client import EcumeneError, FrameResult, Json
 from ecumene.client.records import TurnStatus
 
-from agent_runtime.actions.settlement import ADOPTED, judge_failure
+from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure
 from agent_runtime.actions.validation import find_path_problem
 from agent_runtime.agents.agent import RuleAgents
 from agent_runtime.model.actions import Outcome
@@ -69,7 +69,7 @@ class ColumnWakes:
             decided = decide_routine(self._agents, keys, times)
             await self._check(keys, decided)
             frames.append(await self._ask(pack, keys, times, decided.next_ns))
-            frames += await self._act(pack, keys, decided)
+            await self._act(pack, keys, decided, frames)
         except asyncio.CancelledError:
             # The first block may have taken effect; then they are taken again all the same.
             await self._close(pack, STOPPED)
@@ -79,10 +79,14 @@ class ColumnWakes:
         except Exception as error:  # noqa: BLE001 - the turn edge: what ends these turns ends no others
             where = f"wakes of {len(keys)} agents of {self._context.group.name}"
             end = end_by_incident(self._context.incidents, where, error)
-            # Their routines go on, in the book as in memory.
-            next_ns = [NEVER_NS] * len(pack) if decided is None else decided.next_ns
-            decided = Decided("", next_ns, [None] * len(pack), ends=dict.fromkeys(range(len(pack)), end))
-            frames = frames[:1] or await self._ask_after_all(pack, keys, times, next_ns)
+            # Their routines go on, in the book as in memory; what has been sent is done, and what was not is not.
+            if decided is None:
+                decided = Decided("", [NEVER_NS] * len(pack), [None] * len(pack))
+                decided.ends = dict.fromkeys(range(len(pack)), end)
+            unsent = list(decided.list_acts())[max(len(frames) - 1, 0) :]
+            decided.ends.update((place, end) for acts in unsent for place in acts.places)
+            next_ns = decided.next_ns
+            frames = frames or await self._ask_after_all(pack, keys, times, next_ns)
             if not frames:
                 await self._close(pack, end)
                 self._free(pack, next_ns)
@@ -157,15 +161,15 @@ class ColumnWakes:
             self._context.incidents.note(f"what {len(keys)} agents of {self._context.group.name} want next", error)
             return []
 
-    async def _act(self, pack: Thinkers, keys: list[str], decided: Decided) -> list[asyncio.Future[FrameResult]]:
-        """The blocks of what they do."""
+    async def _act(
+        self, pack: Thinkers, keys: list[str], decided: Decided, frames: list[asyncio.Future[FrameResult]]
+    ) -> None:
+        """The blocks of what they do, each into `frames` once it is on its way."""
         outbox, notice = self._context.outbox, pack.notice
-        frames: list[asyncio.Future[FrameResult]] = []
         for acts in decided.list_acts():
             ids, cause = [keys[place] for place in acts.places], notice.event.id
             frame = outbox.submit(decided.path, 0, notice.revision, ids, acts.values, cause, positions=acts.positions)
             frames.append(await frame)
-        return frames
 
     async def _settle(
         self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]], sent: int
@@ -177,30 +181,39 @@ class ColumnWakes:
 
     async def _judge(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
         try:
-            asked, *done = [await self._context.outbox.settle(frame) for frame in frames]
+            asked, *done = [await self._settle_block(frame, len(pack)) for frame in frames]
         except asyncio.CancelledError:
             # The ops may have taken effect; whoever takes these turns again then adopts them.
             await self._close(pack, UNANSWERED)
             raise
-        except EcumeneError as error:
-            await self._close(pack, TurnEnd(*judge_failure(error)))
-            return
-        except Exception as error:  # noqa: BLE001 - the turn edge, as above
-            where = f"the answer of {len(pack)} agents of {self._context.group.name}"
-            await self._close(pack, end_by_incident(self._context.incidents, where, error))
-            return
         revisions = np.zeros(len(pack), dtype=np.int64)
         acting: list[int] = []
         for acts, settled in zip(list(decided.list_acts()), done, strict=True):
+            if isinstance(settled, TurnEnd):
+                decided.ends.update(dict.fromkeys(acts.places, settled))
+                continue
             acting += acts.places
             revisions[acts.places] = settled.revisions
             for index, outcome in settled.others.items():
                 revisions[acts.places[index]] = outcome.revision or 0
                 decided.ends |= _judge_one(acts.places[index], outcome)
-        for index, outcome in asked.others.items():
-            if outcome.error is not None:
-                decided.ends[index] = TurnEnd(*judge_failure(outcome.error))
+        if isinstance(asked, TurnEnd):
+            decided.ends.update(dict.fromkeys(range(len(pack)), asked))
+        else:
+            for index, outcome in asked.others.items():
+                if outcome.error is not None:
+                    decided.ends[index] = TurnEnd(*judge_failure(outcome.error))
         await self._record(pack, decided, acting, revisions)
+
+    async def _settle_block(self, frame: asyncio.Future[FrameResult], agents: int) -> Settled | TurnEnd:
+        """What became of a block, or how the turns end of which nobody knows it. Other blocks are told as they were."""
+        try:
+            return await self._context.outbox.settle(frame)
+        except EcumeneError as error:
+            return TurnEnd(*judge_failure(error))
+        except Exception as error:  # noqa: BLE001 - the turn edge, as above
+            where = f"the answer of {agents} agents of {self._context.group.name}"
+            return end_by_incident(self._context.incidents, where, error)
 
     async def _record(self, pack: Thinkers, decided: Decided, acting: list[int], revisions: Revisions) -> None:
         """Each turn, those that ended alike together."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.agents.agent import Routine, RuleAgents
+from agent_runtime.agents.times import read_times
 from agent_runtime.model.wakes import NEVER_NS, TIME_MAX_NS
 from agent_runtime.turns.deciding import all_numbers, show_value
 from agent_runtime.turns.ends import TurnEnd, describe_failure, name_exit
@@ -68,27 +68,22 @@ def decide_routine(agents: RuleAgents, keys: Sequence[str], times_ns: Sequence[i
 def _ask(agents: RuleAgents, keys: Sequence[str], times_ns: Sequence[int]) -> Decided:
     """Raises whatever the rule does, and ValueError: its columns do not fit."""
     routine: Routine = agents.wake_many(keys, times_ns)
-    times = np.asarray(routine.next_ns)
-    if times.dtype.kind != "i":
-        raise ValueError("times are whole numbers of 64 bits, in nanoseconds")
-    next_ns = times.tolist()
-    acts = routine.values is not None
+    next_ns: list[int] = read_times(routine.next_ns, len(keys)).tolist()
     values = _list(routine.values, len(keys))
     positions = None if routine.positions is None else _list(routine.positions, len(keys))
-    if len(next_ns) != len(keys):
-        raise ValueError(f"{len(next_ns)} times for {len(keys)} agents")
+    acts = any(value is not None for value in values)
     decided = Decided(routine.path if acts else "", next_ns, values, positions)
     for place, (at_ns, again_ns) in enumerate(zip(times_ns, next_ns, strict=True)):
         if again_ns != NEVER_NS and not at_ns < again_ns <= TIME_MAX_NS:
             _fail(decided, place, f"woken at {at_ns} ns, it cannot be woken next at {again_ns}")
             next_ns[place] = NEVER_NS
-    if acts and not all_numbers(values):
+    if acts and not (decided.path and all_numbers(values)):
         for place, value in enumerate(values):
             if value is not None and not all_numbers([value]):
                 _fail(decided, place, f"{show_value(value)} is no finite number of 64 bits")
-    for place, position in enumerate(positions or ()):
-        if not _is_position(position, positions):
-            _fail(decided, place, f"{show_value(position)} is no position")
+            elif value is not None and not decided.path:
+                _fail(decided, place, f"{show_value(value)} is to be set, and the rule names no path")
+    _check_positions(decided)
     return decided
 
 
@@ -102,9 +97,24 @@ def _list(column: Any, count: int) -> list[Any]:
     return cells
 
 
-def _is_position(position: Any, others: Any) -> bool:
-    """One or two finite numbers, as many as the first one has."""
-    if not isinstance(position, list | tuple) or len(position) not in (1, 2) or len(position) != len(others[0]):
+def _check_positions(decided: Decided) -> None:
+    """Whoever acts has a position, if there are any: one or two finite numbers, as many as the first of all."""
+    if decided.positions is None:
+        return
+    coordinates = 0
+    for place, (value, position) in enumerate(zip(decided.values, decided.positions, strict=True)):
+        if value is None or place in decided.ends:
+            continue
+        if position is None:
+            _fail(decided, place, "it has no position, and others of the group have one")
+        elif not _is_position(position) or len(position) != (coordinates or len(position)):
+            _fail(decided, place, f"{show_value(position)} is no position here")
+        else:
+            coordinates = len(position)
+
+
+def _is_position(position: Any) -> bool:
+    if not isinstance(position, list | tuple) or len(position) not in (1, 2):
         return False
     return all(type(number) in KINDS and math.isfinite(number) for number in position)
 
@@ -115,15 +125,14 @@ def _fail(decided: Decided, place: int, reason: str) -> None:
 
 def _join(some: Sequence[Decided]) -> Decided:
     """What agents decided one by one. They act at one path: whoever wants another has failed."""
-    path = next((one.path for one in some if one.path), "")
-    are_placed = any(one.positions is not None for one in some)
+    path = next((one.path for one in some if one.path and not one.ends), "")
     joined = Decided(path, [one.next_ns[0] for one in some], [one.values[0] for one in some])
-    joined.positions = [one.positions[0] if one.positions else None for one in some] if are_placed else None
+    if any(one.positions is not None for one in some):
+        joined.positions = [one.positions[0] if one.positions else None for one in some]
     for place, one in enumerate(some):
-        if 0 in one.ends:
+        if one.ends:
             joined.ends[place] = one.ends[0]
         elif one.path not in ("", path):
             _fail(joined, place, f"others of the group act at {path}, not at {one.path}")
-        elif one.path and are_placed and one.positions is None:
-            _fail(joined, place, "others of the group have a position, and it has none")
+    _check_positions(joined)
     return joined

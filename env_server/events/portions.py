@@ -10,22 +10,22 @@ from env_server.model.changes import Changes, EventType
 _CONFLATE_ROWS_MAX = 32_768
 """Rows looked through in one go to find the last of each key."""
 
-# Events of one family and key replace each other; an entry and a gate may share a name and do not. A move tells nothing
-# of the value, nor the other way round, so neither replaces the other; a deletion replaces both. Only crossings of the
-# same border replace each other.
-_ENVIRONMENT, _ENTRY, _GATE, _MOVE, _REGION, _PROXIMITY = -1, -2, -3, -4, -5, -6
+# Events of one family and key replace each other; an entry and a gate may share a name and do not. What the value of an
+# entry is, where it is, and that it is a member are told by events of their own, so none of these replaces another. Only
+# crossings of the same border replace each other.
+_ENVIRONMENT, _VALUE, _GATE, _MOVE, _MEMBER, _DELETION, _REGION, _PROXIMITY = range(-1, -9, -1)
 _FAMILIES = {
     EventType.ENVIRONMENT_REGISTERED: _ENVIRONMENT,
     EventType.ENVIRONMENT_UPDATED: _ENVIRONMENT,
     EventType.ENVIRONMENT_DELETED: _ENVIRONMENT,
-    EventType.ENTRY_SET: _ENTRY,
-    EventType.ENTRY_INCREMENTED: _ENTRY,
-    EventType.ENTRY_APPENDED: _ENTRY,
-    EventType.ENTRY_DELETED: _ENTRY,
+    EventType.ENTRY_SET: _VALUE,
+    EventType.ENTRY_INCREMENTED: _VALUE,
+    EventType.ENTRY_APPENDED: _VALUE,
+    EventType.ENTRY_DELETED: _DELETION,
     EventType.ENTRY_MOVED: _MOVE,
-    EventType.MEMBER_JOINED: _ENTRY,
-    EventType.MEMBER_LEFT: _ENTRY,
-    EventType.MEMBER_EXPIRED: _ENTRY,
+    EventType.MEMBER_JOINED: _MEMBER,
+    EventType.MEMBER_LEFT: _DELETION,
+    EventType.MEMBER_EXPIRED: _DELETION,
     EventType.GATE_BEGUN: _GATE,
     EventType.GATE_OPENED: _GATE,
     EventType.REGION_ENTERED: _REGION,
@@ -34,7 +34,9 @@ _FAMILIES = {
     EventType.PROXIMITY_LEFT: _PROXIMITY,
 }
 _CROSSINGS = (_REGION, _PROXIMITY)
-_DELETIONS = (EventType.ENTRY_DELETED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
+_OF_ENTRIES = (_VALUE, _MOVE, _MEMBER)
+"""What a deletion replaces. It stays itself, whatever comes after it: what is made anew under the key has nothing of
+what was there before, neither place nor kind, and no event of its own says so."""
 
 
 class Plan(NamedTuple):
@@ -133,7 +135,10 @@ class Portion:
 
 
 def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list[Portion], int]:
-    """Portions with the last event of each family and key alone, the first revision last; events left out."""
+    """Portions with the last event of each family and key alone, the first revision last; events left out.
+
+    Who keeps a picture of what is there, event by event, has the same one in the end as from all of them.
+    """
     seen: set[tuple[int, str, int, bytes]] = set()
     kept: list[tuple[Changes, list[int]]] = []
     left_out = 0
@@ -145,9 +150,7 @@ def conflate(selected: Sequence[tuple[Changes, list[int] | None]]) -> tuple[list
             family = _FAMILIES.get(type_, type_)  # type: ignore[call-overload]
             border = changes.values[row].text if family in _CROSSINGS else b""  # type: ignore[union-attr]
             name = number, key, family, border
-            if type_ in _DELETIONS:
-                seen.add((number, key, _MOVE, b""))
-            if name in seen:
+            if name in seen or (family in _OF_ENTRIES and (number, key, _DELETION, b"") in seen):
                 left_out += 1
             else:
                 seen.add(name)

@@ -61,12 +61,16 @@ class SpaceIndex(Protocol):
             InvalidRequest: INVALID_POSITION: outside, not finite, no cell or node, of another number of dimensions.
         """
 
-    def check_areas(self, areas: Iterable[Area]) -> int:
-        """Accepts areas that the shape can have; returns what it looked at. Raises as `check`, and INVALID_FIELD.
+    def accept_areas(self, areas: Sequence[Area], before: "Areas | None" = None) -> "Areas":
+        """Areas that the shape can have. `before`: some that were accepted, of which nothing is found out again.
 
-        Of a graph also LimitExceeded, for discs that together take more looks than a query may; whether an accepted
-        one contains a position takes none.
+        Raises:
+            InvalidRequest: as `check`, and INVALID_FIELD; nothing much was looked at then.
+            LimitExceeded: discs of a graph that together take more looks than a query may.
         """
+
+    def areas(self, areas: Sequence[Area]) -> "Areas":
+        """Areas that were accepted once, by an index of the same shape."""
 
     def is_full(self, position: Position) -> bool:
         """Whether the cell or node there holds as many as it may."""
@@ -118,18 +122,20 @@ class SpaceIndex(Protocol):
     def in_box(self, box: Box) -> list[str]:
         """Keys of the entries in it, sorted."""
 
-    def contains(self, area: Area, position: Position) -> bool:
-        """Whether the position lies in the area, its border included."""
-
-    def areas(self, areas: Sequence[Area]) -> "Areas":
-        """Accepted areas, so that it is soon known which of them contain a position."""
-
 
 class Areas(Protocol):
-    """Many areas of a space."""
+    """Many areas of a space. What they cover is found out once; from then on which of them are there is soon told."""
 
-    def at(self, position: Position) -> list[int]:
-        """Which of them contain a checked position, by their place in the sequence, ascending."""
+    @property
+    def looked(self) -> int:
+        """What was looked at until now, to find out what they cover."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether that is known, so that `at` looks at nothing more."""
+
+    def at(self, position: Position) -> Sequence[int]:
+        """Which of them contain a checked position, their borders included: places in the sequence, ascending."""
 
 
 class Vicinities(Protocol):

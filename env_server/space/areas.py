@@ -5,30 +5,41 @@ number. What the two strips of a position share are few areas, which are asked.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from env_server.model.spaces import Area, Position
+from env_server.model.spaces import Area, Disc, NodeSet, Position
 from env_server.space.spot_tree import Range, Window
 
 _STRIPS_MAX: Final = 64
 
 Contains = Callable[[Area, Position], bool]
+_NOWHERE: Final[Sequence[int]] = ()
 
 
 class FlatAreas:
     """Areas of a space with two coordinates. See `Areas`."""
 
-    def __init__(self, areas: Sequence[Area], windows: Sequence[list[Window]], contains: Contains) -> None:
-        """`windows`: for each area, rectangles that hold all of it."""
+    def __init__(self, areas: Sequence[Area], windows: Callable[[Area], list[Window]], contains: Contains) -> None:
+        """`windows`: rectangles that hold all of an area."""
         self._areas = areas
+        self._windows = windows
         self._contains = contains
-        self._x = _Strips([[window[0] for window in some] for some in windows])
-        self._y = _Strips([[window[1] for window in some] for some in windows])
+        self._strips: tuple[_Strips, _Strips] | None = None
+
+    @property
+    def looked(self) -> int:
+        return 0 if self._strips is None else len(self._areas)
+
+    @property
+    def is_ready(self) -> bool:
+        return self._strips is not None
 
     def at(self, position: Position) -> list[int]:
         found = []
-        left = self._x.at(position[0]) & self._y.at(position[1])
+        x, y = self._strips or self._cut()
+        left = x.at(position[0]) & y.at(position[1])
         while left:
             lowest = left & -left
             left ^= lowest
@@ -37,21 +48,64 @@ class FlatAreas:
                 found.append(number)
         return found
 
+    def _cut(self) -> tuple["_Strips", "_Strips"]:
+        windows = [self._windows(area) for area in self._areas]
+        strips = self._strips = (
+            _Strips([[window[0] for window in some] for some in windows]),
+            _Strips([[window[1] for window in some] for some in windows]),
+        )
+        return strips
+
+
+class Covered(NamedTuple):
+    """The nodes of a disc, and what was looked at to find them."""
+
+    nodes: Sequence[int]
+    looked: int
+
 
 class NodeAreas:
-    """Areas of a graph, found for each node when it is first asked about. See `Areas`."""
+    """Areas of a graph. What a disc covers is found by a walk, once for as long as it is declared. See `Areas`."""
 
-    def __init__(self, areas: Sequence[Area], contains: Contains) -> None:
+    def __init__(
+        self, areas: Sequence[Area], cover: Callable[[Disc], Covered], discs: dict[Disc, Covered], looked: int = 0
+    ) -> None:
+        """`discs`: what some of them are known to cover, of which `looked` was looked at just now."""
         self._areas = areas
-        self._contains = contains
-        self._found: dict[float, list[int]] = {}
+        self._cover = cover
+        self.discs = discs
+        self.looked = looked
+        self._there: Mapping[float, Sequence[int]] | None = None
 
-    def at(self, position: Position) -> list[int]:
-        found = self._found.get(position[0])
-        if found is None:
-            found = [number for number, area in enumerate(self._areas) if self._contains(area, position)]
-            self._found[position[0]] = found
-        return found
+    @property
+    def is_ready(self) -> bool:
+        return self._there is not None
+
+    def at(self, position: Position) -> Sequence[int]:
+        there = self._there
+        if there is None:
+            there = self._there = self._find()
+        return there.get(position[0], _NOWHERE)
+
+    def _find(self) -> Mapping[float, Sequence[int]]:
+        there: defaultdict[float, list[int]] = defaultdict(list)
+        for number, area in enumerate(self._areas):
+            nodes = self._nodes(area)
+            self.looked += len(nodes)
+            for node in nodes:
+                there[node].append(number)
+        there.default_factory = None
+        return there
+
+    def _nodes(self, area: Area) -> Sequence[int] | frozenset[int]:
+        if isinstance(area, NodeSet):
+            return area.nodes
+        assert isinstance(area, Disc), "a graph accepts no boxes"
+        covered = self.discs.get(area)
+        if covered is None:
+            covered = self.discs[area] = self._cover(area)
+            self.looked += covered.looked
+        return covered.nodes
 
 
 class _Strips:

@@ -1,10 +1,10 @@
 """What grids, planes and the earth have in common: two coordinates, and a tree of who is where."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
-from env_server.model.ports import Near, Vicinities
+from env_server.model.ports import Areas, Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.areas import FlatAreas
 from env_server.space.checking import check_count, check_radius, refuse_field
@@ -62,7 +62,7 @@ class FlatIndex(ABC):
 
     @abstractmethod
     def _check_box(self, box: Box) -> None:
-        """Raises as `check_areas`."""
+        """Raises as `accept_areas`."""
 
     def _spot(self, position: Position) -> Spot:
         return position
@@ -134,6 +134,7 @@ class FlatIndex(ABC):
         return self._tree.inside(self._windows(box), lambda spot: self.contains(box, spot))
 
     def contains(self, area: Area, position: Position) -> bool:
+        """Whether the position lies in the area, its border included."""
         if isinstance(area, Disc):
             return self.distance(area.centre, position) <= area.radius
         if isinstance(area, NodeSet):
@@ -147,7 +148,7 @@ class FlatIndex(ABC):
         return position[0] in x and position[1] in y
 
     def areas(self, areas: Sequence[Area]) -> FlatAreas:
-        return FlatAreas(areas, [self._windows(area) for area in areas], self.contains)
+        return FlatAreas(areas, self._windows, self.contains)
 
     def _windows(self, area: Area) -> list[Window]:
         """Rectangles that hold all of an accepted area."""
@@ -157,10 +158,10 @@ class FlatIndex(ABC):
         x, y = self._intervals(area)
         return [*product(x.ranges, y.ranges)]
 
-    def check_areas(self, areas: Iterable[Area]) -> int:
+    def accept_areas(self, areas: Sequence[Area], before: Areas | None = None) -> FlatAreas:
         for area in areas:
             self._check_area(area)
-        return 0
+        return self.areas(areas)
 
     def _check_area(self, area: Area) -> None:
         if isinstance(area, NodeSet):

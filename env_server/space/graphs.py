@@ -1,25 +1,17 @@
 """Graphs: entries at nodes, distances along edges."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from math import inf
-from typing import NamedTuple
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
-from env_server.model.ports import Near, Vicinities
-from env_server.model.spaces import Area, Box, Disc, Graph, NodeSet, Position
-from env_server.space.areas import NodeAreas
+from env_server.model.ports import Areas, Near, Vicinities
+from env_server.model.spaces import Area, Box, Disc, Graph, Position
+from env_server.space.areas import Covered, NodeAreas
 from env_server.space.checking import check_count, check_radius, check_whole, finite, refuse_field
 from env_server.space.roads import Roads
-
-
-class _Covered(NamedTuple):
-    """The nodes of a disc, and what was looked at to find them."""
-
-    nodes: frozenset[int]
-    looked: int
 
 
 class GraphIndex:
@@ -32,7 +24,6 @@ class GraphIndex:
         _check_graph(graph, limits)
         self._graph = graph
         self._roads = Roads(graph, limits.space_looks_max)
-        self._discs: dict[Disc, _Covered] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -63,28 +54,6 @@ class GraphIndex:
         numbers = finite(position, 1)
         check_whole(numbers[0], self._graph.nodes, "node")
         return numbers
-
-    def check_areas(self, areas: Iterable[Area]) -> int:
-        discs: dict[Disc, _Covered] = {}
-        looked = looked_now = 0
-        for area in areas:
-            if isinstance(area, Box):
-                raise refuse_field("area", "a graph has no boxes")
-            if isinstance(area, Disc):
-                self.check(area.centre)
-                check_radius(area.radius)
-                # Too much is refused here, and not when somebody comes near: then all of them may have to be found.
-                known = self._discs.get(area)
-                covered = discs[area] = known or self._cover(area)
-                looked += covered.looked
-                looked_now += 0 if known else covered.looked
-                if looked > self.looks_max:
-                    raise LimitExceeded("space_looks_max", self.looks_max, looked)
-            else:
-                for node in area.nodes:
-                    self.check((node,))
-        self._discs = discs
-        return looked_now
 
     def is_full(self, position: Position) -> bool:
         capacity = self._graph.capacity
@@ -163,30 +132,48 @@ class GraphIndex:
     def in_box(self, box: Box) -> list[str]:
         raise refuse_field("area", "a graph has no boxes")
 
-    def contains(self, area: Area, position: Position) -> bool:
-        if isinstance(area, NodeSet):
-            return position[0] in area.nodes
-        if isinstance(area, Disc):
-            return position[0] in self._covered(area).nodes
-        return False
+    def accept_areas(self, areas: Sequence[Area], before: Areas | None = None) -> NodeAreas:
+        assert before is None or isinstance(before, NodeAreas)
+        known = before.discs if before is not None else {}
+        for area in areas:
+            self._check_area(area)
+        # Too much is refused here, and not when somebody comes near: then all of them may have to be found.
+        discs: dict[Disc, Covered] = {}
+        looked = looked_now = 0
+        for disc in (area for area in areas if isinstance(area, Disc)):
+            if disc in discs:
+                continue
+            covered = known.get(disc)
+            if covered is None:
+                covered = self._cover(disc, self.looks_max)
+                looked_now += covered.looked
+            discs[disc] = covered
+            looked += covered.looked
+            if looked > self.looks_max:
+                raise LimitExceeded("space_looks_max", self.looks_max, looked)
+        return NodeAreas(areas, self._cover, discs, looked_now)
 
     def areas(self, areas: Sequence[Area]) -> NodeAreas:
-        return NodeAreas(areas, self.contains)
+        return NodeAreas(areas, self._cover, {})
 
-    def _covered(self, disc: Disc) -> "_Covered":
-        """What a disc covers; the graph stays, so it is walked once for a region's whole life."""
-        covered = self._discs.get(disc)
-        if covered is None:
-            covered = self._discs[disc] = self._cover(disc)
-        return covered
+    def _check_area(self, area: Area) -> None:
+        if isinstance(area, Box):
+            raise refuse_field("area", "a graph has no boxes")
+        if isinstance(area, Disc):
+            self.check(area.centre)
+            check_radius(area.radius)
+        else:
+            for node in area.nodes:
+                self.check((node,))
 
-    def _cover(self, disc: Disc) -> "_Covered":
-        nodes = set()
-        for length, node in self._roads.spread(int(disc.centre[0]), hops=False):
+    def _cover(self, disc: Disc, looks_max: float = inf) -> Covered:
+        """What a disc covers; without a bound where it was accepted once."""
+        nodes = []
+        for length, node in self._roads.spread(int(disc.centre[0]), hops=False, looks_max=looks_max):
             if self._roads.distance(length, hops=False) > disc.radius:
                 break
-            nodes.add(node)
-        return _Covered(frozenset(nodes), self._roads.looked)
+            nodes.append(node)
+        return Covered(nodes, self._roads.looked)
 
     def _at(self, node: int, count: int | None) -> list[str]:
         """The first `count` at a node."""

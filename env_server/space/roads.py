@@ -35,12 +35,17 @@ class Roads:
         self.looks_max = looks_max
         self.looked = 0
 
-    def spread(self, node: int, *, hops: bool, back: bool = False) -> Iterator[tuple[int, int]]:
+    def spread(
+        self, node: int, *, hops: bool, back: bool = False, looks_max: float | None = None
+    ) -> Iterator[tuple[int, int]]:
         """Nodes by their distance from one, or to it if `back`, nearest first, with exact lengths; what can be reached.
+
+        `looks_max`: None = that of all searches.
 
         Raises:
             LimitExceeded: as soon as more was looked at than may be.
         """
+        looks_max = self.looks_max if looks_max is None else looks_max
         edges = self._back if back else self._forth
         self.looked = 0
         done: set[int] = set()
@@ -52,8 +57,8 @@ class Roads:
             done.add(node)
             leading = edges.get(node, _NO_EDGES)
             self.looked += 1 + len(leading)
-            if self.looked > self.looks_max:
-                raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
+            if self.looked > looks_max:
+                raise LimitExceeded("space_looks_max", int(looks_max), self.looked)
             yield length, node
             for other, edge in leading:
                 if other not in done:

@@ -5,8 +5,8 @@ told follows from the names alone, never from how an index keeps its entries.
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from env_server.model.changes import EventType
 from env_server.model.errors import Exhausted, LimitExceeded, Reason
@@ -23,65 +23,65 @@ _PROXIMITY_LEFT: Final = int(EventType.PROXIMITY_LEFT)
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _ALL: Final = 1 << 62
 _NOBODY: Final[list[Near]] = []
+_NO_AREAS: Final[Sequence[int]] = ()
 
 Crossing = tuple[int, str, Json]
 """Type of the event, key, document."""
 
 
-class Crossings(NamedTuple):
-    """What a move crosses, in the order in which it is told, and how many entries it had to look at."""
-
-    told: list[Crossing]
-    looked: int
+Count = Callable[[int], None]
+"""Told how much was looked at, also before something is refused."""
 
 
 class Borders:
     """Those of one environment. They stay as they are, as the declaration does that they are made from."""
 
-    __slots__ = ("_areas", "_documents", "_proximities", "_space", "has_proximities", "is_empty")
+    __slots__ = ("_documents", "_proximities", "areas", "is_empty")
 
-    def __init__(self, space: Space) -> None:
-        """Compiles globs.
+    def __init__(self, space: Space, areas: Areas) -> None:
+        """`areas`: those of its regions.
 
         Raises:
             InvalidRequest: INVALID_FIELD: a glob is malformed.
         """
-        self._space = space
+        self.areas = areas
         self._documents = [region_document(region.name) for region in space.regions]
         self._proximities = [_Reach(proximity) for proximity in space.proximities]
-        self.has_proximities = bool(self._proximities)
         self.is_empty = not self._documents and not self._proximities
-        #: Found by the first who moves.
-        self._areas: Areas | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether who crosses them looks at others, or at what the regions cover."""
+        return bool(self._proximities) or not self.areas.is_ready
 
     def cross(
-        self, index: SpaceIndex, key: str, before: Position | None, after: Position | None, limits: Limits
-    ) -> Crossings:
-        """What an entry crosses that goes from `before` to `after`; None = nowhere.
+        self, index: SpaceIndex, key: str, before: Position | None, after: Position | None, limits: Limits, count: Count
+    ) -> list[Crossing]:
+        """What an entry crosses that goes from `before` to `after`, in the order in which it is told; None = nowhere.
 
         By the names of regions, then by those of proximities, there by the other one's key; of a pair the one that
-        moves is told first.
+        moves is told first. `count` is told what is looked at beyond what is in the price of a move.
 
         Raises:
             Exhausted: RATE_LIMITED: it comes into a crowd of which more than `move_looks_max` would have to be looked
                 at. It can always leave one.
         """
         told: list[Crossing] = []
-        looked = 0
         if self._documents:
-            areas = self._areas
-            if areas is None:
-                areas = self._areas = index.areas([region.area for region in self._space.regions])
-            was = areas.at(before) if before is not None else []
-            now = areas.at(after) if after is not None else []
+            areas = self.areas
+            looked = areas.looked
+            was = areas.at(before) if before is not None else _NO_AREAS
+            now = areas.at(after) if after is not None else _NO_AREAS
+            if areas.looked != looked:
+                count(areas.looked - looked)
             if was != now:
                 told += [
                     (_REGION_LEFT if number in was else _REGION_ENTERED, key, self._documents[number])
                     for number in sorted({*was}.symmetric_difference(now))
                 ]
         for reach in self._proximities:
-            looked += reach.cross(index, key, before, after, limits.move_looks_max, told)
-        return Crossings(told, looked)
+            reach.cross(index, key, before, after, limits.move_looks_max, told, count)
+        return told
 
 
 class _Reach:
@@ -104,19 +104,17 @@ class _Reach:
         after: Position | None,
         looks_max: int,
         told: list[Crossing],
-    ) -> int:
-        """Adds what is told; returns how many entries were looked at."""
+        count: Count,
+    ) -> None:
+        """Adds what is told. Raises as `Borders.cross`."""
         is_one, is_other = _matches(self._accept, key), _matches(self._accept_other, key)
         if not is_one and not is_other:
-            return 0
+            return
         was = now = _NOBODY
-        looked = 0
         if before is not None:
-            was = self._near(index, before, _ALL)
-            looked += len(was) + max(index.looked - LOOKS_FREE, 0)
+            was = self._near(index, before, _ALL, count)
         if after is not None:
-            now = self._near(index, after, looks_max)
-            looked += len(now) + max(index.looked - LOOKS_FREE, 0)
+            now = self._near(index, after, looks_max, count)
         mine = self._document(key)
         changed = {other for _, other in was}.symmetric_difference(other for _, other in now)
         changed.discard(key)
@@ -126,12 +124,13 @@ class _Reach:
                 type_ = _PROXIMITY_ENTERED if other in entered else _PROXIMITY_LEFT
                 told.append((type_, key, self._document(other)))
                 told.append((type_, other, mine))
-        return looked
 
-    def _near(self, index: SpaceIndex, position: Position, looks_max: int) -> list[Near]:
+    def _near(self, index: SpaceIndex, position: Position, looks_max: int, count: Count) -> list[Near]:
         usual, index.looks_max = index.looks_max, looks_max
+        near = _NOBODY
         try:
-            return index.within(position, self._distance)
+            near = index.within(position, self._distance)
+            return near
         except LimitExceeded:
             problem = (
                 f"proximity {self._name!r} is so crowded there that more than move_looks_max = {looks_max} are near"
@@ -141,6 +140,7 @@ class _Reach:
             ) from None
         finally:
             index.looks_max = usual
+            count(len(near) + max(index.looked - LOOKS_FREE, 0))
 
     def _matching(self, others: Iterable[str], is_one: bool, is_other: bool) -> Iterator[str]:
         """Those that make a pair with a key that matches as one, or as the other of the two."""

@@ -1,7 +1,6 @@
 """Writes to environments: register and update. Each checks, applies, and writes its rows."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 
@@ -12,7 +11,6 @@ from env_server.model.errors import (
     AlreadyExists,
     GateClosed,
     InvalidRequest,
-    LimitExceeded,
     NotFound,
     Reason,
 )
@@ -25,6 +23,7 @@ from env_server.model.spaces import Space, weigh_space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
+from env_server.state_tree.borders import Borders
 from env_server.state_tree.concurrency import check_concurrency
 from env_server.state_tree.merge import merge_patch
 from env_server.state_tree.nodes import Node
@@ -51,11 +50,12 @@ def register(tree: Tree, path: str, asked: RegisterEnvironment) -> Written:
         tree.schemas.in_use = True
     _check_members_paths(tree, path, asked.declaration.gates)
     _check_participants_path(tree, path, asked.declaration.clock)
-    opened = _open(tree, asked.declaration.space) if asked.declaration.space is not None else None
+    space = asked.declaration.space
+    opened = _open(tree, space) if space is not None else (None, None)
     node = nodes.attach(nodes.next_number, parent, segments[-1])
     node.created = node.modified = tree.revision + 1
     node.declare(asked.declaration)
-    node.space = opened
+    node.space, node.borders = opened
     tree.roll_ups.declared(node)
     tree.unsaved.environment(node)
     if asked.declaration.clock is not None:
@@ -84,13 +84,13 @@ def update(tree: Tree, node: Node, asked: EnvironmentUpdate) -> Written:
         check_declaration(tree, changed)
         _check_members_paths(tree, node.path, asked.set_gates)
         _check_participants_path(tree, node.path, asked.clock)
-        opened = _open_or_check(tree, node, changed)
+        opened = _open_or_accept(tree, node, changed)
         if looks := _count_looks(tree, node, changed):
             tree.look(looks)
         tree.redeclare(node, changed)
         if asked.clock is not None:
             _begin_clock(tree, node)
-        node.space = opened
+        node.space, node.borders = opened
         tree.environment_row(node, EventType.ENVIRONMENT_UPDATED, changed_fields=_name_asked(asked))
         tree.note_due(node)
         if asked.set_gates or asked.remove_gates:
@@ -115,47 +115,24 @@ def _begin_clock(tree: Tree, node: Node) -> None:
     tree.timing.declared(node)
 
 
-def _open_or_check(tree: Tree, node: Node, changed: Declaration) -> SpaceIndex | None:
-    """The index that the environment has after an update: its own, or a new one where it had none.
+def _open_or_accept(tree: Tree, node: Node, changed: Declaration) -> tuple[SpaceIndex | None, Borders | None]:
+    """What the environment has after an update: its own index or, where it had none, a new one; and its borders.
 
     Raises:
         InvalidRequest, LimitExceeded, Exhausted.
     """
     if changed.space is None or changed.space is node.declaration.space:
-        return node.space
+        return node.space, node.borders
     if node.space is None:
         return _open(tree, changed.space)
-    index, space = node.space, changed.space
-    _look(tree, lambda: tree.spaces.check(index, space))
-    return index
-
-
-def _open(tree: Tree, space: Space) -> SpaceIndex:
-    """Raises as `Spaces.open`, and Exhausted."""
-    opened: list[SpaceIndex] = []
-
-    def accept() -> int:
-        index, looked = tree.spaces.open(space)
-        opened.append(index)
-        return looked
-
-    _look(tree, accept)
-    return opened[0]
-
-
-def _look(tree: Tree, accept: Callable[[], int]) -> None:
-    """Counts what is looked at to accept a space, also where it turns out to be too much.
-
-    Raises:
-        Exhausted: see `Tree.look`.
-    """
     tree.look(0)  # before much is looked at
-    try:
-        tree.look(accept())
-    except LimitExceeded as error:
-        if error.metadata.get("limit") == "space_looks_max":
-            tree.look(tree.limits.space_looks_max)
-        raise
+    return node.space, tree.spaces.accept(node.space, changed.space, node.borders, tree.has_looked)
+
+
+def _open(tree: Tree, space: Space) -> tuple[SpaceIndex, Borders]:
+    """Raises as `Spaces.open`, and Exhausted."""
+    tree.look(0)  # before much is looked at
+    return tree.spaces.open(space, tree.has_looked)
 
 
 def weigh_declaration(declaration: Declaration) -> int:

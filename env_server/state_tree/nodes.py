@@ -80,7 +80,7 @@ class Node:
         self.members = 0
         #: Where the entries are; None = it has no space.
         self.space: SpaceIndex | None = None
-        #: Regions and proximities of the space. Denormalised from the declaration.
+        #: Regions and proximities of the space; not None where that is not.
         self.borders: Borders | None = None
         #: Generation that the gate accepts reports for; 0 = none. Denormalised from the declaration for the hot path.
         self.open_generation = 0
@@ -103,8 +103,6 @@ class Node:
         self.schema = declaration.schema
         if declaration.config is not old.config:
             self.concurrency_max = find_concurrency(declaration)
-        if declaration.space is not old.space:
-            self.borders = Borders(declaration.space) if declaration.space is not None else None
         gate = self.gate
         self.open_generation = gate.generation if gate is not None and gate.collecting else 0
         if not declaration.aggregates and gate is None:
@@ -124,11 +122,11 @@ class Node:
             return self.tally is None
         return self.tally is not None and _goes_on(self.tally, self.declaration, declaration)
 
-    def restore(self, declaration: Declaration, tally: Tally | None) -> None:
-        """Goes back to an earlier declaration and the tally that belonged to it."""
-        if declaration.space is not self.declaration.space:
-            self.borders = Borders(declaration.space) if declaration.space is not None else None
-            self.space = self.space if declaration.space is not None else None
+    def restore(
+        self, declaration: Declaration, tally: Tally | None, space: SpaceIndex | None, borders: Borders | None
+    ) -> None:
+        """Goes back to an earlier declaration and what belonged to it."""
+        self.space, self.borders = space, borders
         self.declaration, self.tally = declaration, tally
         self.concurrency_max = find_concurrency(declaration)
         gate = self.gate

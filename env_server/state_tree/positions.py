@@ -53,12 +53,9 @@ def plan_move(tree: Tree, node: Node, key: str, before: Position | None, asked: 
     borders = node.borders
     if borders is None or borders.is_empty or position == before:
         return position, None
-    if borders.has_proximities:
-        tree.look(0)  # before anybody looks who is near
-    crossed, looked = borders.cross(index, key, before, position or None, tree.limits)
-    if looked:
-        tree.look(looked)
-    return position, crossed
+    if borders.looks:
+        tree.look(0)  # before anybody does
+    return position, borders.cross(index, key, before, position or None, tree.limits, tree.has_looked)
 
 
 def apply_move(
@@ -98,12 +95,9 @@ def plan_leaving(tree: Tree, node: Node, key: str, entry: Entry, *, may_be_refus
     index, borders = node.space, node.borders
     if index is None or borders is None or borders.is_empty:
         return []
-    crossed, looked = borders.cross(index, key, entry.position, None, tree.limits)
-    if may_be_refused:
-        tree.look(looked)
-    else:
-        tree.looked += looked
-    return crossed
+    if may_be_refused and borders.looks:
+        tree.look(0)  # before anybody does
+    return borders.cross(index, key, entry.position, None, tree.limits, tree.has_looked)
 
 
 def leave(node: Node, key: str) -> None:

@@ -1,11 +1,13 @@
 """Spaces of environments: accepted as a whole, opened, and replaced where regions or proximities change."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from env_server.model.environments import Declaration
 from env_server.model.errors import AlreadyExists, InvalidRequest, LimitExceeded, NotFound, Reason
+from env_server.model.globs import compile_key_glob
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment
 from env_server.model.operations import EnvironmentUpdate
@@ -15,6 +17,8 @@ from env_server.state_tree.borders import Borders
 from env_server.state_tree.nodes import Node
 
 _Named = TypeVar("_Named", Region, Proximity)
+Count = Callable[[int], None]
+"""Told how much was looked at."""
 
 
 class Spaces:
@@ -24,8 +28,8 @@ class Spaces:
         self._open = open_space
         self._limits = limits
 
-    def open(self, space: Space) -> tuple[SpaceIndex, int]:
-        """The empty index of a space, once all of it is accepted, and how much that looked at.
+    def open(self, space: Space, count: Count) -> tuple[SpaceIndex, Borders]:
+        """The empty index of a space, once all of it is accepted, and its borders; `count` is told what it looks at.
 
         Raises:
             InvalidRequest: INVALID_POSITION, INVALID_FIELD.
@@ -34,12 +38,15 @@ class Spaces:
         check_count(weigh_space(space), "space_bytes_max", self._limits)
         if self._open is None:
             raise InvalidRequest(Reason.INVALID_FIELD, "space", "this world has none")
+        count(len(space.shape.edges) if isinstance(space.shape, Graph) else 0)
         index = self._open(space.shape, self._limits)
-        edges = len(space.shape.edges) if isinstance(space.shape, Graph) else 0
-        return index, edges + self.check(index, space)
+        return index, self.accept(index, space, None, count)
 
-    def check(self, index: SpaceIndex, space: Space) -> int:
-        """Accepts the regions and proximities of a space that is open; returns what it looked at. Raises as `open`."""
+    def accept(self, index: SpaceIndex, space: Space, before: Borders | None, count: Count) -> Borders:
+        """The borders of a space that is open, and had others before; `count` is told what it looks at.
+
+        Raises as `open`.
+        """
         limits = self._limits
         check_count(weigh_space(space), "space_bytes_max", limits)
         check_count(len(space.regions), "regions_max", limits)
@@ -53,11 +60,16 @@ class Spaces:
         for region in space.regions:
             if isinstance(region.area, Disc) and not math.isfinite(region.area.radius):
                 raise InvalidRequest(Reason.INVALID_FIELD, "regions.disc.radius", "must be finite")
-        looked = index.check_areas(region.area for region in space.regions)
         for proximity in space.proximities:
             _check_proximity(space, proximity, limits)
-        Borders(space)  # accepts the globs
-        return looked
+        try:
+            # The last that can be wrong: what was looked at for a refusal has to be counted, too.
+            areas = index.accept_areas([region.area for region in space.regions], before.areas if before else None)
+        except LimitExceeded:
+            count(limits.space_looks_max)
+            raise
+        count(areas.looked)
+        return Borders(space, areas)
 
     def recover(self, node: Node) -> None:
         """Finds the index of an environment again, from what was stored."""
@@ -65,6 +77,8 @@ class Spaces:
         if space is None or self._open is None:
             return
         index = node.space = self._open(space.shape, self._limits)
+        # Found out what they cover when somebody moves, who is charged for it.
+        node.borders = Borders(space, index.areas([region.area for region in space.regions]))
         for key, entry in node.entries.items():
             if entry[6] is not None:
                 index.put(key, entry[6])
@@ -110,6 +124,7 @@ def _check_proximity(space: Space, proximity: Proximity, limits: Limits) -> None
         size = len(glob.encode("utf-8", "surrogatepass"))
         if size > limits.path_bytes_max:
             raise LimitExceeded("path_bytes_max", limits.path_bytes_max, size)
+        compile_key_glob(glob, "proximities.key_glob")
     if isinstance(space.shape, Graph) and space.shape.directed:
         problem = "a directed graph has none: who is near whom would depend on who moves"
         raise InvalidRequest(Reason.INVALID_FIELD, "space.proximities", problem)

@@ -114,6 +114,10 @@ class Tree:
             raise Exhausted.of(Reason.RATE_LIMITED, "group_looks_max", maximum, problem, self.limits.retry_delay_ms)
         self.looked += count
 
+    def has_looked(self, count: int) -> None:
+        """Counts what was looked at, after `look(0)`, or where nothing may be refused."""
+        self.looked += count
+
     def row(self, node: Node, type_: int, key: str, value: Value | Nothing, version: int) -> None:
         """Writes one row of the running op."""
         path, revisions, types, keys, values, versions = self.row_appends
@@ -169,11 +173,12 @@ class Tree:
     def redeclare(self, node: Node, declaration: Declaration) -> None:
         """Replaces a declaration as part of the running op, with undo; the caller writes the row."""
         before = (node.declaration, node.tally, node.version, node.modified)
+        space = (node.space, node.borders)
 
         def undo() -> None:
             self.note_grants(node, node.declaration.grants, before[0].grants)
             after = node.tally
-            node.restore(before[0], before[1])
+            node.restore(before[0], before[1], *space)
             self.roll_ups.declared(node, after)
             node.version, node.modified = before[2], before[3]
             node.group = 0

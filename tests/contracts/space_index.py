@@ -99,14 +99,14 @@ def check_positions(stand: Stand, rng: random.Random) -> None:
             lambda p: index.check(p),
             lambda p: index.within(p, 1.0),
             lambda p: index.nearest(p, 1),
-            lambda p: index.check_areas([Disc(p, 1.0)]),
+            lambda p: index.accept_areas([Disc(p, 1.0)]),
         ):
             with pytest.raises(InvalidRequest) as caught:
                 ask(position)
             assert caught.value.reason == Reason.INVALID_POSITION, position
     somewhere = index.check(stand.draw(rng))
     for radius in (-1.0, math.nan, -math.inf, True):
-        for refused in (lambda r: index.within(somewhere, r), lambda r: index.check_areas([Disc(somewhere, r)])):
+        for refused in (lambda r: index.within(somewhere, r), lambda r: index.accept_areas([Disc(somewhere, r)])):
             with pytest.raises(InvalidRequest) as caught:
                 refused(radius)
             assert caught.value.reason == Reason.INVALID_FIELD
@@ -187,17 +187,17 @@ def check_one_query(stand: Stand, index, there: dict[str, Position], rng: random
         assert stand.directed or index.distance(position, here) == distance
         disc = Disc(here, distance)
         # What no way leads to lies in no disc, however large.
-        assert index.contains(disc, position) == (distance < math.inf)
-        assert distance in (0.0, math.inf) or not index.contains(Disc(here, math.nextafter(distance, 0)), position)
+        assert holds(index, disc, position) == (distance < math.inf)
+        assert distance in (0.0, math.inf) or not holds(index, Disc(here, math.nextafter(distance, 0)), position)
     if stand.inside is not None:
         box = Box(*(stand.draw(rng) for _ in "lh"))
         try:
-            index.check_areas([box])
+            index.accept_areas([box])
         except InvalidRequest:
             return
         assert index.in_box(box) == sorted(key for key, position in there.items() if stand.inside(box, position))
         for position in there.values():
-            assert index.contains(box, position) == stand.inside(box, position)
+            assert holds(index, box, position) == stand.inside(box, position)
 
 
 def assert_same(stand: Stand, told: list[Near], expected: list[Near]) -> None:
@@ -224,17 +224,27 @@ def check_many_areas(stand: Stand, rng: random.Random) -> None:
             corners = [stand.draw(rng) if rng.random() < 0.5 else rng.choice(places) for _ in "lh"]
             areas.append(Box(corners[0], corners[1]))
     accepted = [area for area in areas if is_accepted(index, area)]
-    index.check_areas(accepted)
-    found = index.areas(accepted)
+    found, again = index.accept_areas(accepted), stand.open(stand.shape, Limits()).areas(accepted)
+    assert not again.is_ready and again.looked == 0
     for position in places:
-        told = found.at(position)
-        assert told == [number for number, area in enumerate(accepted) if index.contains(area, position)]
-        assert found.at(position) == told
+        told = [*found.at(position)]
+        assert told == [number for number, area in enumerate(accepted) if holds(index, area, position)]
+        assert [*found.at(position)] == [*again.at(position)] == told
+    assert found.is_ready and again.is_ready
+    looked = found.looked, again.looked
+    known = index.accept_areas(accepted, found)
+    assert [*map(known.at, places)] == [*map(found.at, places)] == [*map(again.at, places)]
+    assert (found.looked, again.looked) == looked and known.looked <= found.looked
+
+
+def holds(index, area: Area, position: Position) -> bool:
+    """Whether an area, by itself, contains a position."""
+    return bool(index.areas([area]).at(position))
 
 
 def is_accepted(index, area: Area) -> bool:
     try:
-        index.check_areas([area])
+        index.accept_areas([area])
     except InvalidRequest:
         return False
     return True

@@ -9,6 +9,7 @@ import pytest
 from ecumene import (
     Clock,
     ClockModeMismatchError,
+    ClosedError,
     EcumeneError,
     EntryExistsError,
     EventBatch,
@@ -152,6 +153,22 @@ async def test_who_waits_no_more_holds_the_clock_and_misses_nothing(world: World
         assert log == [("bob", 10, "dawn")]
 
 
+async def test_a_second_reader_is_refused_and_takes_nothing_from_the_first(world: World) -> None:
+    town = world.environment(TOWN)
+    async with town.clock().participate("bob", hears=[]) as bob, asyncio.timeout(10):
+        waiting = asyncio.create_task(bob.__anext__())
+        await asyncio.sleep(0)
+        with pytest.raises(ClosedError):
+            await bob.__anext__()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        # Nobody waits any more, so that the clock stands.
+        await town.set_timer("dawn", at_ns=10)
+        await asyncio.sleep(0.05)
+        state = await town.clock().state()
+        assert state.now_ns == 0 and state.held_by[0].startswith("bob: "), state
+
+
 async def test_cancelled_at_any_moment_it_gets_every_event_once(world: World) -> None:
     town = world.environment(TOWN)
     heard: list[int] = []
@@ -235,20 +252,15 @@ async def test_a_participant_whose_entry_is_deleted_is_told(world: World) -> Non
             await waiting
 
 
-async def test_a_participant_whose_lease_has_ended_is_told(world: World, address: str) -> None:
+async def test_a_participant_whose_lease_has_ended_is_told(world: World) -> None:
     clock = world.environment(TOWN).clock()
     async with clock.participate("bob") as bob:
         waiting = asyncio.create_task(bob.__anext__())
         await asyncio.sleep(0.05)
-        assert bob._lease is not None
-        session = world.session
-        kept = session.leases
-        lease = bob._lease
-        kept.discard(lease)
+        (lease,) = world.session.leases._leases.values()
         lease.lose(LeaseExpiredError("as if the server had said so"))
         with pytest.raises(LeaseExpiredError):
             await waiting
-        bob._lease = None
 
 
 @pytest.mark.parametrize("ttl_s", [15.0, None])

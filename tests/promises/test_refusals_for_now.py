@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import ecumene
@@ -45,6 +46,22 @@ async def test_a_full_queue_refuses_with_advice_and_a_deadline_takes_ops_out(tmp
             assert absent.reason == "ENTRY_NOT_FOUND"
             session.cancel()
             waiting.cancel()
+        assert server.stop() == 0
+
+
+async def test_blocks_that_meet_a_full_queue_are_done_in_the_end_and_in_order(tmp_path: Path) -> None:
+    narrow = ("--behaviour", "tests.promises.tally:Blocker", "--queue-ops-max", "2")
+    with ServerProcess(tmp_path / "data", *narrow) as server:
+        async with ecumene.connect(server.address, settings=ecumene.ClientSettings(refusals_max=100)) as world:
+            busy = world.environment("/busy")
+            await busy.register(kind="blocker")
+            hold = asyncio.create_task(busy.invoke("hold", key="k", seconds=0.5), name="hold")
+            await asyncio.sleep(0)  # it is issued
+            sent = await busy.set_many(["k"] * 6, range(6))
+            assert (sent.ok_count, sent.failures) == (6, ())
+            told = await busy.read_past("k")
+            assert [change.value for change in told.values] == ["held", *range(6)]
+            await hold
         assert server.stop() == 0
 
 

@@ -72,7 +72,7 @@ def encode_read(read: Read) -> operations_pb2.QueryResult:
 
 def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
     """An entry with its name."""
-    value, version, created, modified, kind, lease, position, _ = entry
+    value, version, created, modified, kind, lease, position, written = entry
     message = values_pb2.Entry(
         path=path,
         key=key,
@@ -82,6 +82,7 @@ def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
         modify_revision=modified,
         lease_id=lease,
         position=position,
+        value_revision=written,
     )
     if isinstance(value, StreamEnds):
         message.stream_first = value.first

@@ -258,7 +258,10 @@ class Planner(Sleeper):
 
 
 class Daily(RuleAgents):
-    """Wakes each 60 ns, and keeps when: `once-…` once, `idle-…` never; `bad-…` raises, `back-…` wants the past."""
+    """Wakes each 60 ns, and keeps when: `once-…` once, `idle-…` never, `whole-…` as a whole number.
+
+    `bad-…` raises, `back-…` wants the past.
+    """
 
     asked: ClassVar[list[tuple[list[str], list[int]]]] = []
 
@@ -275,7 +278,8 @@ class Daily(RuleAgents):
             NEVER_NS if (step := steps.get(mood, 60)) is None else at_ns + step
             for mood, at_ns in zip(moods, times_ns, strict=True)
         ]
-        values = [None if mood == "idle" else float(at_ns) for mood, at_ns in zip(moods, times_ns, strict=True)]
+        kinds = {"idle": lambda at_ns: None, "whole": int}
+        values = [kinds.get(mood, float)(at_ns) for mood, at_ns in zip(moods, times_ns, strict=True)]
         return Routine(next_ns, values, "/game")
 
     def decide_many(self, agent_ids: Sequence[str], event: Event) -> list[float]:

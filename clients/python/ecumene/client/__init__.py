@@ -5,6 +5,7 @@ from ecumene.client.actions import (
     WriteOptions,
 )
 from ecumene.client.bulk import (
+    BulkFailure,
     BulkResult,
 )
 from ecumene.client.clock_reports import ClockReporter
@@ -259,6 +260,7 @@ __all__ = [
     "Aggregates",
     "AlreadyExistsError",
     "Box",
+    "BulkFailure",
     "BulkResult",
     "CellFullError",
     "ClientSettings",

@@ -14,19 +14,29 @@ FRAME_OPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class BulkFailure:
+    """One op of many that failed."""
+
+    index: int
+    """Its place among those that were given; a key may be given more than once."""
+    key: str
+    error: EcumeneError
+
+
+@dataclass(frozen=True, slots=True)
 class BulkResult:
     """What became of many ops; each took effect, or failed, for itself."""
 
     ok_count: int
-    failures: dict[str, EcumeneError]
-    """Key → why its op failed."""
+    failures: tuple[BulkFailure, ...]
+    """In the order in which the ops were given."""
     revision: int
     """The world's revision when the last of them was answered."""
 
     def raise_failure(self) -> BulkResult:
         """Raise the first failure, if there is one; otherwise return this result."""
-        for error in self.failures.values():
-            raise error
+        for failure in self.failures:
+            raise failure.error
         return self
 
 
@@ -38,14 +48,28 @@ async def send_in_frames(keys: Sequence[str], frame_ops_max: int, submit: Submit
     """Send ops in frames, in order, several under way at a time, and wait for all.
 
     Raises:
-        EcumeneError: a frame cannot be sent; those before it were.
+        EcumeneError: the first frame cannot be sent, so that nothing was. Where a later one cannot, or the session ends
+            before an answer, that is the failure of each of its ops.
     """
     size = min(FRAME_OPS, frame_ops_max)
-    sent = [(start, await submit(slice(start, start + size))) for start in range(0, len(keys), size)]
+    sent: list[tuple[int, asyncio.Future[FrameResult] | EcumeneError]] = []
+    for start in range(0, len(keys), size):
+        try:
+            sent.append((start, await submit(slice(start, start + size))))
+        except EcumeneError as error:
+            if not start:
+                raise
+            sent.append((start, error))
     ok_count, revision = 0, 0
-    failures: dict[str, EcumeneError] = {}
-    for start, future in sent:
-        result = await future
-        ok_count, revision = ok_count + result.ok_count, result.revision
-        failures.update({keys[start + index]: error for index, error in result.failures})
-    return BulkResult(ok_count, failures, revision)
+    failures: list[BulkFailure] = []
+    for start, under_way in sent:
+        try:
+            if isinstance(under_way, EcumeneError):
+                raise under_way
+            result = await under_way
+        except EcumeneError as error:
+            failures += [BulkFailure(start + row, key, error) for row, key in enumerate(keys[start : start + size])]
+            continue
+        ok_count, revision = ok_count + result.ok_count, max(revision, result.revision)
+        failures += [BulkFailure(start + row, keys[start + row], error) for row, error in result.failures]
+    return BulkResult(ok_count, tuple(failures), revision)

@@ -13,6 +13,7 @@ from ecumene.client.actions import WriteOptions
 from ecumene.client.clocks import MissedTicks
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import EntryKind, Json, Value
+from ecumene.client.refused_ops import Touched
 from ecumene.client.rows import Rows, apply_conditions, encode_block
 from ecumene.client.spaces import Position
 from ecumene.client.stamps import PLAIN, Stamp
@@ -29,7 +30,9 @@ class FrameWriter:
 
     Every method that sends waits while that many are unanswered: that is the back-pressure. `submit*` returns
     when the frame is queued, with a future for its result; `send*` also waits for the result. A failed op fails
-    alone: see FrameResult.failures. A cancelled wait takes nothing back.
+    alone: see FrameResult.failures. One that the server refused for now is sent again as single ops are, within
+    `ClientSettings.refusals_max` and the deadline, if no op on its key has passed it; the result then comes later, and
+    the op takes effect after others of its frame. A cancelled wait takes nothing back.
     """
 
     def __init__(self, session: Session, stamp: Stamp = PLAIN) -> None:
@@ -86,7 +89,12 @@ class FrameWriter:
                 deadline_ms=deadline_ms,
             )
 
-        return await self._session.submit(encode, len(keys))
+        def touch() -> Touched:
+            touched = Touched()
+            touched.add_keys(path, keys)
+            return touched
+
+        return await self._session.submit(encode, len(keys), touch)
 
     async def send_block(self, path: str, keys: Sequence[str], values: Sequence[Value], **options: Any) -> FrameResult:
         """`submit_block`, then wait for the result."""
@@ -99,7 +107,7 @@ class FrameWriter:
             LimitExceededError: more ops or bytes than a frame may have.
             EcumeneError: the session ended.
         """
-        return await self._session.submit(frame.take_encoder(), len(frame))
+        return await self._session.submit(frame.take_encoder(), len(frame), frame.touch)
 
     async def send(self, frame: Frame) -> FrameResult:
         """`submit`, then wait for the result."""
@@ -107,7 +115,8 @@ class FrameWriter:
 
 
 class Frame:
-    """Ops of any kind, anywhere in the world, that travel together and take effect one after the other.
+    """Ops of any kind, anywhere in the world, that travel together and take effect one after the other; only one that
+    was refused for now comes later.
 
     Each method adds one op and returns its index, by which FrameResult names it. Not a transaction: an op that
     fails does not stop the next.
@@ -214,6 +223,12 @@ class Frame:
         """Move a subscription's cursor behind what was delivered."""
         acknowledge = actions.acknowledge(delivery.subscription, delivery.term, delivery.through_revision)
         return self.add("/", session_pb2.Op(acknowledge=acknowledge), {})
+
+    def touch(self) -> Touched:
+        """What its ops touch."""
+        touched = Touched()
+        touched.add_rows(self._rows)
+        return touched
 
     def take_encoder(self) -> Callable[[int], bytes]:
         """What encodes it, once.

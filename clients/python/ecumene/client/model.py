@@ -121,6 +121,8 @@ class Entry:
     position: tuple[float, ...] = ()
     """Where it is; () = nowhere."""
     lease_id: int = 0
+    value_revision: int = 0
+    """Of the last change that was no mere move: up to `modify_revision`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ecumene.client.refused_ops import IssuedOp, RefusedOps, Touched, may_pass
 from ecumene.client.rows import Rows
 
 Behind = Callable[[int], Sequence[Touched] | None]
-"""Number of a frame → what unanswered frames after it touch; None = anything, or some are answered already."""
+"""Number of a frame → what unanswered frames after it touch; None = some are answered already."""
 
 
 class NumberedFrame(Protocol):
@@ -37,6 +37,9 @@ class NumberedFrame(Protocol):
 
     def rewind(self) -> None:
         """Forget parts taken so far: the frame is sent anew and answered anew."""
+
+    def touched(self) -> Touched:
+        """What its ops touch."""
 
     def fail(self, error: EcumeneError) -> None:
         """End all waiting with an error."""
@@ -66,50 +69,6 @@ class AnswerParts:
     def result(self) -> FrameResult:
         """The view on what was received."""
         return FrameResult(self.received, self.first_group)
-
-
-class WholeFrame:
-    """A frame with one future for all its ops."""
-
-    __slots__ = ("_parts", "_payload", "_release", "future", "seq", "since")
-
-    def __init__(
-        self, seq: int, payload: bytes, future: asyncio.Future[FrameResult], release: Callable[[], None]
-    ) -> None:
-        self.seq = seq
-        self.since = 0
-        self.future = future
-        self._release = release
-        self._payload = payload
-        self._parts: AnswerParts | None = None
-
-    def encode(self) -> bytes:
-        return self._payload
-
-    def take(self, answer: session_pb2.FrameAnswer) -> bool:
-        if self._parts is None:
-            if not answer.more and not answer.pending:
-                self._finish(FrameResult([answer]))
-                return True
-            self._parts = AnswerParts()
-        if self._parts.take(answer) and not self._parts.pending:
-            self._finish(self._parts.result())
-            return True
-        return False
-
-    def rewind(self) -> None:
-        self._parts = None
-
-    def fail(self, error: EcumeneError) -> None:
-        self._release()
-        if not self.future.done():
-            self.future.set_exception(error)
-
-    def _finish(self, result: FrameResult) -> None:
-        # Not when the future is done: whoever stops waiting does not take the frame off the wire.
-        self._release()
-        if not self.future.done():
-            self.future.set_result(result)
 
 
 class OpBatch:
@@ -206,7 +165,6 @@ class OpBatch:
             self._held = {}
 
     def touched(self) -> Touched:
-        """What its ops touch."""
         self._touched.add_rows(self.rows)
         return self._touched
 

@@ -21,10 +21,11 @@ from ecumene.client.backoff import Backoff
 from ecumene.client.errors import ClosedError, EcumeneError, ErrorDetails, Executed
 from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Outcome
-from ecumene.client.numbered_frames import NumberedFrame, OpBatch, WholeFrame
+from ecumene.client.numbered_frames import NumberedFrame, OpBatch
 from ecumene.client.reasons import LimitExceededError, QueueFullError
-from ecumene.client.refused_ops import IssuedOp, RefusedOps, Touched
+from ecumene.client.refused_ops import Issued, IssuedBlock, IssuedOp, RefusedOps, Touched
 from ecumene.client.rows import apply_conditions, measure_row
+from ecumene.client.whole_frames import WholeFrame
 
 # Room for the envelope around the rows that a batch counts.
 BATCH_SLACK_BYTES = 1024
@@ -148,8 +149,12 @@ class Outbox:
             self._open_batch(size).add(path, op, options, deadline_ms, future)
         return future
 
-    async def add_frame(self, encode: Callable[[int], bytes], op_count: int) -> asyncio.Future[FrameResult]:
+    async def add_frame(
+        self, encode: Callable[[int], bytes], op_count: int, touch: Callable[[], Touched]
+    ) -> asyncio.Future[FrameResult]:
         """Queue a frame when fewer than `frames_in_flight_max` of its kind are unanswered; wait until then.
+
+        It waits, too, for ops that were refused for now if it would overtake one: `touch` says what it touches.
 
         Raises:
             LimitExceededError: it has more ops or bytes than a frame may have.
@@ -161,6 +166,9 @@ class Outbox:
         await slots.acquire()
         queued = False
         try:
+            touched = touch() if len(self._refused) else None
+            while touched is not None and (overtaken := self._refused.list_overtaken(touched)):
+                await asyncio.wait(overtaken)
             future = self._queue_frame(encode, op_count, slots.release)
             queued = True
         finally:
@@ -236,18 +244,23 @@ class Outbox:
         self._wake()
         return batch
 
-    def _issue_again(self, issued: IssuedOp) -> None:
-        """Send an op that was refused, or that waited behind one, under a new number."""
-        left_s = issued.deadline - asyncio.get_running_loop().time()
+    def _issue_again(self, issued: Issued) -> None:
+        """Send what was refused, or waited behind such, under a new number."""
+        now = asyncio.get_running_loop().time()
+        left_s = issued.deadline - now
         deadline_ms = 0 if left_s == math.inf else max(1, int(left_s * 1000))
-        self._open_batch(measure_row(issued.path, issued.op, issued.options)).add_again(issued, deadline_ms)
+        if isinstance(issued, IssuedBlock):
+            request = session_pb2.SessionRequest(frame=issued.frame)
+            request.frame.seq, request.frame.deadline_ms = self._last_seq + 1, deadline_ms
+            self._queue(request.SerializeToString(), issued.future, _release_nothing, issued)
+        else:
+            self._open_batch(measure_row(issued.path, issued.op, issued.options)).add_again(issued, deadline_ms)
 
     def _touched_behind(self, seq: int) -> list[Touched] | None:
-        """What unanswered frames after one touch; None = anything, or something that is answered already."""
-        behind = [frame for frame in (*self._in_flight.values(), *self._waiting) if frame.seq > seq]
-        if seq < self._answered_seq or not all(isinstance(frame, OpBatch) for frame in behind):
+        """What unanswered frames after one touch; None = some are answered already."""
+        if seq < self._answered_seq:
             return None
-        return [frame.touched() for frame in behind if isinstance(frame, OpBatch)]
+        return [frame.touched() for frame in (*self._in_flight.values(), *self._waiting) if frame.seq > seq]
 
     def _queue_frame(
         self, encode: Callable[[int], bytes], op_count: int, release: Callable[[], None]
@@ -261,10 +274,22 @@ class Outbox:
         if len(payload) > self._limits.frame_bytes_max:
             raise LimitExceededError.of("frame_bytes_max", self._limits.frame_bytes_max, len(payload))
         future: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
-        self._open = None
-        self._waiting.append(WholeFrame(self._next_seq(), payload, future, release))
-        self._wake()
+        self._queue(payload, future, release)
         return future
+
+    def _queue(
+        self,
+        payload: bytes,
+        future: asyncio.Future[FrameResult],
+        release: Callable[[], None],
+        again: IssuedBlock | None = None,
+    ) -> None:
+        self._open = None
+        now = asyncio.get_running_loop().time()
+        seq = self._next_seq()
+        frame = WholeFrame(seq, payload, future, release, self._refused, self._touched_behind, now, again)
+        self._waiting.append(frame)
+        self._wake()
 
     def _next_seq(self) -> int:
         self._last_seq += 1
@@ -273,6 +298,10 @@ class Outbox:
 
 def _get_seq(frame: NumberedFrame) -> int:
     return frame.seq
+
+
+def _release_nothing() -> None:
+    """What repeats a part of a frame has no place of its own among those in flight: the frame keeps its."""
 
 
 def _refused(message: str, reason: str) -> ErrorDetails:

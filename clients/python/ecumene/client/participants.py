@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from env_api.v1 import session_pb2
 
-from ecumene.client import actions
 from ecumene.client.clock_reports import ClockReporter
 from ecumene.client.clocks import ClockState, refuse_field
-from ecumene.client.errors import EcumeneError, ErrorDetails, Executed, PermissionDeniedError
+from ecumene.client.errors import ClosedError, EcumeneError, ErrorDetails, Executed, PermissionDeniedError
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.filters import fill_filter
-from ecumene.client.leases import Lease
-from ecumene.client.model import EntryKind, EventFilter, EventType, Json, Value, Written
-from ecumene.client.op_calls import OpCalls
-from ecumene.client.reasons import EntryNotFoundError, PreconditionFailedError
+from ecumene.client.model import EventFilter, EventType, Json, Value
+from ecumene.client.participant_places import ParticipantPlace
 from ecumene.client.timeline_reasons import ClockModeMismatchError
 from ecumene.client.values import check_key
 from ecumene.client.watch_feed import Credit, WatchFeed
@@ -52,6 +49,7 @@ class Participant:
         LeaseExpiredError: its lease has ended: the clock does not wait for it any more.
         FencedError: somebody else takes part under its name.
         ParticipantNotFoundError: its entry was deleted.
+        ClosedError: another task waits for its next batch.
         EcumeneError: as FrameWatch.
     """
 
@@ -65,9 +63,7 @@ class Participant:
         self._ttl_s = ttl_s
         self._value = describe_hearing(hears, world.group)
         self._hears = hears
-        self._place = ""
-        self._lease: Lease | None = None
-        self._entered: Written | None = None
+        self._place: ParticipantPlace | None = None
         self._reporter: ClockReporter | None = None
         self._feed: WatchFeed | None = None
         self._frames: FrameWatch | None = None
@@ -104,6 +100,8 @@ class Participant:
             raise self._failure.with_traceback(None)
         if feed is None or frames is None:
             raise StopAsyncIteration
+        if self._is_waiting:
+            raise ClosedError("a participant has one reader at a time")
         self._is_waiting = not feed.has_unread
         if self._is_waiting:
             self._report()
@@ -119,11 +117,13 @@ class Participant:
         return batch
 
     async def __aenter__(self) -> Self:
-        joining = asyncio.get_running_loop().create_task(self._join(), name=f"ecumene participant {self.name}")
         try:
-            await asyncio.shield(joining)
-        except asyncio.CancelledError:
-            joining.add_done_callback(self._give_up)  # nobody would ever report for it
+            await self._join()
+        except BaseException:
+            try:
+                await self._leave()
+            except EcumeneError:
+                pass  # why it did not join is told
             raise
         return self
 
@@ -143,23 +143,12 @@ class Participant:
             raise _refuse_mode(state)
         if not state.participants_path:
             raise _refuse_hidden(state.path, self._world.group)
-        self._clock_path, self._place = state.path, state.participants_path
-        try:
-            if self._ttl_s is not None:
-                self._lease = await self._world.lease(self._ttl_s, on_lost=self._fail)
-            self._entered = entered = await self._enter()
-            self._begin(entered.revision)
-            self._now_ns = (await clock.state()).now_ns
-        except BaseException:
-            await self._leave()
-            raise
-
-    async def _enter(self) -> Written:
-        if self._lease is None:
-            return await self._world.environment(self._place).set(self.name, self._value)
-        register = actions.register_entry(EntryKind.MEMBER, self._value, if_absent=False, lease_id=self._lease.id)
-        ops = OpCalls(self._session, self._place, None, self._world.stamp)
-        return await ops.answer(ops.write(session_pb2.Op(key=self.name, register=register), {}), Written)
+        self._clock_path = state.path
+        self._place = ParticipantPlace(
+            self._world, state.participants_path, self.name, self._value, self._ttl_s, on_lost=self._fail
+        )
+        self._begin(await self._place.enter())
+        self._now_ns = (await clock.state()).now_ns
 
     def _begin(self, revision: int) -> None:
         session, group_index = self._session, self._world.stamp.group_index
@@ -179,26 +168,15 @@ class Participant:
         self._frames = FrameWatch(session, feed)
 
     async def _leave(self) -> None:
-        reporter, frames, lease, entered = self._reporter, self._frames, self._lease, self._entered
-        self._reporter = self._frames = self._feed = self._lease = self._entered = None
+        reporter, frames = self._reporter, self._frames
+        self._reporter = self._frames = self._feed = None
         if reporter is not None:
             await reporter.close()
         if frames is not None:
             await frames.aclose()
-        if lease is not None:
-            await lease.revoke()
-        elif entered is not None:
-            try:
-                place = self._world.environment(self._place)
-                await place.delete(self.name, expect_version=entered.version)
-            except (EntryNotFoundError, PreconditionFailedError):
-                pass  # it is somebody else's by now
-
-    def _give_up(self, joining: asyncio.Task[None]) -> None:
-        if joining.cancelled() or joining.exception() is not None:
-            return
-        leaving = asyncio.get_running_loop().create_task(self._leave(), name=f"ecumene participant {self.name} leaves")
-        leaving.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if self._place is not None:
+            await self._place.leave()
+            self._place = None
 
     def _report(self) -> None:
         assert self._reporter is not None and self._feed is not None

@@ -95,6 +95,7 @@ def read_entry(message: values_pb2.Entry) -> Entry:
         stream_next=message.stream_next,
         position=tuple(message.position),
         lease_id=message.lease_id,
+        value_revision=message.value_revision or message.modify_revision,
     )
 
 

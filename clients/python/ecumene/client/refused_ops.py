@@ -4,7 +4,8 @@ An op is issued again only when nothing that was issued after it can overtake it
 
 * What was sent or queued behind it must not touch the same key (for an invocation or a change of an environment: the
   same environment; for a transaction: anything); otherwise the op fails at once, with what the server said.
-* What is issued while it waits, in the same environment, waits behind it.
+* What is issued while it waits, in the same environment, waits behind it; a whole frame only if it touches the same
+  key.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ import asyncio
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from env_api.v1 import session_pb2
+from env_api.v1 import errors_pb2, session_pb2
 
 from ecumene.client.backoff import Backoff
 from ecumene.client.errors import EcumeneError, Executed
+from ecumene.client.frame_result import FrameResult
 from ecumene.client.model import Outcome
 from ecumene.client.reasons import DrainingError, QueueFullError, RateLimitedError, RecoveringError
 from ecumene.client.rows import Rows
 
 PASSING = (QueueFullError, RateLimitedError, DrainingError, RecoveringError)
+PASSING_REASONS = frozenset(
+    errors_pb2.ErrorReason.Value(f"ERROR_REASON_{name}")
+    for name in ("QUEUE_FULL", "RATE_LIMITED", "DRAINING", "RECOVERING")
+)
+"""The same, as they come over the wire."""
 
 
 @dataclass(slots=True)
@@ -45,9 +52,43 @@ class IssuedOp:
     """Whether nothing else can have it executed."""
 
     @property
+    def keys(self) -> Sequence[str]:
+        """Keys that it touches; none = any of its environment."""
+        return (self.op.key,) if self.op.key else ()
+
+    @property
     def is_everywhere(self) -> bool:
         """Whether it may touch anything: a transaction names places of its own."""
         return _is_everywhere(self.op)
+
+
+@dataclass(slots=True)
+class IssuedBlock:
+    """What a frame in columns has left of ops that were refused for now: they go again in columns, together."""
+
+    path: str
+    frame: session_pb2.OpFrame
+    """Of those ops alone."""
+    future: asyncio.Future[FrameResult]
+    deadline: float
+    order: tuple[int, int]
+    refusals: int = 0
+    due: float = 0.0
+    is_released: bool = True
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Keys that it touches."""
+        return self.frame.block.keys
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Never: each op of a block touches one entry."""
+        return False
+
+
+Issued = IssuedOp | IssuedBlock
+Held = TypeVar("Held", bound=Issued)
 
 
 class Touched:
@@ -75,13 +116,30 @@ class Touched:
             self.add(path, op)
         self._rows_seen = len(rows)
 
-    def bars(self, issued: IssuedOp) -> bool:
-        """Whether an op, issued anew, might come behind one of these on a key that both touch."""
-        if self._is_everywhere or issued.is_everywhere:
+    def add_keys(self, path: str, keys: Iterable[str]) -> None:
+        """Ops follow, one on each of these entries."""
+        self._keys.update((path, key) for key in keys)
+        self._paths.add(path)
+
+    def add_frame(self, frame: session_pb2.OpFrame) -> None:
+        """All ops of a frame as it was sent."""
+        for op in frame.ops:
+            self.add(frame.paths[op.path], op)
+        if frame.block.keys:
+            self.add_keys(frame.paths[frame.block.path], frame.block.keys)
+
+    def bars(self, issued: Issued) -> bool:
+        """Whether what is issued anew might come behind one of these on a key that both touch."""
+        if issued.is_everywhere:
             return bool(self._paths)
-        if issued.op.key and issued.path not in self._wide_paths:
-            return (issued.path, issued.op.key) in self._keys
-        return issued.path in self._paths
+        keys = issued.keys
+        if keys:
+            return any(self.bars_key(issued.path, key) for key in keys)
+        return self._is_everywhere or issued.path in self._paths
+
+    def bars_key(self, path: str, key: str) -> bool:
+        """`bars` for an op on one entry."""
+        return self._is_everywhere or path in self._wide_paths or (path, key) in self._keys
 
 
 class RefusedOps:
@@ -91,11 +149,11 @@ class RefusedOps:
     refusal; after `refusals_max`, or when the caller's deadline would pass, the op fails with the last refusal.
     """
 
-    def __init__(self, issue: Callable[[IssuedOp], None], backoff: Backoff, refusals_max: int) -> None:
+    def __init__(self, issue: Callable[[Issued], None], backoff: Backoff, refusals_max: int) -> None:
         self._issue = issue
         self._backoff = backoff
         self._refusals_max = refusals_max
-        self._waiting: list[IssuedOp] = []
+        self._waiting: list[Issued] = []
         """In the order in which they were first issued."""
         self._paths: set[str] = set()
         self._holds_all = False
@@ -106,16 +164,20 @@ class RefusedOps:
 
     def must_wait(self, path: str, op: session_pb2.Op) -> bool:
         """Whether an op that is issued now could overtake one that waits."""
-        return bool(self._waiting) and (self._holds_all or path in self._paths or _is_everywhere(op))
+        return self._stands_behind(path, _is_everywhere(op))
 
-    def hold(self, issued: IssuedOp) -> None:
+    def list_overtaken(self, touched: Touched) -> list[asyncio.Future[Any]]:
+        """Futures of what waits and would be overtaken by a frame that touches this."""
+        return [issued.future for issued in self._waiting if not issued.future.done() and touched.bars(issued)]
+
+    def hold(self, issued: Issued) -> None:
         """Let an op wait, in its place among those that wait."""
         # One that was refused just now was issued before some that wait behind others.
         bisect.insort(self._waiting, issued, key=_get_order)
         self._paths.add(issued.path)
         self._holds_all |= issued.is_everywhere
 
-    def hold_refused(self, refused: Sequence[tuple[IssuedOp, EcumeneError]], *, is_final: bool) -> list[IssuedOp]:
+    def hold_refused(self, refused: Sequence[tuple[Held, EcumeneError]], *, is_final: bool) -> list[Held]:
         """Ops of one frame were refused: wait with them, or fail those that may wait no more; returns the former.
 
         Not `is_final`: their frame may yet be sent again, and they with it; `release` or `withdraw` follows.
@@ -139,13 +201,13 @@ class RefusedOps:
         self._set_timer()
         return held
 
-    def release(self, ops: Iterable[IssuedOp]) -> None:
+    def release(self, ops: Iterable[Issued]) -> None:
         """Their frame is done: only they themselves can be sent again."""
         for op in ops:
             op.is_released = True
         self._set_timer()
 
-    def withdraw(self, ops: Iterable[IssuedOp]) -> None:
+    def withdraw(self, ops: Iterable[Issued]) -> None:
         """Their frame is sent again, and they with it."""
         gone = set(map(id, ops))
         self._waiting, waiting = [], self._waiting
@@ -170,16 +232,19 @@ class RefusedOps:
                 self._issue(op)
         self._set_timer()
 
-    def _take(self, now: float) -> list[IssuedOp]:
+    def _take(self, now: float) -> list[Issued]:
         """Take out what is due and has nothing before it that is not."""
         waiting, taken = self._waiting, []
         self._waiting, self._paths, self._holds_all = [], set(), False
         for op in waiting:
-            if op.due > now or not op.is_released or self.must_wait(op.path, op.op):
+            if op.due > now or not op.is_released or self._stands_behind(op.path, op.is_everywhere):
                 self.hold(op)
             else:
                 taken.append(op)
         return taken
+
+    def _stands_behind(self, path: str, is_everywhere: bool) -> bool:
+        return bool(self._waiting) and (self._holds_all or path in self._paths or is_everywhere)
 
     def _set_timer(self) -> None:
         """Look again when the first of those is due that have nothing before them; at once, if one is due already."""
@@ -189,7 +254,7 @@ class RefusedOps:
         waiting, dues = self._waiting, []
         self._waiting, self._paths, self._holds_all = [], set(), False
         for op in waiting:
-            if op.is_released and not self.must_wait(op.path, op.op):
+            if op.is_released and not self._stands_behind(op.path, op.is_everywhere):
                 dues.append(op.due)
             self.hold(op)
         if dues:
@@ -205,5 +270,5 @@ def _is_everywhere(op: session_pb2.Op) -> bool:
     return op.WhichOneof("action") == "transact"
 
 
-def _get_order(issued: IssuedOp) -> tuple[int, int]:
+def _get_order(issued: Issued) -> tuple[int, int]:
     return issued.order

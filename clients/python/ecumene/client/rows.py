@@ -26,6 +26,8 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 }
 
 
+_BLOCK_COLUMNS = ("ints", "doubles", "strings", "json")
+
 # Those that never stand with the op itself.
 _IN_COLUMNS = frozenset(_COLUMNS) - {"expect_version"}
 
@@ -82,18 +84,8 @@ class Rows:
         return index
 
     def row(self, index: int) -> tuple[str, session_pb2.Op, dict[str, Any]]:
-        """A row as it was added: path, op, options. Of a frame that was encoded."""
-        row = self._frame.ops[index]
-        op = session_pb2.Op()
-        op.CopyFrom(row)
-        options = {}
-        for name, (field, default) in _COLUMNS.items():
-            column = getattr(self._frame, field)
-            if column and column[index] != default:
-                options[name] = column[index]
-        if number := options.get("fence"):
-            options["fence"] = list(self._fences)[number - 1]
-        return self._frame.paths[row.path], op, options
+        """A row as it was added; see `read_row`. Of a frame that was encoded."""
+        return read_row(self._frame, index)
 
     def places(self, start: int = 0) -> Iterator[tuple[str, session_pb2.Op]]:
         """Path and op of each row, from one on."""
@@ -130,6 +122,47 @@ class Rows:
         if len(column) < index:
             column.extend([_COLUMNS[name][1]] * (index - len(column)))
         column.append(value)
+
+
+def read_row(frame: session_pb2.OpFrame, index: int) -> tuple[str, session_pb2.Op, dict[str, Any]]:
+    """A row of a frame as it was added: path, op, options."""
+    op = session_pb2.Op()
+    op.CopyFrom(frame.ops[index])
+    options = {}
+    for name, (field, default) in _COLUMNS.items():
+        column = getattr(frame, field)
+        if column and column[index] != default:
+            options[name] = column[index]
+    if number := options.get("fence"):
+        fence = frame.fences[number - 1]
+        options["fence"] = Fence(fence.path, fence.key, fence.created_revision)
+    return frame.paths[op.path], op, options
+
+
+def select_block(frame: session_pb2.OpFrame, indexes: Sequence[int]) -> session_pb2.OpFrame:
+    """A frame in columns with some of its ops, in their order; without a number."""
+    count = len(frame.block.keys)
+    chosen = session_pb2.OpFrame()
+    chosen.CopyFrom(frame)
+    chosen.seq = 0
+    for field, _ in _COLUMNS.values():
+        _select(getattr(chosen, field), getattr(frame, field), count, indexes)
+    for field in ("keys", *_BLOCK_COLUMNS):
+        _select(getattr(chosen.block, field), getattr(frame.block, field), count, indexes)
+    if dimensions := frame.block.dimensions:
+        flat = frame.block.coordinates[:]
+        del chosen.block.coordinates[:]
+        for index in indexes:
+            chosen.block.coordinates.extend(flat[index * dimensions : (index + 1) * dimensions])
+    return chosen
+
+
+def _select(chosen: Any, column: Any, count: int, indexes: Sequence[int]) -> None:
+    """Those of a column that has one element an op; one for all stays."""
+    if len(column) == count:
+        values = column[:]
+        del chosen[:]
+        chosen.extend([values[index] for index in indexes])
 
 
 def apply_conditions(op: session_pb2.Op, options: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ from ecumene.client.lease_keeper import LeaseKeeper
 from ecumene.client.model import Outcome
 from ecumene.client.outbox import FrameLimits, Outbox, OutboxStatistics
 from ecumene.client.reasons import SessionExpiredError
+from ecumene.client.refused_ops import Touched
 from ecumene.client.settings import ClientSettings
 from ecumene.client.stream import SessionStream, UnansweredError, raise_if_cancelled
 from ecumene.client.unary_calls import UnaryCalls
@@ -158,9 +159,11 @@ class Session:
         """Queue one op; see Outbox.add_op."""
         return self._outbox.add_op(path, op, options, deadline_ms)
 
-    async def submit(self, encode: Callable[[int], bytes], op_count: int) -> asyncio.Future[FrameResult]:
+    async def submit(
+        self, encode: Callable[[int], bytes], op_count: int, touch: Callable[[], Touched]
+    ) -> asyncio.Future[FrameResult]:
         """Queue a frame; see Outbox.add_frame."""
-        return await self._outbox.add_frame(encode, op_count)
+        return await self._outbox.add_frame(encode, op_count, touch)
 
     @property
     def frame_ops_max(self) -> int:

@@ -31,7 +31,8 @@ class ClientSettings:
     """Single ops issued and not yet sent; one more raises QueueFullError."""
     refusals_max: int = 10
     """An op that the server refused for now (QUEUE_FULL, RATE_LIMITED, DRAINING, RECOVERING; without effect) is issued
-    again this often, with the waits above, within its caller's deadline, and if no op on its key has passed it."""
+    again this often, alone or with others of its frame, with the waits above, within its caller's deadline, and if no
+    op on its key has passed it."""
     watch_events_max: int = 65_536
     """Events that one watch may hold unread, give or take one frame of the server."""
     watch_bytes_max: int = 8 * MIB

@@ -113,6 +113,8 @@ class SpaceOps:
     async def move_many(self, keys: Iterable[str], positions: Any) -> BulkResult:
         """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
 
+        A move that was refused for now is made later, after others that were given behind it, as FrameWriter says.
+
         `positions`: one a key, or their coordinates one after the other: a list, an array of the standard library or
         of numpy, of one or two dimensions. In blocks of 1,000: costs client and server a fraction of `move`.
         """

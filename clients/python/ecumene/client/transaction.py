@@ -109,6 +109,23 @@ class Writes:
         delete = operations_pb2.Delete(if_present=if_present)
         return self._add(operations_pb2.Write(path=check_path(path), key=check_key(key), delete=delete), conditions)
 
+    def begin_generation(
+        self,
+        path: str,
+        gate: str,
+        *,
+        count_target: int | None = None,
+        deadline_ms: int | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> Self:
+        """Begin the next generation of a gate; its number is the `sequence` of this write.
+
+        Entries written from the next revision on are its reports, those of this transaction are not.
+        """
+        begin = operations_pb2.GateBegin(gate=gate, count_target=count_target, deadline_ms=deadline_ms)
+        change = actions.update_environment(operations_pb2.EnvironmentUpdate(begin_generation=begin))
+        return self._add(operations_pb2.Write(path=check_path(path), update=change), conditions)
+
     def acknowledge(self, delivery: Delivery) -> Self:
         """Move a subscription's cursor behind what was delivered, together with the effects: those come once.
 

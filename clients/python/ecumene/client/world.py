@@ -155,7 +155,8 @@ class World:
         `from_revision`: 0 = now; up to the world's revision = replay from there, inclusive; above = wait for it.
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
-        `conflate`: a slow reader gets the latest event of each key instead of all.
+        `conflate`: a slow reader gets the latest that each key's events tell (value, position, borders, and that it was
+        deleted, also where it was made anew) instead of all.
         `also`: what any of these filters lets through comes, too, each event once and all in one order; at most 15.
         """
         policy = session_pb2.SLOW_POLICY_CONFLATE if conflate else session_pb2.SLOW_POLICY_RESUME_FROM_LOG

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.model import EventType, Gate, Json, Value
-from ecumene.client.reasons import EntryNotFoundError
+from ecumene.client.model import Entry, EventType, Gate, Json, Value
+from ecumene.client.reasons import EntryNotFoundError, PreconditionFailedError
 from ecumene.client.records import read_report
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
@@ -45,12 +45,12 @@ class StepLateError(EcumeneError):
 
 
 class StepTakenError(EcumeneError):
-    """Somebody else conducts this run, too."""
+    """Somebody else conducts this run, too, or the step was begun by a call whose answer was lost; see `take_up`."""
 
     def __init__(self, path: str, step: int) -> None:
         self.path = path
         self.step = step
-        super().__init__(f"step {step} of {path} was begun by somebody else")
+        super().__init__(f"step {step} of {path} was begun already: take it up, unless somebody else conducts this run")
 
 
 class AgentsFailedError(EcumeneError):
@@ -92,6 +92,8 @@ class Steps:
         self._timeout_s = timeout_s
         self._digest = ""
         self._generation = 0
+        self._version = 0
+        """Of the entry of the last step: whoever begins the next one must have seen it."""
         self._began = 0
         """Revision before the step's reports: what was said before is no report of it."""
         self._stack = AsyncExitStack()
@@ -102,6 +104,8 @@ class Steps:
         await self._run.register(if_absent=True)
         await self._reports.register(gates=[Gate(GATE)], if_absent=True)
         self._generation = (await self._reports.aggregates()).gates[GATE].generation
+        last = await self._read_last()
+        self._version = 0 if last is None else last.version
         # From before the first step on, so that no gate can be missed.
         self._opened = self._reports.watch(types=[EventType.GATE_OPENED])
         self._stack.push_async_callback(self._opened.aclose)
@@ -120,31 +124,40 @@ class Steps:
     async def take(self, told: Mapping[str, Json]) -> dict[str, Value]:
         """One step: tell all agents the same, and wait for what each says; in the order of `agents`.
 
+        That they are told and that the step counts is one revision. It does not count when it cannot be told, and this
+        may be asked again; if an error leaves open whether it was (`executed`), `take_up` goes on with what was.
+
         Raises:
             ValueError: `told` has a name that a step has itself (OWN_NAMES).
+            InvalidValueError, LimitExceededError: it is no document, or too large.
+            StepTakenError: another step was begun since.
             StepLateError: not all have reported in time.
             AgentsFailedError: turns ended without a report.
             EcumeneError: the world refused, or could not be reached for too long.
         """
         if taken := OWN_NAMES & told.keys():
             raise ValueError(f"a step itself tells {', '.join(sorted(taken))}")
-        self.number += 1
-        self._generation += 1
+        number, generation = self.number + 1, self._generation + 1
         step: dict[str, Json] = {
             **told,
-            "round": self.number,
+            "round": number,
             "seed": self.seed,
             "digest": self._digest,
             REPORTS: self._reports.path,
-            "generation": self._generation,
+            "generation": generation,
         }
-        # Issued in one loop step, they travel in one frame and take effect one after the other.
-        begun, _ = await asyncio.gather(
-            self._reports.begin_generation(GATE, count_target=len(self.agents)), self._run.set(STEP_KEY, step)
-        )
-        if begun.generation != self._generation:
-            raise StepTakenError(self.path, self.number)
-        self._began = begun.begin_revision
+        begin = self.world.transaction()
+        begin.begin_generation(self._reports.path, GATE, count_target=len(self.agents))
+        begin.set(self.path, STEP_KEY, step, expect_version=self._version)
+        try:
+            begun = await begin.commit()
+        except PreconditionFailedError as error:
+            raise StepTakenError(self.path, number) from error
+        gate, entry = begun.written
+        self.number, self._generation = number, gate.sequence
+        self._version, self._began = entry.version, begun.revision
+        if gate.sequence != generation:
+            raise StepTakenError(self.path, number)
         return await self._finish(told)
 
     async def take_up(self) -> tuple[dict[str, Json], dict[str, Value]] | None:
@@ -152,9 +165,8 @@ class Steps:
 
         Waits for those that are missing. None: no step was begun. Raises as `take` does.
         """
-        try:
-            entry = await self._run.get(STEP_KEY)
-        except EntryNotFoundError:
+        entry = await self._read_last()
+        if entry is None:
             return None
         step: Any = entry.value
         self.number, self.seed, self._digest = step["round"], step["seed"], step["digest"]
@@ -162,8 +174,15 @@ class Steps:
         gate = (await self._reports.aggregates()).gates[GATE]
         # The next generation may have begun, without anybody having been told: then the step told last is over.
         is_over = gate.opened or gate.generation > step["generation"]
-        self._generation, self._began = gate.generation, entry.modify_revision
+        self._generation, self._version, self._began = gate.generation, entry.version, entry.modify_revision
         return told, await self._finish(told, is_over=is_over)
+
+    async def _read_last(self) -> Entry | None:
+        """The entry of the step that was begun last; None: none was."""
+        try:
+            return await self._run.get(STEP_KEY)
+        except EntryNotFoundError:
+            return None
 
     async def _finish(self, told: Mapping[str, Json], *, is_over: bool = False) -> dict[str, Value]:
         if not is_over:
@@ -173,7 +192,7 @@ class Steps:
             except TimeoutError:
                 raise StepLateError(self.path, self.number, await self._list_missing()) from None
         said = {
-            entry.key: entry.value async for entry in self._reports.entries() if entry.modify_revision > self._began
+            entry.key: entry.value async for entry in self._reports.entries() if entry.value_revision > self._began
         }
         if missing := [agent for agent in self.agents if agent not in said]:  # somebody else's report was counted
             raise StepLateError(self.path, self.number, missing)
@@ -194,5 +213,5 @@ class Steps:
                 return
 
     async def _list_missing(self) -> list[str]:
-        here = {entry.key async for entry in self._reports.entries() if entry.modify_revision > self._began}
+        here = {entry.key async for entry in self._reports.entries() if entry.value_revision > self._began}
         return [agent for agent in self.agents if agent not in here]

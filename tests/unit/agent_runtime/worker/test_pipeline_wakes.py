@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ecumene.client import EventType
+from ecumene.client import ErrorDetails, EventType, UnavailableError
 
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.turns.presence import Chosen, Decision
@@ -315,6 +315,40 @@ async def test_an_incident_of_a_pack_ends_its_turns_and_not_its_routines(
     assert world.entries["/game", "day-0"] == 160.0
     rows = {(row["agent"], row["turn"]): row["reason"] for row in stage.read("turns")}
     assert rows["day-0", 1].startswith("incident ") and not rows["day-0", 2]
+
+
+@pytest.mark.parametrize("is_answer", [False, True], ids=["not sent", "not answered"])
+async def test_of_two_blocks_the_one_that_was_done_is_told_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_answer: bool
+) -> None:
+    """Whole numbers leave before the others; whoever did nothing has not failed."""
+    world = clocked()
+    submit, calls = world.frames.submit_block, itertools.count()
+
+    async def submit_or_break(*arguments: Any, **more: Any) -> Any:
+        if next(calls) != 2:
+            return await submit(*arguments, **more)
+        if not is_answer:
+            raise RuntimeError("no frame today")
+        lost: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        lost.set_exception(UnavailableError(ErrorDetails(message="nobody knows")))
+        return lost
+
+    monkeypatch.setattr(world.frames, "submit_block", submit_or_break)
+    launch = sleepers(tmp_path, ["day-0", "whole-0", "idle-0"], "Daily")
+    async with set_stage(tmp_path, launch, world) as stage:
+        part = stage.pipeline.parts["g.0"]
+        await settle(part)
+        world.advance(100)
+        await stage.wait_turns(3)
+        await settle(part)
+        assert world.timers == {TIMER: 160}
+    rows = {row["agent"]: row["status"] for row in stage.read("turns")}
+    assert rows == {"day-0": "error", "whole-0": "ok", "idle-0": "ok"}
+    assert [(row["agent"], row["value_double"]) for row in stage.read("actions")] == [("whole-0", 100)]
+    assert {key: value for (path, key), value in world.entries.items() if path == BOOK} == {
+        key: {"wakes": [[160]], "woke_ns": 100} for key in ("day-0", "whole-0", "idle-0")
+    }
 
 
 async def test_an_incident_where_they_act_is_kept_as_what_they_want_next(

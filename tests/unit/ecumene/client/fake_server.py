@@ -137,7 +137,7 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         self.syncing = True
         self.is_silent = False
         self.outcomes: list[operations_pb2.OpOutcome] = []
-        """Outcomes of the next ops, whatever they ask."""
+        """Outcomes of the next ops, whatever they ask; an empty one leaves its op to take effect."""
         self.watch_refusal: Any = None
         self.hello_refusal: tuple[Any, ...] | None = None
         self.answers: dict[tuple[str, int], session_pb2.FrameAnswer] = {}
@@ -186,7 +186,7 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         values = next((column for name in BLOCK_COLUMNS if (column := getattr(frame.block, name))), None)
         values = [0.0] * len(frame.block.keys) if values is None else values
         for key, value in zip(frame.block.keys, values, strict=True):
-            answer.versions.append(self.put(key, value))
+            answer.versions.append(0 if self.refuse(answer) else self.put(key, value))
             answer.count += 1
         if not frame.return_versions:
             del answer.versions[:]
@@ -197,11 +197,8 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
     def execute_op(self, op: session_pb2.Op, answer: session_pb2.FrameAnswer) -> None:
         """Set, get, or refuse: a key "bad" fails with PRECONDITION_FAILED, an absent one with ENTRY_NOT_FOUND."""
         index, version = answer.count, 0
-        if self.outcomes:
-            outcome = self.outcomes.pop(0)
-            outcome.index = index
-            answer.outcomes.append(outcome)
-            answer.without_revision.append(index)
+        if self.refuse(answer):
+            pass
         elif op.WhichOneof("action") == "query":
             outcome = operations_pb2.OpOutcome(index=index)
             if op.key in self.entries:
@@ -221,6 +218,18 @@ class FakeServer(environment_service_pb2_grpc.EnvironmentServiceServicer):
         else:
             version = self.put(op.key, op.set_double)
         answer.versions.append(version)
+
+    def refuse(self, answer: session_pb2.FrameAnswer) -> bool:
+        """Give the op at hand the outcome that a test wants for it, if it wants one."""
+        if not self.outcomes:
+            return False
+        outcome = self.outcomes.pop(0)
+        if outcome.WhichOneof("outcome") is None:
+            return False
+        outcome.index = answer.count
+        answer.outcomes.append(outcome)
+        answer.without_revision.append(answer.count)
+        return True
 
     def put(self, key: str, value: Any) -> int:
         """One change; returns the key's new version."""

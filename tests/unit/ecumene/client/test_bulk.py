@@ -1,4 +1,4 @@
-"""Many ops go in frames, in order; each failure is told by its key."""
+"""Many ops go in frames, in order; each failure is told by its place and its key."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ class Sender:
         return future
 
 
-async def test_failures_are_told_by_key_over_all_frames() -> None:
+async def test_failures_are_told_by_place_and_key_over_all_frames() -> None:
     keys = [f"k{number}" for number in range(2 * FRAME_OPS + 1)]
     sender = Sender(keys, {"k0", f"k{FRAME_OPS}", keys[-1]})
     result = await send_in_frames(keys, 4096, sender.submit)
     assert [(part.start, part.stop) for part in sender.parts] == [(0, 1000), (1000, 2000), (2000, 3000)]
     assert result.ok_count == len(keys) - 3
-    assert list(result.failures) == ["k0", f"k{FRAME_OPS}", keys[-1]]
+    assert [(failure.index, failure.key) for failure in result.failures] == [
+        (0, "k0"),
+        (FRAME_OPS, f"k{FRAME_OPS}"),
+        (2 * FRAME_OPS, keys[-1]),
+    ]
     assert result.revision == 30
     with pytest.raises(ecumene.EntryNotFoundError):
         result.raise_failure()
@@ -56,5 +60,40 @@ async def test_a_server_that_allows_less_gets_smaller_frames() -> None:
 
 async def test_nothing_to_do_sends_nothing() -> None:
     sender = Sender([], set())
-    assert await send_in_frames([], 4096, sender.submit) == ecumene.BulkResult(0, {}, 0)
+    assert await send_in_frames([], 4096, sender.submit) == ecumene.BulkResult(0, (), 0)
     assert sender.parts == []
+
+
+async def test_each_failure_of_a_key_that_is_given_more_than_once_is_told() -> None:
+    sender = Sender(["a", "b", "a", "a"], {"a"})
+    result = await send_in_frames(sender.keys, 2, sender.submit)
+    assert [(failure.index, failure.key) for failure in result.failures] == [(0, "a"), (2, "a"), (3, "a")]
+    assert result.ok_count + len(result.failures) == len(sender.keys)
+
+
+@pytest.mark.parametrize("ends", ["before it is sent", "before it is answered"])
+async def test_what_became_of_the_rest_is_told_where_a_later_frame_fails(ends: str) -> None:
+    sender = Sender(["a", "b", "c", "d", "e"], {"b"})
+    lost = ecumene.ClosedError()
+
+    async def submit(part: slice) -> asyncio.Future[FrameResult]:
+        if part.start != 2:
+            return await sender.submit(part)
+        if ends == "before it is sent":
+            raise lost
+        future: asyncio.Future[FrameResult] = asyncio.get_running_loop().create_future()
+        future.set_exception(lost)
+        return future
+
+    result = await send_in_frames(sender.keys, 2, submit)
+    assert [(failure.index, failure.key) for failure in result.failures] == [(1, "b"), (2, "c"), (3, "d")]
+    assert [failure.error for failure in result.failures[1:]] == [lost, lost]
+    assert (result.ok_count, result.revision) == (2, 20)
+
+
+async def test_a_first_frame_that_cannot_be_sent_is_raised() -> None:
+    async def submit(part: slice) -> asyncio.Future[FrameResult]:
+        raise ecumene.ClosedError
+
+    with pytest.raises(ecumene.ClosedError):
+        await send_in_frames(["a"], 2, submit)

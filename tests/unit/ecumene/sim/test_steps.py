@@ -140,6 +140,31 @@ async def test_a_stranger_who_reports_takes_nobodys_place(world: World) -> None:
             await steps.take({})
 
 
+async def test_a_report_that_was_moved_in_a_space_since_is_no_later_one(world: World) -> None:
+    async with (
+        living(world, lambda agent, told: 1, agents=("a", "b")),
+        Steps(world, PATH, AGENTS, seed=1) as steps,
+        world.environment(PATH).watch(types=[EventType.ENTRY_SET], key_glob=STEP_KEY) as told,
+    ):
+        reports = world.environment(f"{PATH}/reports")
+        await reports.change(space=ecumene.Grid(3, 3))
+        taking = asyncio.create_task(steps.take({}), name="first step")
+        await anext(told)
+        await reports.set("c", 1)
+        await taking
+        taking = asyncio.create_task(steps.take({}), name="second step")
+        await anext(told)
+        await reports.move("c", (1, 1))
+        moved = await reports.get("c")
+        assert moved.create_revision == moved.value_revision < moved.modify_revision
+        await reports.set("stranger", 1)
+        with pytest.raises(StepLateError) as late:
+            await taking
+        assert late.value.missing == ["c"]
+        await reports.set("c", 2)
+        assert (await reports.get("c")).value_revision > moved.modify_revision
+
+
 async def test_another_conductor_goes_on_where_the_last_one_is_gone(world: World) -> None:
     async with living(world, lambda agent, told: told["n"] * 10) as heard:
         async with Steps(world, PATH, AGENTS, seed=5) as steps:
@@ -192,3 +217,84 @@ async def test_what_cannot_be_told_or_asked_is_refused_before_anything_is_sent(w
         with pytest.raises(ValueError, match="generation, seed"):
             await steps.take({"seed": 2, "generation": 1})
         assert await world.environment(PATH).value(STEP_KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ({"n": float("nan")}, ecumene.InvalidValueError),
+        ({"n": b"bytes"}, ecumene.InvalidValueError),
+        ({"n": {1, 2}}, ecumene.InvalidValueError),
+        ({"n": "x" * 5_000_000}, ecumene.LimitExceededError),
+        ({"n": "x" * 1_500_000}, ecumene.LimitExceededError),
+        ({"n": "no number"}, ecumene.SchemaMismatchError),
+    ],
+    ids=["nan", "bytes", "set", "beyond a frame", "beyond a value", "against the schema"],
+)
+async def test_a_step_that_cannot_be_told_does_not_count(world: World, told: Any, error: type[Exception]) -> None:
+    numbers = {"properties": {"n": {"type": "integer"}}}
+    run = world.environment(PATH)
+    if error is ecumene.SchemaMismatchError:
+        await run.register(entry_schema=numbers)
+    async with living(world, lambda agent, told: told["n"]) as heard, Steps(world, PATH, AGENTS, seed=1) as steps:
+        await steps.take({"n": 1})
+        gate = (await world.environment(f"{PATH}/reports").aggregates()).gates["step"]
+        digest = steps.digest
+        with pytest.raises(error):
+            await steps.take(told)
+        assert (await world.environment(f"{PATH}/reports").aggregates()).gates["step"] == gate
+        assert (steps.number, steps.digest) == (1, digest)
+        assert await steps.take({"n": 2}) == dict.fromkeys(AGENTS, 2)
+    assert [told["round"] for told in heard] == [1, 2]
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["lost on the way", "answer lost"])
+@pytest.mark.parametrize("again", [False, True], ids=["same conductor", "another"])
+async def test_a_conductor_that_hears_no_answer_takes_up_what_was_begun(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_done: bool, again: bool
+) -> None:
+    commit = ecumene.Transaction.commit
+
+    async def lose(transaction: ecumene.Transaction) -> Any:
+        if is_done:
+            await commit(transaction)
+        raise ecumene.ClosedError
+
+    async with living(world, lambda agent, told: told["n"] * 10) as heard:
+        async with Steps(world, PATH, AGENTS, seed=5) as steps:
+            await steps.take({"n": 1})
+            monkeypatch.setattr(ecumene.Transaction, "commit", lose)
+            with pytest.raises(ecumene.ClosedError):
+                await steps.take({"n": 2})
+            monkeypatch.undo()
+            if is_done:
+                with pytest.raises(StepTakenError):
+                    await steps.take({"n": 2})
+            if not again:
+                taken = await steps.take_up()
+        if again:
+            async with Steps(world, PATH, AGENTS, seed=0) as steps:
+                taken = await steps.take_up()
+                last = 2 if is_done else 1
+                assert await steps.take({"n": last + 1}) == dict.fromkeys(AGENTS, 10 * (last + 1))
+        assert taken == ({"n": 2 if is_done else 1}, dict.fromkeys(AGENTS, 20 if is_done else 10))
+        told = [document["n"] for document in heard]
+        assert told == list(range(1, len(told) + 1)), "nothing is told twice or left out"
+
+
+async def test_a_step_is_told_and_counted_in_one_revision_and_goes_on_over_a_kill(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        async with ecumene.connect(server.address) as world:
+            await world.environment(PATH).register()
+            async with Steps(world, PATH, AGENTS, seed=5) as steps:
+                watch = world.watch(ecumene.EventFilter(types=(EventType.ENTRY_SET, EventType.GATE_BEGUN)))
+                step = asyncio.create_task(steps.take({"n": 1}), name="step")
+                first, second = await anext(watch), await anext(watch)
+                await watch.aclose()
+                assert {first.type, second.type} == {EventType.ENTRY_SET, EventType.GATE_BEGUN}
+                assert first.revision == second.revision
+                server.kill()
+                server.start()
+                for agent in AGENTS:
+                    await world.environment(f"{PATH}/reports").set(agent, 1, gate_generation=1)
+                assert await step == dict.fromkeys(AGENTS, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from env_server.model.spaces import Area, Box, Disc, Position
-from env_server.space.areas import FlatAreas, NodeAreas
+from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
+from env_server.space.areas import Covered, FlatAreas, NodeAreas
 from env_server.space.spot_tree import Window
 
 
@@ -14,7 +14,8 @@ def contains(area: Area, position: Position) -> bool:
     return all(low <= at <= high for low, at, high in zip(area.low, position, area.high, strict=True))
 
 
-def windows_of(box: Box) -> list[Window]:
+def windows_of(box: Area) -> list[Window]:
+    assert isinstance(box, Box)
     return [((box.low[0], box.high[0]), (box.low[1], box.high[1]))]
 
 
@@ -30,7 +31,7 @@ def test_of_a_thousand_few_are_asked_wherever_they_lie(seed: int) -> None:
             asked += 1
             return contains(area, position)
 
-        areas = FlatAreas(boxes, [windows_of(box) for box in boxes], count)
+        areas = FlatAreas(boxes, windows_of, count)
         places = [(chance.uniform(0, spread), chance.uniform(0, spread)) for _ in range(500)]
         places += [box.low for box in boxes[:50]] + [box.high for box in boxes[:50]] + [(-1.0, 5.0), (2000.0, 2000.0)]
         for position in places:
@@ -40,17 +41,27 @@ def test_of_a_thousand_few_are_asked_wherever_they_lie(seed: int) -> None:
 
 
 def test_of_none_there_is_none() -> None:
-    assert FlatAreas([], [], contains).at((1.0, 1.0)) == []
+    assert FlatAreas([], windows_of, contains).at((1.0, 1.0)) == []
 
 
-def test_a_node_is_asked_about_once() -> None:
-    asked = []
+def test_it_is_known_when_they_have_been_looked_at() -> None:
+    areas = FlatAreas([Box((0.0, 0.0), (1.0, 1.0))] * 3, windows_of, contains)
+    assert (areas.is_ready, areas.looked) == (False, 0)
+    assert areas.at((1.0, 1.0)) == [0, 1, 2]
+    assert (areas.is_ready, areas.looked) == (True, 3)
 
-    def count(area: Area, position: Position) -> bool:
-        assert isinstance(area, Disc)
-        asked.append(position)
-        return abs(area.centre[0] - position[0]) <= area.radius
 
-    areas = NodeAreas([Disc((1.0,), 1.0), Disc((3.0,), 1.0)], count)
-    assert [areas.at((2.0,)), areas.at((2.0,)), areas.at((0.0,))] == [[0, 1], [0, 1], [0]]
-    assert len(asked) == 4
+def test_a_disc_of_nodes_is_walked_once() -> None:
+    walked = []
+
+    def cover(disc: Disc) -> Covered:
+        walked.append(disc)
+        return Covered([int(disc.centre[0]), int(disc.centre[0]) + 1], 5)
+
+    known = Disc((0.0,), 1.0)
+    areas = NodeAreas(
+        [Disc((1.0,), 1.0), known, NodeSet(frozenset((2, 7)))], cover, {known: Covered([0, 1], 99)}, looked=1
+    )
+    assert [[*areas.at((node,))] for node in (0.0, 1.0, 2.0, 3.0, 7.0)] == [[1], [0, 1], [0, 2], [], [2]]
+    assert walked == [Disc((1.0,), 1.0)]
+    assert areas.looked == 1 + 5 + 3 * 2

@@ -10,7 +10,7 @@ from env_server.model.errors import InvalidRequest, LimitExceeded, Reason
 from env_server.model.limits import Limits
 from env_server.model.spaces import Box, Disc, Graph, NodeSet, Position
 from env_server.space.spaces import open_space
-from tests.contracts.space_index import Stand, check_space_index
+from tests.contracts.space_index import Stand, check_space_index, holds
 
 
 def draw_graph(seed: int) -> Graph:
@@ -76,14 +76,14 @@ def test_a_directed_edge_leads_one_way() -> None:
 def test_areas_are_nodes_and_discs() -> None:
     index = open_space(Graph(4, ((0, 1, 1.5), (1, 2, 1.5))), Limits())
     some = NodeSet(frozenset({1, 3}))
-    index.check_areas([some])
-    assert [index.contains(some, (float(node),)) for node in range(4)] == [False, True, False, True]
+    index.accept_areas([some])
+    assert [holds(index, some, (float(node),)) for node in range(4)] == [False, True, False, True]
     disc = Disc((0.0,), 1.5)
-    index.check_areas([disc])
-    assert [index.contains(disc, (float(node),)) for node in range(4)] == [True, True, False, False]
+    index.accept_areas([disc])
+    assert [holds(index, disc, (float(node),)) for node in range(4)] == [True, True, False, False]
     for area in (NodeSet(frozenset({4})), NodeSet(frozenset({-1})), Box((0.0,), (1.0,)), Disc((4.0,), 1.0)):
         with pytest.raises(InvalidRequest):
-            index.check_areas([area])
+            index.accept_areas([area])
     with pytest.raises(InvalidRequest):
         index.in_box(Box((0.0,), (1.0,)))
 
@@ -124,26 +124,26 @@ def test_a_long_search_is_refused_as_soon_as_it_has_looked_at_enough() -> None:
         lambda: index.nearest((0.0,), 1),
         lambda: index.way((0.0,), (999.0,)),
         lambda: index.distance((0.0,), (999.0,)),
-        lambda: index.check_areas([Disc((0.0,), 500.0)]),
+        lambda: index.accept_areas([Disc((0.0,), 500.0)]),
     ):
         with pytest.raises(LimitExceeded):
             ask()
         assert index.looked <= 203
     disc = Disc((0.0,), 60.0)
-    index.check_areas([disc])
-    assert [index.contains(disc, (node,)) for node in (0.0, 60.0, 61.0)] == [True, True, False]
+    index.accept_areas([disc])
+    assert [holds(index, disc, (node,)) for node in (0.0, 60.0, 61.0)] == [True, True, False]
 
 
 def test_discs_together_are_no_more_than_one_question_may_look_at() -> None:
     index = open_space(Graph(1000, tuple((node, node + 1, 1.0) for node in range(999))), Limits(space_looks_max=2_000))
     discs = [Disc((float(node),), 100.0) for node in range(500, 510)]
-    index.check_areas(discs[:3])
+    index.accept_areas(discs[:3])
     for disc in discs[:3]:
-        index.check_areas([disc])
+        index.accept_areas([disc])
     with pytest.raises(LimitExceeded) as caught:
-        index.check_areas(discs)
+        index.accept_areas(discs)
     assert caught.value.metadata["limit"] == "space_looks_max"
-    assert index.contains(discs[0], (600.0,)) and not index.contains(discs[0], (601.0,))
+    assert holds(index, discs[0], (600.0,)) and not holds(index, discs[0], (601.0,))
 
 
 def test_one_apart_has_the_same_graph_and_nobody_in_it() -> None:
@@ -155,13 +155,34 @@ def test_one_apart_has_the_same_graph_and_nobody_in_it() -> None:
     assert (len(index), len(apart), apart.is_full((1.0,)), index.is_full((1.0,))) == (1, 1, False, True)
 
 
-def test_discs_that_nobody_keeps_are_walked_again() -> None:
+def test_what_a_disc_covers_is_found_once_and_counted() -> None:
     index = open_space(Graph(20, tuple((node, node + 1, 1.0) for node in range(19))), Limits())
-    for centre in [*range(20), *range(20)]:
-        disc = Disc((float(centre),), 3.0)
-        assert [node for node in range(20) if index.contains(disc, (float(node),))] == [
-            node for node in range(20) if abs(node - centre) <= 3
-        ]
+    disc, other = Disc((5.0,), 3.0), Disc((9.0,), 2.0)
+    areas = index.accept_areas([disc, disc])
+    walked = areas.looked
+    assert walked > 7 and not areas.is_ready
+    assert areas.at((2.0,)) == [0, 1] and not areas.at((1.0,))
+    looked = areas.looked
+    assert looked == walked + 2 * 7 and areas.is_ready
+    assert areas.at((8.0,)) == [0, 1] and areas.looked == looked
+    more = index.accept_areas([disc, other], areas)
+    assert 0 < more.looked < walked, "only the new one was walked"
+    assert more.at((8.0,)) == [0, 1]
+    assert index.accept_areas([disc], more).looked == 0
+
+
+def test_what_was_accepted_once_is_found_again_whatever_the_limit_is_by_then() -> None:
+    graph = Graph(1000, tuple((node, node + 1, 1.0) for node in range(999)))
+    again = open_space(graph, Limits(space_looks_max=10)).areas([Disc((500.0,), 300.0)])
+    assert again.looked == 0
+    assert again.at((200.0,)) == [0] and not again.at((199.0,))
+    assert again.looked > 600
+
+
+def test_areas_that_are_none_are_refused_before_any_is_walked() -> None:
+    index = open_space(Graph(1000, tuple((node, node + 1, 1.0) for node in range(999))), Limits(space_looks_max=100))
+    with pytest.raises(InvalidRequest):
+        index.accept_areas([Disc((500.0,), 300.0), Disc((1000.0,), 1.0)])
 
 
 def test_a_node_holds_as_many_as_it_may() -> None:

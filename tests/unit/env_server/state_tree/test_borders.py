@@ -9,6 +9,7 @@ import pytest
 from env_server.model.changes import EventType
 from env_server.model.errors import Exhausted, InvalidRequest
 from env_server.model.limits import Limits
+from env_server.model.ports import SpaceIndex
 from env_server.model.spaces import Box, Disc, Grid, Position, Proximity, Region, Space
 from env_server.space.spaces import open_space
 from env_server.state_tree.borders import Borders
@@ -16,6 +17,10 @@ from env_server.state_tree.borders import Borders
 LIMITS = Limits()
 SHAPE = Grid(20, 20)
 HERE, AWAY = (5.0, 5.0), (15.0, 15.0)
+
+
+def borders_of(space: Space, index: SpaceIndex) -> Borders:
+    return Borders(space, index.areas([region.area for region in space.regions]))
 
 
 def crossed(
@@ -26,7 +31,7 @@ def crossed(
         index.put(name, position)
     if before is not None:
         index.put(key, before)
-    told, _ = Borders(space).cross(index, key, before, after, LIMITS)
+    told = borders_of(space, index).cross(index, key, before, after, LIMITS, lambda count: None)
     return [(EventType(type_).name, one, document.document) for type_, one, document in told]
 
 
@@ -93,14 +98,26 @@ def test_a_crowd_is_refused_and_the_bound_of_others_stays() -> None:
     index = open_space(SHAPE, LIMITS)
     for number in range(40):
         index.put(f"k{number}", HERE)
-    borders = Borders(Space(SHAPE, (), (Proximity("p", 1.0),)))
+    borders = borders_of(Space(SHAPE, (), (Proximity("p", 1.0),)), index)
+    looked: list[int] = []
     with pytest.raises(Exhausted):
-        borders.cross(index, "m", None, HERE, Limits(move_looks_max=20))
+        borders.cross(index, "m", None, HERE, Limits(move_looks_max=20), looked.append)
     assert index.looks_max == LIMITS.space_looks_max
-    told, looked = borders.cross(index, "k1", HERE, None, Limits(move_looks_max=20))
-    assert len(told) == 2 * 39 and looked >= 40
+    told = borders.cross(index, "k1", HERE, None, Limits(move_looks_max=20), looked.append)
+    assert len(told) == 2 * 39 and looked[-1] >= 40
+
+
+def test_what_a_refused_move_looked_at_is_counted() -> None:
+    index = open_space(SHAPE, LIMITS)
+    for number in range(1_000):
+        index.put(f"k{number}", HERE)
+    borders = borders_of(Space(SHAPE, (), (Proximity("p", 1.0),)), index)
+    looked: list[int] = []
+    with pytest.raises(Exhausted):
+        borders.cross(index, "m", None, HERE, Limits(move_looks_max=900), looked.append)
+    assert sum(looked) >= 900 - 256
 
 
 def test_a_malformed_glob_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="key_glob"):
-        Borders(Space(SHAPE, (), (Proximity("p", 1.0, "[a"),)))
+        borders_of(Space(SHAPE, (), (Proximity("p", 1.0, "[a"),)), open_space(SHAPE, LIMITS))

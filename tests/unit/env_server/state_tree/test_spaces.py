@@ -175,3 +175,63 @@ def test_graphs_and_discs_of_one_frame_are_bounded_together() -> None:
     sent = stand.do(*discs)
     assert [isinstance(sent.outcome(number), WorldError) for number in range(6)] == [*[False] * 2, *[True] * 4]
     assert len(node_of(stand, "/g0").declaration.space.regions) == 1
+
+
+LINE = Graph(901, tuple((node, node + 1, 1.0) for node in range(900)))
+DISC = Region("d", Disc((400.0,), 300.0))
+
+
+def step(node: int) -> Op:
+    return Op("/g", "a", Code.PLACE, Placed(1, (float(node),)))
+
+
+def is_refused(outcome: object) -> bool:
+    return isinstance(outcome, WorldError) and outcome.reason is Reason.RATE_LIMITED
+
+
+def test_what_regions_cover_outlives_a_transaction_that_fails() -> None:
+    stand = Stand()
+    stand.done(new_environment("/g", space=Space(LINE, (DISC,))), step(50))
+    before = node_of(stand).borders
+    assert before.areas.is_ready
+    writes = (
+        Write("/g", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(remove_regions=("d",))),
+        Write("/g", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(set_regions=(Region("e", Disc((1.0,), 5.0)),))),
+        Write("/g", "a", Code.MOVE, (2.0,)),
+        Write(*drop("/g", "nobody")[:4]),
+    )
+    assert stand.do(Op("/", "", Code.TRANSACT, Transact((), writes))).error.reason is Reason.ENTRY_NOT_FOUND
+    assert node_of(stand).borders is before
+    told = len(crossings(stand))
+    stand.done(step(150), step(2))
+    assert crossings(stand)[told:] == ["REGION_ENTERED", "REGION_LEFT"]
+    stand.done(update(set_regions=(Region("e", Disc((1.0,), 5.0)),)))
+    assert node_of(stand).borders.areas.looked < 100, "the disc that stays is not walked again"
+
+
+def test_what_regions_cover_is_found_again_at_the_cost_of_who_first_moves_after_a_restart() -> None:
+    stand = Stand(limits=Limits(group_looks_max=2_000))
+    discs = tuple(Region(f"d{number}", Disc((400.0 + number,), 300.0)) for number in range(3))
+    stand.done(new_environment("/g", space=Space(LINE)), *(update(set_regions=(disc,)) for disc in discs[:1]))
+    for disc in discs[1:]:
+        stand.done(update(set_regions=(disc,)))
+    stand.done(step(50))
+    stand.reopen()
+    assert not node_of(stand).borders.areas.is_ready
+    sent = stand.do(step(450), step(451), update(set_regions=(Region("e", Disc((1.0,), 5.0)),)))
+    assert [is_refused(sent.outcome(index)) for index in range(3)] == [False, False, True]
+    assert crossings(stand)[-3:] == ["REGION_ENTERED"] * 3
+    assert node_of(stand).borders.areas.is_ready
+
+
+def test_looks_for_what_is_refused_in_the_end_are_counted() -> None:
+    stand = Stand(limits=Limits(group_looks_max=2_000, space_looks_max=2_000))
+    stand.done(new_environment("/g", space=Space(LINE)))
+    too_far = tuple(Region(f"d{number}", Disc((400.0 + number,), 300.0)) for number in range(2))
+    sent = stand.do(*[update(set_regions=too_far)] * 3)
+    reasons = [getattr(sent.outcome(index), "reason", None) for index in range(3)]
+    assert reasons[0] is Reason.LIMIT_EXCEEDED and reasons[2] is Reason.RATE_LIMITED
+    wrong = {"regions": (DISC,), "proximities": (Proximity("p", 1.0, "[a"),)}
+    sent = stand.do(*[new_environment("/h", space=Space(LINE, **wrong))] * 9)
+    assert sent.error.reason is Reason.INVALID_FIELD
+    assert is_refused(sent.outcome(8))

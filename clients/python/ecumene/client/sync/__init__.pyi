@@ -17,6 +17,7 @@ from ecumene.client import AggregateScope as AggregateScope
 from ecumene.client import AggregateValue as AggregateValue
 from ecumene.client import AlreadyExistsError as AlreadyExistsError
 from ecumene.client import Box as Box
+from ecumene.client import BulkFailure as BulkFailure
 from ecumene.client import BulkResult as BulkResult
 from ecumene.client import CellFullError as CellFullError
 from ecumene.client import ClientSettings as ClientSettings
@@ -190,6 +191,7 @@ __all__ = [
     "Aggregates",
     "AlreadyExistsError",
     "Box",
+    "BulkFailure",
     "BulkResult",
     "CellFullError",
     "ClientSettings",
@@ -755,6 +757,8 @@ class Environment:
     def move_many(self, keys: Iterable[str], positions: Any) -> BulkResult:
         """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
 
+        A move that was refused for now is made later, after others that were given behind it, as FrameWriter says.
+
         `positions`: one a key, or their coordinates one after the other: a list, an array of the standard library or
         of numpy, of one or two dimensions. In blocks of 1,000: costs client and server a fraction of `move`.
         """
@@ -874,7 +878,9 @@ class FrameWriter:
 
     Every method that sends waits while that many are unanswered: that is the back-pressure. `submit*` returns
     when the frame is queued, with a future for its result; `send*` also waits for the result. A failed op fails
-    alone: see FrameResult.failures. A cancelled wait takes nothing back.
+    alone: see FrameResult.failures. One that the server refused for now is sent again as single ops are, within
+    `ClientSettings.refusals_max` and the deadline, if no op on its key has passed it; the result then comes later, and
+    the op takes effect after others of its frame. A cancelled wait takes nothing back.
     """
     def submit_block(
         self,
@@ -1203,6 +1209,19 @@ class Transaction:
         """
     def delete(self, path: str, key: str, *, if_present: bool = False, **conditions: Unpack[Conditions]) -> Self:
         """Delete an entry."""
+    def begin_generation(
+        self,
+        path: str,
+        gate: str,
+        *,
+        count_target: int | None = None,
+        deadline_ms: int | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> Self:
+        """Begin the next generation of a gate; its number is the `sequence` of this write.
+
+        Entries written from the next revision on are its reports, those of this transaction are not.
+        """
     def acknowledge(self, delivery: Delivery) -> Self:
         """Move a subscription's cursor behind what was delivered, together with the effects: those come once.
 
@@ -1314,7 +1333,8 @@ class World:
         `from_revision`: 0 = now; up to the world's revision = replay from there, inclusive; above = wait for it.
         `history`: the line that `from_revision` belongs to, if it was kept from an earlier session.
         `initial_state`: the matching entries first, then all that follows; without `from_revision`.
-        `conflate`: a slow reader gets the latest event of each key instead of all.
+        `conflate`: a slow reader gets the latest that each key's events tell (value, position, borders, and that it was
+        deleted, also where it was made anew) instead of all.
         `also`: what any of these filters lets through comes, too, each event once and all in one order; at most 15.
         """
     def lease(self, ttl_s: float, *, holder: str = "", on_lost: OnLost | None = None) -> Lease:

@@ -12,9 +12,11 @@ Everything happens in the loop of the connection, so that faces may be used from
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import weakref
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -57,10 +59,12 @@ class Connection:
 class Face:
     """An object of the asyncio SDK for programs without a loop."""
 
-    __slots__ = ("__weakref__", "_connection", "_inner")
+    __slots__ = ("__weakref__", "_connection", "_inner", "_put_back")
 
     _connection: Connection
     _inner: Any
+    _put_back: deque[Any] | None
+    """Of an iterator whose wait was interrupted: items that were taken and that nobody got."""
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:
         raise TypeError(f"a {type(self).__name__} comes from `connect`, or from what that returns")
@@ -86,6 +90,7 @@ def wrap(value: Any, connection: Connection) -> Any:
     face = object.__new__(face_class)
     face._connection = connection
     face._inner = value
+    face._put_back = None
     return face
 
 
@@ -157,9 +162,10 @@ def _make_next(inner_class: type) -> Any:
     try_next = getattr(inner_class, "try_next", None)
 
     def __next__(face: Face) -> Any:
-        item = None if try_next is None else try_next(face._inner)
+        # Behind an interrupt the loop is asked: what was put back comes first.
+        item = None if try_next is None or face._put_back is not None else try_next(face._inner)
         if item is None:
-            item = _call(_next_or_end, face)
+            item = _take_next(face)
         if item is _END:
             raise StopIteration
         return item
@@ -167,8 +173,21 @@ def _make_next(inner_class: type) -> Any:
     return __next__
 
 
-async def _next_or_end(inner: Any) -> Any:
-    return await anext(inner, _END)
+def _take_next(face: Face) -> Any:
+    connection, left = face._connection, face._put_back if face._put_back is not None else deque()
+    try:
+        item = connection.loop.call_or_put_back(left.append, _next_or_end, face._inner, left)
+    except Exception:
+        raise
+    except BaseException:
+        face._put_back = left
+        raise
+    face._put_back = left or None
+    return wrap(item, connection)
+
+
+async def _next_or_end(inner: Any, left: deque[Any]) -> Any:
+    return left.popleft() if left else await anext(inner, _END)
 
 
 def _is_internal(value_class: type) -> bool:
@@ -186,7 +205,15 @@ def _return_self(face: Face) -> Face:
 
 
 def _enter(face: Face) -> Any:
-    return _call(type(face._inner).__aenter__, face)
+    inner, connection = face._inner, face._connection
+
+    def leave(_: Any) -> None:
+        """What nobody knows to have been entered is left."""
+        leaving = asyncio.get_running_loop().create_task(type(inner).__aexit__(inner, None, None, None))
+        connection.loop.keep(leaving)
+
+    entered = connection.loop.call_or_put_back(leave, type(inner).__aenter__, inner)
+    return face if entered is inner else wrap(entered, connection)
 
 
 def _exit(face: Face, *failure: Any) -> Any:
@@ -209,6 +236,6 @@ def _make_init(inner_class: Any) -> Any:
     @functools.wraps(inner_class.__init__)
     def __init__(face: Face, *args: Any, **kwargs: Any) -> None:
         opened = Connection().open(inner_class, *args, **kwargs)
-        face._connection, face._inner = opened._connection, opened._inner
+        face._connection, face._inner, face._put_back = opened._connection, opened._inner, None
 
     return __init__

@@ -18,6 +18,7 @@ from typing import Any
 from ecumene.client.errors import ClosedError
 
 Close = Callable[[], Awaitable[None]]
+PutBack = Callable[[Any], None]
 
 
 class LoopThread:
@@ -49,17 +50,14 @@ class LoopThread:
             ClosedError: the loop has ended.
             RuntimeError: the caller is the loop itself, which would wait for itself.
         """
-        if threading.get_ident() == self._thread.ident:
-            raise RuntimeError("blocking calls are not for callbacks: this is the thread that would have to answer")
-        call = _Call(function, args, kwargs)
-        self._post(call.start)
-        try:
-            call.ended.exception()
-        except BaseException:
-            self._try_post(call.cancel)
-            call.ended.exception()
-            raise
-        return call.ended.result()
+        return self._wait(_Call(function, args, kwargs, None))
+
+    def call_or_put_back(self, put_back: PutBack, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The same; `put_back` is called in the loop with a result that an interrupt keeps from the caller.
+
+        It has been called before whatever the caller has done in the loop next.
+        """
+        return self._wait(_Call(function, args, kwargs, put_back))
 
     def try_add_user(self, user: object) -> bool:
         """Count one more user; False when the last one has left."""
@@ -91,10 +89,25 @@ class LoopThread:
         for user in list(self._users):
             self.close_user(user)
 
-    def _start_closing(self, user: object) -> None:
-        task = asyncio.get_running_loop().create_task(self._close(user), name="ecumene sync close")
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a task of the loop's own until it is done."""
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    def _wait(self, call: _Call) -> Any:
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError("blocking calls are not for callbacks: this is the thread that would have to answer")
+        self._post(call.start)
+        try:
+            call.ended.exception()
+        except BaseException:
+            self._try_post(call.give_up)
+            call.ended.exception()
+            raise
+        return call.ended.result()
+
+    def _start_closing(self, user: object) -> None:
+        self.keep(asyncio.get_running_loop().create_task(self._close(user), name="ecumene sync close"))
 
     async def _close(self, user: object) -> None:
         close = self._users.get(user)
@@ -147,23 +160,42 @@ def join_loop(user: object) -> LoopThread:
 class _Call:
     """One call on its way through the loop."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], put_back: PutBack | None
+    ) -> None:
         self.ended: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._function = function
         self._args = args
         self._kwargs = kwargs
+        self._put_back = put_back
+        self._is_given_up = False
         self._task: asyncio.Task[Any] | None = None
 
     def start(self) -> None:
         """Begin, in the loop."""
         name = f"ecumene sync {getattr(self._function, '__qualname__', self._function)}"
         self._task = asyncio.get_running_loop().create_task(self._run(), name=name)
-        self._task.add_done_callback(lambda task: _copy_outcome(task, self.ended))
+        self._task.add_done_callback(self._end)
 
-    def cancel(self) -> None:
-        """The caller waits no more."""
-        if self._task is not None:
+    def give_up(self) -> None:
+        """The caller waits no more, in the loop."""
+        self._is_given_up = True
+        if self._task is None:
+            return
+        if self.ended.done():
+            self._end_unheard(self._task)
+        else:
             self._task.cancel()
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        if self._is_given_up:
+            self._end_unheard(task)
+        _copy_outcome(task, self.ended)
+
+    def _end_unheard(self, task: asyncio.Task[Any]) -> None:
+        """Cancelling may have come too late."""
+        if self._put_back is not None and not task.cancelled() and task.exception() is None:
+            self._put_back(task.result())
 
     async def _run(self) -> Any:
         result = self._function(*self._args, **self._kwargs)

@@ -402,7 +402,9 @@ class EventFrame(google.protobuf.message.Message):
     synced_revision: builtins.int
     """Set in the frame that ends the initial state: it was the state at this revision."""
     conflated: builtins.bool
-    """Some rows were left out in favour of later ones of the same key (a conflating watch only)."""
+    """Some rows were left out in favour of later ones of the same key (a conflating watch only); changed_fields are those
+    of the rows that are told.
+    """
     @property
     def revisions(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]: ...
     @property

@@ -50,7 +50,10 @@ class _SlowPolicyEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     SLOW_POLICY_RESUME_FROM_LOG: _SlowPolicy.ValueType  # 1
     """A slow reader gets everything, later."""
     SLOW_POLICY_CONFLATE: _SlowPolicy.ValueType  # 2
-    """A slow reader gets the latest event of each key, flagged."""
+    """A slow reader gets the latest of what each key's events tell, flagged: of its value, its position, its membership,
+    each border that it crosses; and its last deletion, also where it was made anew. So it knows in the end what it would
+    know from all of them. Of a stream only the latest item is told.
+    """
 
 class SlowPolicy(_SlowPolicy, metaclass=_SlowPolicyEnumTypeWrapper): ...
 
@@ -59,7 +62,10 @@ SLOW_POLICY_UNSPECIFIED: SlowPolicy.ValueType  # 0
 SLOW_POLICY_RESUME_FROM_LOG: SlowPolicy.ValueType  # 1
 """A slow reader gets everything, later."""
 SLOW_POLICY_CONFLATE: SlowPolicy.ValueType  # 2
-"""A slow reader gets the latest event of each key, flagged."""
+"""A slow reader gets the latest of what each key's events tell, flagged: of its value, its position, its membership,
+each border that it crosses; and its last deletion, also where it was made anew. So it knows in the end what it would
+know from all of them. Of a stream only the latest item is told.
+"""
 Global___SlowPolicy: typing_extensions.TypeAlias = SlowPolicy
 
 @typing.final

@@ -210,6 +210,7 @@ class Entry(google.protobuf.message.Message):
     STREAM_NEXT_FIELD_NUMBER: builtins.int
     POSITION_FIELD_NUMBER: builtins.int
     LEASE_ID_FIELD_NUMBER: builtins.int
+    VALUE_REVISION_FIELD_NUMBER: builtins.int
     path: builtins.str
     """Absolute path of its environment, "/" for the root."""
     key: builtins.str
@@ -225,6 +226,8 @@ class Entry(google.protobuf.message.Message):
     stream_next: builtins.int
     lease_id: builtins.int
     """Lease that the entry lives under; 0 = none."""
+    value_revision: builtins.int
+    """Revision of the last change that was no mere move; 0 = modify_revision."""
     @property
     def value(self) -> Global___Value:
         """The value, or the sum of a counter; unset for a stream."""
@@ -247,9 +250,10 @@ class Entry(google.protobuf.message.Message):
         stream_next: builtins.int = ...,
         position: collections.abc.Iterable[builtins.float] | None = ...,
         lease_id: builtins.int = ...,
+        value_revision: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["value", b"value"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["create_revision", b"create_revision", "key", b"key", "kind", b"kind", "lease_id", b"lease_id", "modify_revision", b"modify_revision", "path", b"path", "position", b"position", "stream_first", b"stream_first", "stream_next", b"stream_next", "value", b"value", "version", b"version"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["create_revision", b"create_revision", "key", b"key", "kind", b"kind", "lease_id", b"lease_id", "modify_revision", b"modify_revision", "path", b"path", "position", b"position", "stream_first", b"stream_first", "stream_next", b"stream_next", "value", b"value", "value_revision", b"value_revision", "version", b"version"]) -> None: ...
 
 Global___Entry: typing_extensions.TypeAlias = Entry
 

@@ -61,4 +61,4 @@ def waits_in_a_call(thread_id: int) -> bool:
     while frame is not None:
         names.append((frame.f_code.co_name, frame.f_globals.get("__name__", "")))
         frame = frame.f_back
-    return names[0] == ("wait", "threading") and ("call", "ecumene.client.sync.loop_thread") in names
+    return names[0] == ("wait", "threading") and ("_wait", "ecumene.client.sync.loop_thread") in names

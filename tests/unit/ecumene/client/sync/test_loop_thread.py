@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from ecumene import sync
 from ecumene.client import ClosedError
+from ecumene.client.sync import loop_thread
 from ecumene.client.sync.loop_thread import join_loop
 
 from tests.unit.ecumene.client.fake_server import FakeServer
@@ -66,6 +68,57 @@ def test_an_interrupted_watch_goes_on_where_it_stood(server: FakeServer, world: 
     interrupt(lambda: next(watch))
     room.set("b", 1.0)
     assert next(watch).key == "b"
+
+
+class Late(concurrent.futures.Future[Any]):
+    """Its waiter is interrupted as soon as the result is there."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        super().exception(timeout)
+        vars(self).setdefault("interrupts", []).append(1)
+        if len(vars(self)["interrupts"]) == 1:
+            raise KeyboardInterrupt
+        return super().exception()
+
+
+def interrupt_late(patch: pytest.MonkeyPatch, wait: Callable[[], Any]) -> None:
+    """Ctrl-C when what is waited for has come, and is not told yet."""
+    begin = loop_thread._Call.__init__
+
+    def begin_late(call: Any, *arguments: Any) -> None:
+        begin(call, *arguments)
+        call.ended = Late()
+
+    with patch.context() as late:
+        late.setattr(loop_thread._Call, "__init__", begin_late)
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+
+
+def test_what_came_with_an_interrupt_is_the_next_item(
+    server: FakeServer, world: sync.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = world.environment("/")
+    watch = room.watch(from_revision=1)
+    for number in range(4):
+        room.set("a", float(number))
+    assert next(watch).value == 0.0
+    interrupt_late(monkeypatch, lambda: [next(watch) for _ in range(4)])
+    batches = world.watch_frames(from_revision=1)
+    interrupt_late(monkeypatch, lambda: next(batches))
+    interrupt_late(monkeypatch, lambda: next(batches))
+    seen: list[float] = []
+    while len(seen) < 4:
+        seen += next(batches).values
+    assert seen == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_a_block_whose_beginning_was_interrupted_is_left(
+    server: FakeServer, world: sync.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = world.watch_frames(from_revision=1)
+    interrupt_late(monkeypatch, watch.__enter__)
+    reached(lambda: watch.statistics().is_ended)
 
 
 def test_an_interrupt_while_connecting_leaves_nothing_behind(server: FakeServer) -> None:
