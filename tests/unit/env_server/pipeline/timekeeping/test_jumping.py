@@ -116,8 +116,8 @@ def test_behind_ops_that_nobody_hears_it_goes_on_in_their_own_commit() -> None:
     stand = make_town()
     worker = Worker(stand)
     stand.done(new_environment("/deaf"), timer("/town", "dawn", 50), timer("/town", "noon", 80))
-    bob = worker.join("bob")
-    stand.send(put("/deaf", "noise", 1), timer("/town/workers", "also", 50))
+    bob = worker.join("bob", {"hears": [{"types": ["timer_fired"]}]})
+    stand.send(put("/deaf", "noise", 1), timer("/town", "also", 50))
     written = stand.world.revision
     worker.say("bob", bob, consumed_revision=written)
     assert now_ns(stand) == 50 and stand.world.durable_revision < written, "the ops are not on the disk yet"
