@@ -102,7 +102,13 @@ class AttendedTown:
     def _list_under_way(self) -> list[tuple[int, int, str, str, Any]]:
         """Rows that are not on the disk."""
         return [
-            (changes.revisions[row], changes.types[row], changes.places[changes.path[row]].path, changes.keys[row], None)
+            (
+                changes.revisions[row],
+                changes.types[row],
+                changes.places[changes.path[row]].path,
+                changes.keys[row],
+                None,
+            )
             for changes in self.stand.world._commits.list_under_way()
             for row in range(len(changes))
         ]

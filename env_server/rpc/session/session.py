@@ -226,7 +226,9 @@ class SessionStream:
         """Raises InvalidRequest: it is too large; nothing of it is taken."""
         size_bytes = sum(map(len, batch.requests))
         if size_bytes > BATCH_BYTES_MAX:
-            raise InvalidRequest(Reason.INVALID_FIELD, "batch", f"has {size_bytes} bytes, {BATCH_BYTES_MAX} are allowed")
+            raise InvalidRequest(
+                Reason.INVALID_FIELD, "batch", f"has {size_bytes} bytes, {BATCH_BYTES_MAX} are allowed"
+            )
         for data in batch.requests:
             self._take(data, in_batch=True)
 
