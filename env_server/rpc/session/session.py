@@ -34,7 +34,7 @@ from env_server.rpc.streams import Streams
 from env_server.worlds import Worlds
 
 HELLO_TIMEOUT_S = 10.0
-BATCH_BYTES_MAX = 256 * 1024
+BATCH_BYTES_MAX = 64 * 1024
 _REFUSED = {"hello": "was said already", "batch": "must not be in another one"}
 
 _log = logging.getLogger(__name__)
