@@ -162,7 +162,7 @@ class WorkerSettings(Frozen):
         linger_ms: how long a report waits for others before its frame goes.
         ops_waiting_max: ops of turns that may wait for their answer; then turns wait to commit.
         notices_waiting_max: notices that wait to be delivered; then the watch is not read on.
-        stop_timeout_s: a stop gives what is being committed this long.
+        stop_timeout_s: a stop waits for the world this long in all; two seconds for one that is away.
         connect_timeout_s: the first connection to the world gets this long.
         reconnect_timeout_s: a world that is gone longer ends the worker.
         lease_ttl_s: a worker that is silent for so long loses its parts; then others may take them.

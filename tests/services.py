@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.forked_servers import ForkedServer, start_forked
+
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +41,7 @@ class ServerProcess:
         self.arguments = arguments
         self.port = port
         self.log_path = directory.parent / f"{directory.name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedServer | subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -63,12 +65,12 @@ class ServerProcess:
             NotReadyError: it did not become ready.
         """
         assert self._process is None, "it runs already"
-        command = [
-            *(sys.executable, "-m", "env_server.server", "--data-dir", str(self.directory), "--port", str(self.port)),
-            *self.arguments,
-        ]
+        arguments = ["--data-dir", str(self.directory), "--port", str(self.port), *self.arguments]
+        command = [sys.executable, "-m", "env_server.server", *arguments]
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, cwd=ROOT)
+            self._process = start_forked(arguments, log.fileno()) or subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, cwd=ROOT
+            )
         line = self._read_line()
         if not line:
             code = self._process.poll()
@@ -114,7 +116,7 @@ class ServerProcess:
         if self._process is not None:
             self.kill()
 
-    def _living(self) -> subprocess.Popen[bytes]:
+    def _living(self) -> ForkedServer | subprocess.Popen[bytes]:
         assert self._process is not None, "it does not run"
         return self._process
 

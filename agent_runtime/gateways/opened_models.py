@@ -79,6 +79,10 @@ class OpenedModels:
         """Which of them the agents of a group ask."""
         return ModelChoice(self._models, spec.model, seed)
 
+    async def give_back(self) -> None:
+        """Give back what is left of limits that the world shares out; `aclose` follows."""
+        await asyncio.gather(*(model.gateway.give_back() for model in self._models.values()))
+
     async def aclose(self) -> None:
         """Close all of them."""
         for model in self._models.values():

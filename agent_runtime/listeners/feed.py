@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from ecumene.client import Event, EventBatch, EventFilter, EventType, FrameWatch
+from ecumene.client.globs import escape_glob
 
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
@@ -20,17 +21,30 @@ Ring = Callable[[Event, float], Awaitable[None]]
 """Takes the firing of the part's own timer, and when it was received. While it waits, the watch is not read on."""
 
 
+_ENDS = frozenset({EventType.TIMER_CANCELLED, EventType.ENVIRONMENT_DELETED})
+
+
 class Alarm(NamedTuple):
-    """The timer that wakes agents because it is their time, and who takes its firing."""
+    """The timer that wakes agents because it is their time, who takes its firing, and who is told that it is gone."""
 
     path: str
     name: str
     ring: Ring
+    lose: Callable[[], None]
 
     @property
-    def event_filter(self) -> EventFilter:
-        """Lets through its firings."""
-        return EventFilter(path_prefix=self.path, key_glob=self.name, types=(EventType.TIMER_FIRED,))
+    def event_filters(self) -> tuple[EventFilter, ...]:
+        """Let through its firings, and its end."""
+        own = (EventType.TIMER_FIRED, EventType.TIMER_CANCELLED)
+        literal = escape_glob(self.path)
+        return (
+            EventFilter(path_glob=literal, key_glob=self.name, types=own),
+            EventFilter(path_glob=literal, types=(EventType.ENVIRONMENT_DELETED,)),
+        )
+
+    def is_ended(self, kind: int, path: str, key: str) -> bool:
+        """Whether an event is its end."""
+        return path == self.path and (kind == EventType.ENVIRONMENT_DELETED or key == self.name)
 
 
 class GroupFeed:
@@ -45,7 +59,7 @@ class GroupFeed:
         incidents: Incidents,
         alarm: Alarm | None = None,
     ) -> None:
-        """`watch`: of the rules' filter, and of the alarm's."""
+        """`watch`: of the rules' filters, and of the alarm's."""
         self._rules = rules
         self._deliver = deliver
         self._clock = clock
@@ -85,6 +99,8 @@ class GroupFeed:
         revision = 0
         woken: dict[str, list[tuple[int, Event]]] = {}
         for row, (kind, path, key) in enumerate(zip(batch.types, batch.paths, batch.keys, strict=True)):
+            if kind in _ENDS and self._alarm is not None and self._alarm.is_ended(kind, path, key):
+                self._alarm.lose()
             is_timer = kind == EventType.TIMER_FIRED and key.startswith(TIMERS)
             whom = self._match_timer(path, key) if is_timer else match(kind, path, key)
             if whom is None:

@@ -201,12 +201,16 @@ class Gateway:
         """Returns the schema mode that each `model/TypeName` was found to accept."""
         return self._modes.accepted()
 
+    async def give_back(self) -> None:
+        """Gives back what is left of shared limits, all at once; what is cut short is not tried again. End the asking
+        tasks first: nobody is asked any more."""
+        self._calls.close()
+        await asyncio.gather(*(limit.aclose() for limit in self._limits))
+
     async def aclose(self) -> None:
         """Closes the endpoints, and gives back what is left of shared limits. End the asking tasks first: calls in
         flight fail. May be called twice."""
-        self._calls.close()
-        for limit in self._limits:
-            await limit.aclose()
+        await self.give_back()
         for endpoint in self._pool.endpoints:
             await endpoint.provider.aclose()
         if self._cache is not None:

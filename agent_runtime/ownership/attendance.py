@@ -53,6 +53,7 @@ class Attendance:
         self._reporter: ClockReporter | None = None
         self._told: tuple[int, int | None] | None = None
         """What was reported last: revision and time."""
+        self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
@@ -60,13 +61,23 @@ class Attendance:
 
         Raises EcumeneError.
         """
+        self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
         if state.mode != "event_driven":
             return ()
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
         self._place = (state.path, joined.revision)
+        self._told = None  # what was said meanwhile was said to nobody
         self._reporter = self._make_reporter(*self._place)
         return (hear_clock(state.path),)
+
+    async def join_again(self) -> None:
+        """The same, where the clock may be another one by now: what was reported to the last one counts no more.
+
+        Raises EcumeneError.
+        """
+        await self.close()
+        await self.join(self._hears)
 
     def report(self, consumed_revision: int, earliest_wake_ns: int | None = None) -> None:
         """The part has nothing to do before that time, and has dealt with everything up to a revision."""

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from ecumene.client import EcumeneError, FencedError
+from ecumene.client import ClockNotFoundError, EcumeneError, EnvironmentNotFoundError, FencedError
 
 from agent_runtime.actions.outbox import Outbox
 from agent_runtime.turns.part_wakes import PartWakes
 
 logger = logging.getLogger("ecumene.runtime")
 
-RETRY_S = 1.0
+RETRY_S, GONE_RETRY_S = 1.0, 5.0
+_GONE = (ClockNotFoundError, EnvironmentNotFoundError)
 
 
 class WakeTimer:
-    """Sets it anew when it has fired, or when somebody wants to be woken earlier. One too early does no harm."""
+    """Sets it anew when it has fired, or when somebody wants to be woken earlier. One too early does no harm.
 
-    def __init__(self, wakes: PartWakes, outbox: Outbox) -> None:
+    When its clock is deleted nobody is woken by time any more, which is told once, until there is one again.
+    """
+
+    def __init__(
+        self, wakes: PartWakes, outbox: Outbox, attend_again: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        """`attend_again` is called before it is set on a clock that was gone; raises EcumeneError, as setting does."""
         self._wakes = wakes
         self._outbox = outbox
+        self._attend_again = attend_again
         self._set_ns: int | None = None
         self._is_setting = False
+        self._is_clock_new = False
+        self._told: type[EcumeneError] | None = None
+        """Why it cannot be set, as the log says."""
         self.on_set: Callable[[], None] | None = None
         """Called when it is about to be set, and when it has been, or could not be."""
 
@@ -43,6 +54,11 @@ class WakeTimer:
         self._set_ns = None
         self._wakes.has_changed.set()
 
+    def note_gone(self) -> None:
+        """Somebody has cancelled it, or deleted where it stood, perhaps with the clock."""
+        self._is_clock_new = True
+        self.note_fired()
+
     async def run(self) -> None:
         """Until cancelled."""
         while True:
@@ -55,26 +71,48 @@ class WakeTimer:
                 continue
             # Before the answer: it may fire, and be told, before that comes.
             self._set_ns = next_ns
-            self._tell()
+            self._note_set()
             if not await self._set(next_ns):
                 self._set_ns = None
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(GONE_RETRY_S if self._is_clock_new else RETRY_S)
                 self._wakes.has_changed.set()
 
     async def _set(self, at_ns: int) -> bool:
         self._is_setting = True
         try:
+            if self._is_clock_new and self._attend_again is not None:
+                await self._attend_again()
+            self._is_clock_new = False
             await self._wakes.book.set_timer(at_ns)
         except FencedError as error:
             await self._outbox.lose(error)
         except EcumeneError as error:
-            logger.warning("the timer of %s was not set: %s", self._wakes.book.path, error)
+            self._is_clock_new = self._is_clock_new or isinstance(error, _GONE)
+            self._tell(error)
             return False
         finally:
             self._is_setting = False
-            self._tell()
+            self._note_set()
+        if self._told is not None:
+            self._told = None
+            logger.warning("agents of %s are woken by time again", self._wakes.book.path)
         return True
 
-    def _tell(self) -> None:
+    def _note_set(self) -> None:
         if self.on_set is not None:
             self.on_set()
+
+    def _tell(self, error: EcumeneError) -> None:
+        """Once, however often it is tried."""
+        if self._told is type(error):
+            return
+        self._told = type(error)
+        book = self._wakes.book
+        if isinstance(error, _GONE):
+            text = (
+                "the clock by which agents of %s live is gone, so that none of them is woken by time: "
+                "make %s again, with a clock, or end the run (%s)"
+            )
+            logger.error(text, book.path, book.clock_path, error)
+            return
+        logger.warning("the timer of %s was not set, and is tried again until it is: %s", book.path, error)

@@ -55,6 +55,7 @@ from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.threads import AgentThreads
 from agent_runtime.turns.turn_records import TurnRecords
 from agent_runtime.turns.wake_timer import WakeTimer
+from agent_runtime.worker.farewell import Farewell
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -126,7 +127,7 @@ class HostedPart:
         book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
         self._history = None if owned.is_new else self._make_history(cohort, book)
         self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
-        self._timer = WakeTimer(self._wakes, self.outbox) if self._wakes is not None else None
+        self._timer = self._make_timer(self._wakes)
         self._context = PartContext(
             spec=spec,
             group=group,
@@ -148,7 +149,7 @@ class HostedPart:
         self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
         self._rules = WakeRules(spec.wake)
-        self._alarm = Alarm(book.clock_path, book.timer_name, self._ring) if book is not None else None
+        self._alarm = self._make_alarm(book)
         self._has_moved = asyncio.Event()
         self._watch: FrameWatch
         self._feed: GroupFeed
@@ -166,7 +167,7 @@ class HostedPart:
     async def open(self) -> None:
         """Look for the group's clock, and begin to watch. Raises LaunchError: there is no clock; EcumeneError."""
         alarm = self._alarm
-        filters = [*self._rules.event_filters, *([alarm.event_filter] if alarm is not None else [])]
+        filters = [*self._rules.event_filters, *(alarm.event_filters if alarm is not None else [])]
         if self._wakes is not None and self._attendance is not None:
             try:
                 await self._wakes.book.open()
@@ -218,20 +219,20 @@ class HostedPart:
         """Whether an agent is one of the part's."""
         return self.find_profile(agent_id) is not None
 
-    async def stop(self, drain_s: float = 0.0) -> None:
-        """Take no more events, cancel turns that have not decided, let commits finish.
+    async def stop(self, farewell: Farewell, drain_s: float = 0.0) -> None:
+        """Take no more events, cancel turns that have not decided, let commits finish, as long as the farewell lasts.
 
         With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
         case. What ended is in the worker's records; `save_cursor` comes next.
         """
         await self._stop_attending()
-        await self._wait(lambda: self._is_caught_up, self._shared.settings.stop_timeout_s)
+        await farewell.wait_until(lambda: self._is_caught_up or self.outbox.is_closed)
         await self._watch.aclose()
-        await self._wait(lambda: self._turns.mailboxes.progress.is_idle, drain_s)
+        await self._drain(drain_s)
         await self._heads.cancel_all()
         await self._turns.stop()
         self.outbox.flush()
-        await self._tasks.wait_all(self._shared.settings.stop_timeout_s)
+        await farewell.wait_until(lambda: not self._tasks)
         await self._tasks.cancel_all()
 
     async def abandon(self) -> None:
@@ -330,17 +331,27 @@ class HostedPart:
             return True
         return history.is_read and self._feed.reached >= history.term - 1 and self._turns.is_caught_up
 
-    async def _wait(self, holds: Callable[[], bool], timeout_s: float) -> None:
-        """Until something holds, at most so long; while the part is not cut off."""
-        clock = self._shared.clock
+    async def _drain(self, timeout_s: float) -> None:
+        """Until all turns have ended, at most so long; while the part is not cut off."""
+        progress, clock = self._turns.mailboxes.progress, self._shared.clock
         deadline_s = clock.now_s() + timeout_s
-        while not (holds() or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110 - rare and short
+        while not (progress.is_idle or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110
             await asyncio.sleep(WAIT_ASKED_S)
 
     def _enter_clock(self, clock: str) -> tuple[WakeBook, Attendance]:
         shared, fenced, part = self._shared, self.owned.world, self.name
         book = WakeBook(shared.world, fenced, shared.run, part, clock)
         return book, Attendance(shared.world, fenced, shared.run, part, clock)
+
+    def _make_timer(self, wakes: PartWakes | None) -> WakeTimer | None:
+        if wakes is None or self._attendance is None:
+            return None
+        return WakeTimer(wakes, self.outbox, self._attendance.join_again)
+
+    def _make_alarm(self, book: WakeBook | None) -> Alarm | None:
+        if book is None or self._timer is None:
+            return None
+        return Alarm(book.clock_path, book.timer_name, self._ring, self._timer.note_gone)
 
     def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
         owned, shared = self.owned, self._shared

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, World
@@ -36,6 +36,7 @@ from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.stalls import StallWatch
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.turn_records import TurnRecords
+from agent_runtime.worker.farewell import Farewell
 from agent_runtime.worker.hosted_part import HostedPart, Shared
 
 logger = logging.getLogger("ecumene.runtime")
@@ -168,7 +169,8 @@ class Pipeline:
         if hosted is None:
             raise LaunchError(f"parts.{name}", "this worker does not host it")
         await self._spending.wait_calls(self._settings.stop_timeout_s / 2)
-        await hosted.stop(drain_s)
+        async with self._say_farewell(drain_s) as farewell:
+            await hosted.stop(farewell, drain_s)
         if self._parts.pop(name, None) is None:
             raise LaunchError(f"parts.{name}", "it was lost before it could be given back")
         try:
@@ -198,41 +200,53 @@ class Pipeline:
         """Wait for ever, or raise what ended a stage for good."""
         await asyncio.shield(self._tasks.failure)
 
-    async def stop(self) -> None:
+    async def stop(self) -> bool:
         """Take no more events, cancel turns that have not decided, let commits finish, hand on all records.
 
-        Then every part is given back, with its cursor.
+        Then every part is given back, with its cursor. What waits for the world shares `stop_timeout_s`, and less if
+        the world is away; what it has not taken then ends with the lease, and is done again from the last cursors.
+
+        Returns whether the world took everything.
         """
         parts = list(self._parts.values())
-        await self._spending.wait_calls(self._settings.stop_timeout_s / 2)
-        await asyncio.gather(*(part.stop() for part in parts))
-        if self._flusher is not None:
-            self._flusher.cancel()
-        await self._tasks.wait_all(self._settings.stop_timeout_s)
-        await self._tasks.cancel_all()
-        try:
-            await self._flush_records()
-        finally:
-            for part in parts:
-                self._count(part)
-            await self._give_back_all(parts)
-            self._parts.clear()
-            await self.models.aclose()
-            await self._spending.stop()
-            await asyncio.to_thread(self.stalls.stop)
+        async with self._say_farewell() as farewell:
+            await self._spending.wait_calls(self._settings.stop_timeout_s / 2)
+            await asyncio.gather(*(part.stop(farewell) for part in parts))
+            if self._flusher is not None:
+                self._flusher.cancel()
+            await farewell.wait_until(lambda: not self._tasks)
+            await self._tasks.cancel_all()
+            try:
+                await self._flush_records()
+            finally:
+                for part in parts:
+                    self._count(part)
+                await self._save_cursors(parts, farewell)
+                await self._part_with(farewell, self._owner.close(), "parts were not given back in order")
+                self._parts.clear()
+                await self._part_with(farewell, self.models.give_back(), "shared limits get nothing back")
+                await self.models.aclose()
+                await self._part_with(farewell, self._spending.stop(), "what was spent last was not written")
+                await asyncio.to_thread(self.stalls.stop)
+            return not farewell.is_over
 
-    async def _give_back_all(self, parts: list[HostedPart]) -> None:
-        """Cursors first. What the world does not take now ends with the lease, and is done again from the last one."""
-        saved = await asyncio.gather(*(part.save_cursor() for part in parts), return_exceptions=True)
-        try:
-            await self._owner.close()
-        except EcumeneError as error:
-            logger.warning("parts were not given back in order: %s", error)
-        for problem in saved:
-            if isinstance(problem, EcumeneError | RecordingError):
+    def _say_farewell(self, drain_s: float = 0.0) -> Farewell:
+        return Farewell(lambda: self._world.statistics().is_connected, self._settings.stop_timeout_s + drain_s)
+
+    async def _save_cursors(self, parts: list[HostedPart], farewell: Farewell) -> None:
+        saving = (farewell.wait(part.save_cursor()) for part in parts)
+        for problem in await asyncio.gather(*saving, return_exceptions=True):
+            if isinstance(problem, EcumeneError | RecordingError | TimeoutError):
                 logger.warning("a cursor was not kept: %s", problem)
             elif problem is not None:
                 raise problem
+
+    @staticmethod
+    async def _part_with(farewell: Farewell, work: Coroutine[Any, Any, None], problem: str) -> None:
+        try:
+            await farewell.wait(work)
+        except (EcumeneError, TimeoutError) as error:
+            logger.warning("%s: %s", problem, error)
 
     async def _flush_records(self) -> None:
         """All records are on disk now, not when their part is due."""

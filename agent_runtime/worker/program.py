@@ -128,7 +128,8 @@ async def open_pipeline(
         await pipeline.start()
         yield pipeline
     finally:
-        await pipeline.stop()
+        if not await pipeline.stop() or not world.statistics().is_connected:
+            await world.session.close(flush_timeout_s=0)  # nobody answers to what is left
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from env_server.model.changes import Changes, EventType
 _CONFLATE_ROWS_MAX = 32_768
 """Rows looked through in one go to find the last of each key."""
 
-# Events of one family and key replace each other; an entry and a gate may share a name and do not. What the value of an
-# entry is, where it is, and that it is a member are told by events of their own, so none of these replaces another. Only
-# crossings of the same border replace each other.
+# Events of one family and key replace each other; an entry and a gate may share a name and do not. What an entry holds,
+# where it is, and that it is a member are told by events of their own, so none of them replaces another; only
+# crossings of one border replace each other.
 _ENVIRONMENT, _VALUE, _GATE, _MOVE, _MEMBER, _DELETION, _REGION, _PROXIMITY = range(-1, -9, -1)
 _FAMILIES = {
     EventType.ENVIRONMENT_REGISTERED: _ENVIRONMENT,

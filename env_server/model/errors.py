@@ -28,104 +28,13 @@
 Errors carry a Reason (one for each in `env_api/v1/errors.proto`, same number), a line for people and metadata.
 """
 
-from enum import IntEnum
 from typing import Final, Self
+
+from env_server.model.reasons import Executed as Executed
+from env_server.model.reasons import Reason as Reason
 
 QUOTA_RETRY_DELAY_MS: Final = 1000
 """Advice to callers who met a bound that falls only when somebody lets go of something."""
-
-
-class Reason(IntEnum):
-    """Names and numbers of `ErrorReason` in the contract, without their prefix."""
-
-    MALFORMED_MESSAGE = 1
-    INVALID_PATH = 2
-    INVALID_KEY = 3
-    INVALID_VALUE = 4
-    INVALID_FIELD = 5
-    SCHEMA_MISMATCH = 6
-    REQUEST_ID_REUSED = 7
-    LIMIT_EXCEEDED = 8
-    INVALID_ARGUMENTS = 9
-    INVALID_POSITION = 10
-    WORLD_NOT_FOUND = 20
-    ENVIRONMENT_NOT_FOUND = 21
-    ENTRY_NOT_FOUND = 22
-    OPERATION_NOT_FOUND = 23
-    KIND_NOT_FOUND = 24
-    AGGREGATE_NOT_FOUND = 25
-    GATE_NOT_FOUND = 26
-    WATCH_NOT_FOUND = 27
-    LEASE_NOT_FOUND = 28
-    SUBSCRIPTION_NOT_FOUND = 29
-    SNAPSHOT_NOT_FOUND = 30
-    CLOCK_NOT_FOUND = 31
-    TIMER_NOT_FOUND = 32
-    SPACE_NOT_FOUND = 33
-    REGION_NOT_FOUND = 34
-    PARTICIPANT_NOT_FOUND = 35
-    WORLD_EXISTS = 40
-    ENVIRONMENT_EXISTS = 41
-    ENTRY_EXISTS = 42
-    SUBSCRIPTION_EXISTS = 43
-    SNAPSHOT_EXISTS = 44
-    CLOCK_EXISTS = 45
-    SPACE_EXISTS = 46
-    PRECONDITION_FAILED = 60
-    KEYS_HELD = 61
-    FENCED = 62
-    HAS_CHILDREN = 80
-    GATE_CLOSED = 81
-    CLOCK_PAUSED = 82
-    SESSION_EXPIRED = 83
-    LEASE_EXPIRED = 84
-    NESTED_INVOKE = 85
-    ENTRY_KIND_MISMATCH = 86
-    OPERATION_REFUSED = 87
-    HISTORY_MISMATCH = 88
-    PROTECTED = 89
-    CLOCK_MODE_MISMATCH = 90
-    CELL_FULL = 91
-    NOT_PLACED = 92
-    REVISION_COMPACTED = 100
-    REVISION_IN_FUTURE = 101
-    PAGE_EXPIRED = 102
-    SEQUENCE_PASSED = 103
-    COUNTER_OVERFLOW = 104
-    SUBSCRIPTION_LAPSED = 105
-    OUTCOME_NOT_KEPT = 106
-    TIME_PASSED = 107
-    UNREACHABLE = 108
-    QUEUE_FULL = 120
-    STORAGE_QUOTA = 121
-    RATE_LIMITED = 122
-    WATCH_QUOTA = 123
-    WORLD_QUOTA = 124
-    PRODUCER_QUOTA = 125
-    LEASE_QUOTA = 126
-    SUBSCRIPTION_QUOTA = 127
-    SNAPSHOT_QUOTA = 128
-    STREAM_QUOTA = 129
-    TIMER_QUOTA = 130
-    PARTICIPANT_QUOTA = 131
-    DRAINING = 140
-    RECOVERING = 141
-    WRONG_OWNER = 142
-    DEADLINE = 160
-    UNAUTHENTICATED = 180
-    PERMISSION_DENIED = 181
-    NOT_SUPPORTED = 200
-    INTERNAL = 220
-    SNAPSHOT_DAMAGED = 240
-    WORLD_UNREADABLE = 241
-
-
-class Executed(IntEnum):
-    """Whether a failed op may have changed the world."""
-
-    UNSPECIFIED = 0
-    NO = 1
-    UNKNOWN = 2
 
 
 class WorldError(Exception):

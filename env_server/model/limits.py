@@ -158,8 +158,8 @@ class Limits:
     group_answers_bytes_max: int = 64 * MIB
     """Of the outcomes that the answers in a commit group list; further frames are told to come again."""
     group_looks_max: int = 262_144
-    """Entries and environments that the changes of a commit group look at beside those that they change: a new
-    aggregate counts all that is there. Further such ops are told to come again."""
+    """Entries and environments that the changes of a commit group look at beside those that they change, and parts of
+    spaces that they declare: a new aggregate counts all that is there. Further such ops are told to come again."""
     ahead_ms_max: int = 0
     """That answers may be ahead of the disk; 0 = nothing is answered before it is durable."""
     log_bytes_max: int = 4096 * MIB

@@ -105,6 +105,12 @@ class SpaceIndex(Protocol):
     def nearest(self, position: Position, count: int, *, hops: bool = False) -> list[Near]:
         """The `count` nearest entries; fewer when there are no more, or none that can be reached."""
 
+    def places(self) -> list[Position] | None:
+        """Where those are whom the last `within`, `nearest` or `adjacent` told, in its order, if nothing has changed.
+
+        None = the index would have to look them up one by one, as the caller can.
+        """
+
     def adjacent(self, position: Position) -> list[Near]:
         """Entries in the same cell or node and those next to it.
 
@@ -113,7 +119,7 @@ class SpaceIndex(Protocol):
         """
 
     def vicinities(self, radius: float) -> "Vicinities | None":
-        """An empty one of these, apart from the entries of this index; None where it would be no better than `within`.
+        """An empty one of these, apart from the entries of this index; None where nothing is better than `within`.
 
         Raises:
             InvalidRequest: INVALID_FIELD: no radius.
@@ -139,17 +145,23 @@ class Areas(Protocol):
 
 
 class Vicinities(Protocol):
-    """For everybody's neighbours within one radius: all are put into it, once each, then asked about."""
+    """For everybody's neighbours within one radius: all are put into it, once each, then asked about by their numbers.
 
-    @property
-    def looked(self) -> int:
-        """What the last `near` looked at."""
+    Numbers begin with 0 and go on as entries come.
+    """
 
-    def put(self, key: str, position: Position) -> None:
-        """An entry at a checked position."""
+    def put(self, positions: Sequence[Position]) -> None:
+        """More entries, at checked positions."""
 
-    def near(self, position: Position) -> list[Near]:
-        """As `SpaceIndex.within`, of a checked position."""
+    def find(self, asked: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Of the first of `asked`, as many as one step may take: how many neighbours each has, and then their numbers.
+
+        Distances are those of `SpaceIndex.within`. The nearest first, of equal distance by their numbers; nobody is a
+        neighbour of its own.
+
+        Raises:
+            LimitExceeded: space_looks_max.
+        """
 
 
 OpenSpace = Callable[[Shape, Limits], SpaceIndex]

@@ -5,9 +5,9 @@ plane, (longitude, latitude) in degrees on the earth, (node,) on a graph. Cells 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from env_server.model.values import Json
 
@@ -128,6 +128,7 @@ class Space:
     shape: Shape
     regions: tuple[Region, ...] = ()
     proximities: tuple[Proximity, ...] = ()
+    _weight: "Weight | None" = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "regions", tuple(sorted(self.regions, key=_name)))
@@ -143,25 +144,41 @@ class Space:
         """Entries that a cell or node holds; 0 = any number, as everywhere in shapes that have neither."""
         return self.shape.capacity if isinstance(self.shape, Grid | Graph) else 0
 
+    @property
+    def weight(self) -> "Weight":
+        """How large it is; found out once."""
+        if self._weight is None:
+            object.__setattr__(self, "_weight", _weigh(self))
+        assert self._weight is not None
+        return self._weight
+
 
 def region_document(name: str) -> Json:
     """What an event tells of a region: the same bytes for the same name, so that they can be looked for."""
     return Json.of({"region": name})
 
 
-def weigh_space(space: Space) -> int:
-    """About how many bytes the space takes as it is declared; never much too few."""
+class Weight(NamedTuple):
+    """About how many bytes a space takes as it is declared; never much too few."""
+
+    shape: int
+    borders: int
+    """Of its regions and proximities."""
+
+
+def _weigh(space: Space) -> Weight:
     shape = space.shape
     weight = 64
     if isinstance(shape, Graph):
         weight += _EDGE_BYTES * len(shape.edges) + sum(_weigh_text(name) for name in shape.names)
+    borders = 0
     for region in space.regions:
         nodes = len(region.area.nodes) if isinstance(region.area, NodeSet) else 4
-        weight += _PART_BYTES + _weigh_text(region.name) + _NUMBER_BYTES * nodes
+        borders += _PART_BYTES + _weigh_text(region.name) + _NUMBER_BYTES * nodes
     for proximity in space.proximities:
         texts = (proximity.name, proximity.key_glob, proximity.other_key_glob)
-        weight += _PART_BYTES + sum(map(_weigh_text, texts))
-    return weight
+        borders += _PART_BYTES + sum(map(_weigh_text, texts))
+    return Weight(weight, borders)
 
 
 _EDGE_BYTES: Final = 24

@@ -1,5 +1,6 @@
 """The earth: geodesics on the ellipsoid WGS84, measured by PROJ."""
 
+from collections.abc import Sequence
 from itertools import product
 from math import asin, cos, degrees, dist, hypot, pi, radians, sin, sqrt
 
@@ -9,7 +10,7 @@ from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Disc, Position
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots
+from env_server.space.leaves import Found, Seen, Spot, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import Surroundings
 
@@ -129,15 +130,15 @@ class _EarthLens:
         self.cartesian = _cartesian(position)
         self.axis = hypot(*self.cartesian[:2])
 
-    def sift(self, leaf: Spots, bound: float) -> Found:
+    def sift(self, spots: Spots, bound: float) -> Seen:
         most = bound + _MARGIN_M
-        rows = [row for row, straight in enumerate(self._straight(leaf)) if straight <= most]
-        return [near for row in rows if (near := self._measured(leaf, row))[0] <= bound]
+        rows = [row for row, straight in enumerate(self._straight(spots)) if straight <= most]
+        return [(metres, row) for row in rows if (metres := self._measured(spots, row)) <= bound]
 
-    def estimate(self, leaf: Spots) -> Found:
-        return [(_longest(straight), crowd) for straight, crowd in zip(self._straight(leaf), leaf.crowds, strict=True)]
+    def estimate(self, spots: Spots) -> Seen:
+        return [(_longest(straight), row) for row, straight in enumerate(self._straight(spots))]
 
-    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+    def gather(self, leaves: Sequence[Spots], bound: float, count: int) -> Found:
         most = bound + _MARGIN_M
         rows = [
             (straight, number, row)
@@ -152,25 +153,27 @@ class _EarthLens:
         for straight, number, row in rows:
             if straight > most:
                 break
-            near = self._measured(leaves[number], row)
-            found.append(near)
+            leaf = leaves[number]
+            metres = self._measured(leaf, row)
+            found.append((metres, row, leaf))
             if keys < count:
-                farthest = max(farthest, near[0])
-                keys += 1 if isinstance(near[1], str) else len(near[1])
+                farthest = max(farthest, metres)
+                crowd = leaf.crowds[row]
+                keys += 1 if isinstance(crowd, str) else len(crowd)
                 if keys >= count:
                     # As many as are wanted: whoever is nearer than the last of them is so along the straight line too.
                     most = farthest + _MARGIN_M
         return found
 
-    def _straight(self, leaf: Spots) -> list[float]:
+    def _straight(self, spots: Spots) -> list[float]:
         """How far away all spots are through the earth."""
         here = self.cartesian
-        _, _, *columns = leaf.columns
+        _, _, *columns = spots.columns
         return [dist(here, there) for there in zip(*columns, strict=True)]
 
-    def _measured(self, leaf: Spots, row: int) -> tuple[float, Crowd]:
-        longitudes, latitudes = leaf.columns[:2]
-        return self.distance(self.position, (longitudes[row], latitudes[row])), leaf.crowds[row]
+    def _measured(self, spots: Spots, row: int) -> float:
+        longitudes, latitudes = spots.columns[:2]
+        return self.distance(self.position, (longitudes[row], latitudes[row]))
 
     def windows(self, radius: float) -> list[Window]:
         """By the straight line again, as seen along the axis of the earth; a ball around it has all longitudes."""

@@ -126,6 +126,9 @@ class FlatIndex(ABC):
         position = self.check(position)
         return self._tree.nearest(self._lens(position), position, count)
 
+    def places(self) -> list[Position]:
+        return self._tree.places()
+
     def adjacent(self, position: Position) -> list[Near]:
         raise refuse_field("adjacent", "the space has no cells")
 

@@ -126,6 +126,9 @@ class GraphIndex:
         near.sort()
         return near[:count]
 
+    def places(self) -> None:
+        return None
+
     def adjacent(self, position: Position) -> list[Near]:
         return self.within(position, 1.0, hops=True)
 

@@ -8,10 +8,9 @@ from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
 from env_server.space.checking import check_radius, check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Found, Spots
+from env_server.space.leaves import Seen, Spots
 from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import FlatLens, Surroundings
-from env_server.space.vicinities import BlockVicinities
 
 _SIDE_MAX = 2**32 - 1
 
@@ -71,7 +70,11 @@ class GridIndex(FlatIndex):
 
     def vicinities(self, radius: float) -> Vicinities:
         check_radius(radius)
-        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
+        from env_server.space.cell_lists import SIFT_GRID, CellLists
+
+        kind = self._grid.neighbourhood
+        shift = 0.5 if kind == Neighbourhood.HEX else 0.0
+        return CellLists(radius, self._around_x, self._around_y, SIFT_GRID[kind], self.looks_max, shift)
 
     def _lens(self, position: Position) -> "_GridLens":
         return self._lens_of(position, self._around_x, self._around_y)
@@ -104,34 +107,39 @@ class _GridLens(FlatLens):
     def join(self, gap_x: float, gap_y: float) -> float:
         """How far away something is that is so far away on each axis."""
 
-    def sift(self, leaf: Spots, bound: float) -> Found:
+    def _sift_across(self, spots: Spots, bound: float) -> Seen:
         measure = self.measure
-        window = self.window(bound)
-        if window is None:
-            return [(distance, crowd) for x, y, crowd in leaf.rows() if (distance := measure((x, y))) <= bound]
-        return self._sift_window(leaf, bound, window)
+        return [(distance, row) for x, y, row in spots.rows() if (distance := measure((x, y))) <= bound]
 
-    def _sift_window(self, leaf: Spots, bound: float, window: Window) -> Found:
+    def _sift_window(self, spots: Spots, bound: float, window: Window) -> Seen:
         measure = self.measure
         (west, east), (south, north) = window
         return [
-            (distance, crowd)
-            for x, y, crowd in leaf.rows()
+            (distance, row)
+            for x, y, row in spots.rows()
             if west <= x <= east and south <= y <= north and (distance := measure((x, y))) <= bound
         ]
 
 
 class _MooreLens(_GridLens):
+    def estimate(self, spots: Spots) -> Seen:
+        # On a torus this may be the long way round: rather too far than too near.
+        here_x, here_y = self.x, self.y
+        return [
+            (gap_x if (gap_x := abs(x - here_x)) > (gap_y := abs(y - here_y)) else gap_y, row)
+            for x, y, row in spots.rows()
+        ]
+
     def join(self, gap_x: float, gap_y: float) -> float:
         return gap_x if gap_x > gap_y else gap_y
 
-    def _sift_window(self, leaf: Spots, bound: float, window: Window) -> Found:
+    def _sift_window(self, spots: Spots, bound: float, window: Window) -> Seen:
         """The window is the neighbourhood itself."""
         here_x, here_y = self.x, self.y
         (west, east), (south, north) = window
         return [
-            (gap_x if (gap_x := abs(x - here_x)) > (gap_y := abs(y - here_y)) else gap_y, crowd)
-            for x, y, crowd in leaf.rows()
+            (gap_x if (gap_x := abs(x - here_x)) > (gap_y := abs(y - here_y)) else gap_y, row)
+            for x, y, row in spots.rows()
             if west <= x <= east and south <= y <= north
         ]
 

@@ -13,21 +13,10 @@ Spot = tuple[float, ...]
 """A position, perhaps with more about it behind its two coordinates."""
 Crowd = str | list[str]
 """Who is at a spot: one key, or several, sorted."""
-Found = list[tuple[float, Crowd]]
-"""How far away, and who is there."""
+Seen = list[tuple[float, int]]
+"""How far away, and in which row of some spots."""
 
 distance_of = itemgetter(0)
-
-
-def bound_of(found: Found, count: int) -> float:
-    """How far away the last of the first `count` keys is, infinite if there are fewer; sorts `found` by distance."""
-    found.sort(key=distance_of)
-    keys = 0
-    for distance, crowd in found:
-        keys += 1 if isinstance(crowd, str) else len(crowd)
-        if keys >= count:
-            return distance
-    return inf
 
 
 class Spots:
@@ -43,8 +32,12 @@ class Spots:
         return len(self.crowds)
 
     def rows(self) -> "zip[Any]":
-        """The numbers of each spot, and who is there."""
-        return zip(*self.columns, self.crowds, strict=True)
+        """The two coordinates of each spot, and its row.
+
+        Without who is there: keys lie all over the memory, and most rows are looked at for nothing.
+        """
+        xs, ys = self.columns[0], self.columns[1]
+        return zip(xs, ys, range(len(xs)), strict=True)
 
     def append(self, spot: Spot, crowd: Crowd) -> None:
         """One more row."""
@@ -59,13 +52,30 @@ class Spots:
             column.extend(numbers)
 
 
+Found = list[tuple[float, int, Spots]]
+"""How far away, and in which row of which spots."""
+
+
+def bound_of(found: Found, count: int) -> float:
+    """How far away the last of the first `count` keys is, infinite if there are fewer; `found` goes by distance."""
+    keys = 0
+    for distance, row, spots in found:
+        crowd = spots.crowds[row]
+        keys += 1 if isinstance(crowd, str) else len(crowd)
+        if keys >= count:
+            return distance
+    return inf
+
+
 class Leaf(Spots):
     """Spots that are all different."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_rows", "shared")
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
+        #: Spots at which there are several.
+        self.shared = 0
         self._rows: dict[Spot, int] = {}
 
     def put(self, key: str, spot: Spot) -> bool:
@@ -79,12 +89,15 @@ class Leaf(Spots):
             insort(crowd, key)
         else:
             self.crowds[row] = [crowd, key] if crowd < key else [key, crowd]
+            self.shared += 1
         return False
 
     def add(self, spot: Spot, crowd: Crowd) -> None:
         """A new spot."""
         self._rows[spot] = len(self.crowds)
         self.append(spot, crowd)
+        if isinstance(crowd, list):
+            self.shared += 1
 
     def drop(self, key: str, spot: Spot) -> bool:
         """One less at a spot, who must be there. Whether it was the last one there."""
@@ -93,6 +106,7 @@ class Leaf(Spots):
             del crowd[bisect_left(crowd, key)]
             if len(crowd) == 1:
                 self.crowds[self._rows[spot]] = crowd[0]
+                self.shared -= 1
             return False
         row = self._rows.pop(spot)
         # The last row takes the place of the one that goes.

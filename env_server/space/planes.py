@@ -7,10 +7,9 @@ from env_server.model.ports import Vicinities
 from env_server.model.spaces import Box, Plane, Position
 from env_server.space.checking import check_radius, finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
-from env_server.space.leaves import Found, Spots
-from env_server.space.spot_tree import SpotTree
+from env_server.space.leaves import Seen, Spots
+from env_server.space.spot_tree import SpotTree, Window
 from env_server.space.surroundings import FlatLens, Surroundings
-from env_server.space.vicinities import BlockVicinities
 
 _BITS = 40
 """Spots nearer to each other than 2**-40 of the plane share a leaf, however many they are."""
@@ -71,7 +70,9 @@ class PlaneIndex(FlatIndex):
 
     def vicinities(self, radius: float) -> Vicinities:
         check_radius(radius)
-        return BlockVicinities(radius, self._around_x, self._around_y, self._lens, self.looks_max)
+        from env_server.space.cell_lists import CellLists, sift_plane
+
+        return CellLists(radius, self._around_x, self._around_y, sift_plane, self.looks_max)
 
     def _lens(self, position: Position) -> "_PlaneLens":
         return _PlaneLens(position, self._around_x, self._around_y)
@@ -95,31 +96,27 @@ class PlaneIndex(FlatIndex):
 class _PlaneLens(FlatLens):
     join = staticmethod(hypot)
 
-    def sift(self, leaf: Spots, bound: float) -> Found:
-        window = self.window(bound)
-        if window is None:
-            return self._sift_across(leaf, bound)
+    def _sift_window(self, spots: Spots, bound: float, window: Window) -> Seen:
         here_x, here_y = self.x, self.y
         (west, east), (south, north) = window
         # Most spots lie outside, which is seen sooner than how far away they are.
         return [
-            (distance, crowd)
-            for x, y, crowd in leaf.rows()
+            (distance, row)
+            for x, y, row in spots.rows()
             if west <= x <= east and south <= y <= north and (distance := hypot(x - here_x, y - here_y)) <= bound
         ]
 
-    def estimate(self, leaf: Spots) -> Found:
+    def estimate(self, spots: Spots) -> Seen:
         # On a torus this may be the long way round: rather too far than too near.
         here_x, here_y = self.x, self.y
-        return [(hypot(x - here_x, y - here_y), crowd) for x, y, crowd in leaf.rows()]
+        return [(hypot(x - here_x, y - here_y), row) for x, y, row in spots.rows()]
 
-    def _sift_across(self, leaf: Spots, bound: float) -> Found:
-        """As `sift`, where the nearest image of somebody may lie beyond the seam of a torus."""
+    def _sift_across(self, spots: Spots, bound: float) -> Seen:
         here_x, here_y, width, height = self.x, self.y, self.around_x.length, self.around_y.length
         found = []
-        for x, y, crowd in leaf.rows():
+        for x, y, row in spots.rows():
             x, y = abs(x - here_x), abs(y - here_y)
             distance = hypot(x if x + x <= width else width - x, y if y + y <= height else height - y)
             if distance <= bound:
-                found.append((distance, crowd))
+                found.append((distance, row))
         return found

@@ -6,7 +6,7 @@ told a little too large rather than too small.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import inf
@@ -14,7 +14,8 @@ from typing import Final, Protocol, final
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
-from env_server.space.leaves import Crowd, Found, Leaf, Spot, Spots, bound_of, distance_of
+from env_server.model.spaces import Position
+from env_server.space.leaves import Crowd, Found, Leaf, Seen, Spot, Spots, bound_of, distance_of
 
 Range = tuple[float, float]
 """From one coordinate to another, both included."""
@@ -24,6 +25,10 @@ Window = tuple[Range, Range]
 LEAF_SPOTS_MAX: Final = 32
 JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
 """A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
+_Told = tuple[float, str, int, Spots]
+"""How far away, who, and in which row of which spots."""
+_HOME_SPOTS_MAX: Final = 4 * LEAF_SPOTS_MAX
+"""In a cell with more, the nearest may be much nearer than most."""
 _FEW_LOOKS: Final = 400
 """So many are looked at in any order; more are looked at from the nearest part on."""
 
@@ -31,13 +36,13 @@ _FEW_LOOKS: Final = 400
 class Lens(Protocol):
     """How a query sees distances from where it stands."""
 
-    def sift(self, leaf: Spots, bound: float) -> Found:
+    def sift(self, spots: Spots, bound: float) -> Seen:
         """Those at most `bound` away."""
 
-    def estimate(self, leaf: Spots) -> Found:
+    def estimate(self, spots: Spots) -> Seen:
         """All, and how far away they are; rather too much than too little."""
 
-    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
+    def gather(self, leaves: Sequence[Spots], bound: float, count: int) -> Found:
         """At least the `count` nearest keys of several leaves, all of them at most `bound` away."""
 
     def windows(self, radius: float) -> list[Window]:
@@ -87,6 +92,7 @@ class SpotTree:
         self._root = self._cell(0, 0, max(0, bits - 1))
         self.looks_max = looks_max
         self.looked = 0
+        self._told: list[_Told] = []
 
     def put(self, key: str, spot: Spot) -> None:
         """One more at a spot."""
@@ -176,34 +182,44 @@ class SpotTree:
 
     def within(self, lens: Lens, radius: float) -> list[Near]:
         """All at most `radius` away, sorted. Raises as `leaves`."""
-        near: list[Near] = []
+        near: list[_Told] = []
         for leaf in self.leaves(lens.windows(radius)):
-            for distance, crowd in lens.sift(leaf, radius):
+            crowds = leaf.crowds
+            for distance, row in lens.sift(leaf, radius):
+                crowd = crowds[row]
                 if isinstance(crowd, str):
-                    near.append((distance, crowd))
+                    near.append((distance, crowd, row, leaf))
                 else:
-                    self._add(near, distance, crowd, None)
-        near.sort()
-        return near
+                    self._look(len(crowd))
+                    near += [(distance, key, row, leaf) for key in crowd]
+        return self._tell(near)
+
+    def places(self) -> list[Position]:
+        """Where those are whom the last `within` or `nearest` told, in its order; nothing may have moved since."""
+        places = []
+        for _, _, row, leaf in self._told:
+            xs, ys = leaf.columns[0], leaf.columns[1]
+            places.append((xs[row], ys[row]))
+        return places
 
     def inside(self, windows: list[Window], accept: Callable[[Spot], bool]) -> list[str]:
         """Keys of all at accepted spots in the windows, sorted. Raises as `leaves`."""
-        near: list[Near] = []
+        keys: list[str] = []
         for leaf in self.leaves(windows):
             for spot, crowd in leaf.spots():
                 if accept(spot):
-                    self._add(near, 0.0, crowd, None)
-        return sorted([key for _, key in near])
+                    if isinstance(crowd, str):
+                        keys.append(crowd)
+                    else:
+                        self._look(len(crowd))
+                        keys += crowd
+        keys.sort()
+        return keys
 
     def nearest(self, lens: Lens, spot: Spot, count: int) -> list[Near]:
         """The `count` nearest, sorted. Raises as `leaves`."""
         self.looked = 0
-        # Whoever is in the same leaf is near, and bounds the rest: mostly to a few more.
-        home = self._leaf(spot)
-        bound = inf
-        if home:
-            self._look(len(home))
-            bound = bound_of(lens.estimate(home), count)
+        bound = self._bound(lens, spot, count)
         few = self._through(lens.windows(bound), min(_FEW_LOOKS, self.looks_max // 2)) if bound < inf else None
         if few is not None:
             return self._first(lens.gather(few, bound, count), count)
@@ -221,11 +237,41 @@ class SpotTree:
                     heappush(heap, (farther, turn, inner))
             else:
                 self._look(len(part))
-                found += lens.sift(part, bound)
+                found += [(distance, row, part) for distance, row in lens.sift(part, bound)]
+                found.sort(key=distance_of)
                 bound = min(bound, bound_of(found, count))
                 if bound < inf:
                     del found[bisect_right(found, bound, key=distance_of) :]
         return self._first(found, count)
+
+    def _bound(self, lens: Lens, spot: Spot, count: int) -> float:
+        """How far away the nearest are at most: whoever is in the same part is near, and mostly that leaves few more.
+
+        Infinite where that part is too crowded, or too deserted, to say.
+        """
+        around: _Cell | None = None
+        part: _Cell | Leaf | None = self._root
+        x, y = self._units(spot)
+        while type(part) is _Cell:
+            if part.count >= count:
+                around = part
+            shift = part.shift
+            part = part.parts[x >> shift & 1 | (y >> shift & 1) << 1]
+        home: list[Leaf] = [] if part is None else [part]  # type: ignore[list-item]
+        if around is not None and around.count <= _HOME_SPOTS_MAX and (part is None or len(part) < count):
+            home = _leaves(around)
+        if not home:
+            return inf
+        self._look(sum(map(len, home)))
+        if any(leaf.shared for leaf in home):
+            found = [(distance, row, leaf) for leaf in home for distance, row in lens.estimate(leaf)]
+            found.sort(key=distance_of)
+            return bound_of(found, count)
+        seen = lens.estimate(home[0])
+        for leaf in home[1:]:
+            seen += lens.estimate(leaf)
+        seen.sort()
+        return seen[count - 1][0] if len(seen) >= count else inf
 
     def _through(self, windows: list[Window], looks_max: int) -> list[Leaf] | None:
         """The leaves seen through some windows, each once; None as soon as there are more looks than that."""
@@ -234,8 +280,20 @@ class SpotTree:
         for (west, east), (south, north) in windows:
             x_low, y_low = self._units((west, south))
             x_high, y_high = self._units((east, north))
-            cells = [self._root]
-            while cells:
+            part: _Cell | Leaf | None = self._root
+            while type(part) is _Cell:
+                shift = part.shift
+                if (x_low ^ x_high | y_low ^ y_high) >> shift & 1:
+                    break
+                part = part.parts[x_low >> shift & 1 | (y_low >> shift & 1) << 1]
+            if type(part) is not _Cell:
+                if part is not None:
+                    leaves.append(part)
+                    looked += len(part.crowds)
+                cells = []
+            else:
+                cells = [part]
+            while cells and looked <= looks_max:
                 cell = cells.pop()
                 first = 0 if y_low < cell.middle_y else 2
                 last = 4 if y_high >= cell.middle_y else 2
@@ -251,33 +309,36 @@ class SpotTree:
                         cells.append(part)
                     elif part is not None:
                         leaves.append(part)
-                        looked += len(part)
-                if looked > looks_max:
-                    self.looked += looked
-                    return None
+                        looked += len(part.crowds)
+            if looked > looks_max:
+                self.looked += looked
+                return None
         self.looked += looked
         return leaves if len(windows) == 1 else list({id(leaf): leaf for leaf in leaves}.values())
 
     def _first(self, found: Found, count: int) -> list[Near]:
         """Key by key the first `count` of what was found."""
         found.sort(key=distance_of)
-        near: list[Near] = []
-        for distance, crowd in found:
+        near: list[_Told] = []
+        for distance, row, leaf in found:
             # Of equal distance the first keys count: all of them are looked at.
             if len(near) >= count and distance > near[-1][0]:
                 break
-            self._add(near, distance, crowd, count)
-        near.sort()
-        return near[:count]
+            crowd = leaf.crowds[row]
+            if isinstance(crowd, str):
+                near.append((distance, crowd, row, leaf))
+            else:
+                # Nobody is added before all of them may be looked at.
+                self._look(min(count, len(crowd)))
+                near += [(distance, key, row, leaf) for key in crowd[:count]]
+        return self._tell(near, count)
 
-    def _add(self, near: list[Near], distance: float, crowd: Crowd, count: int | None) -> None:
-        """Key by key; of a crowd only the first `count`. Nobody is added before all of them may be looked at."""
-        if isinstance(crowd, str):
-            near.append((distance, crowd))
-        else:
-            self._look(len(crowd) if count is None else min(count, len(crowd)))
-            some = crowd[:count]
-            near += [(distance, key) for key in some]
+    def _tell(self, near: list[_Told], count: int | None = None) -> list[Near]:
+        near.sort()  # no two have the same key, so what stands behind it is never compared
+        if count is not None:
+            del near[count:]
+        self._told = near
+        return [(distance, key) for distance, key, _, _ in near]
 
     def _look(self, count: int) -> None:
         self.looked += count
@@ -352,6 +413,16 @@ def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
     for spot, crowd in spots:
         leaf.add(spot, crowd)
     return leaf
+
+
+def _leaves(cell: _Cell) -> list[Leaf]:
+    leaves: list[Leaf] = []
+    for part in cell.parts:
+        if type(part) is _Cell:
+            leaves += _leaves(part)
+        elif part is not None:
+            leaves.append(part)
+    return leaves
 
 
 def _spots(cell: _Cell) -> list[tuple[Spot, Crowd]]:

@@ -1,11 +1,12 @@
 """What lies around a coordinate on an axis, which may be closed to a ring, and around a position of two of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import product
 from math import inf
 
 from env_server.model.spaces import Position
-from env_server.space.leaves import Found, Leaf, Spots
+from env_server.space.leaves import Found, Seen, Spots
 from env_server.space.spot_tree import Range, Window
 
 
@@ -55,8 +56,17 @@ class FlatLens(ABC):
         self.x, self.y = position
         self.around_x, self.around_y = around_x, around_y
 
+    def sift(self, spots: Spots, bound: float) -> Seen:
+        window = self.window(bound)
+        return self._sift_across(spots, bound) if window is None else self._sift_window(spots, bound, window)
+
     @abstractmethod
-    def sift(self, leaf: Spots, bound: float) -> Found: ...
+    def _sift_window(self, spots: Spots, bound: float, window: Window) -> Seen:
+        """As `sift`; all that is within the bound lies in the window, which no seam crosses."""
+
+    @abstractmethod
+    def _sift_across(self, spots: Spots, bound: float) -> Seen:
+        """As `sift`, where the nearest image of somebody may lie beyond the seam of a torus."""
 
     def window(self, radius: float) -> Window | None:
         """A rectangle that holds all that is at most `radius` away, and no seam; None where there is none such."""
@@ -64,11 +74,14 @@ class FlatLens(ABC):
         along = self.around_y.range(self.y, radius)
         return None if across is None or along is None else (across, along)
 
-    def estimate(self, leaf: Spots) -> Found:
-        return self.sift(leaf, inf)
+    def estimate(self, spots: Spots) -> Seen:
+        return self.sift(spots, inf)
 
-    def gather(self, leaves: list[Leaf], bound: float, count: int) -> Found:
-        return [near for leaf in leaves for near in self.sift(leaf, bound)]
+    def gather(self, leaves: Sequence[Spots], bound: float, count: int) -> Found:
+        window = self.window(bound)
+        if window is None:
+            return [(distance, row, leaf) for leaf in leaves for distance, row in self._sift_across(leaf, bound)]
+        return [(distance, row, leaf) for leaf in leaves for distance, row in self._sift_window(leaf, bound, window)]
 
     def windows(self, radius: float) -> list[Window]:
         return [*product(self.around_x.ranges(self.x, radius), self.around_y.ranges(self.y, radius))]

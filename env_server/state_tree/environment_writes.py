@@ -19,7 +19,7 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import EnvironmentUpdate, RegisterEnvironment
 from env_server.model.ports import SpaceIndex
-from env_server.model.spaces import Space, weigh_space
+from env_server.model.spaces import Space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import INT_MAX, INT_MIN, UINT_MAX, Json, check_document
 from env_server.model.views import EVERY_GROUP, check_group
@@ -138,7 +138,7 @@ def _open(tree: Tree, space: Space) -> tuple[SpaceIndex, Borders]:
 def weigh_declaration(declaration: Declaration) -> int:
     """Bytes that a row repeats which carries the declaration, of what may be large in it."""
     size = len(declaration.config.text)
-    return size if declaration.space is None else size + weigh_space(declaration.space)
+    return size if declaration.space is None else size + sum(declaration.space.weight)
 
 
 def _count_looks(tree: Tree, node: Node, changed: Declaration) -> int:

@@ -1,7 +1,7 @@
 """Grants of all environments, by group: what views are made of."""
 
 from env_server.model.environments import Access, Grant
-from env_server.model.views import EVERY_GROUP, View
+from env_server.model.views import EVERY_GROUP, UNSEEN, View
 
 _KNOWN_MAX = 65_536
 
@@ -14,9 +14,13 @@ class Grants:
         self._views: dict[str, View] = {}
         self._known: dict[tuple[str, str], int] = {}
         self._withdrawn: list[int] = []
+        #: How often what is granted has changed.
+        self.changes = 0
 
     def view_of(self, group: str) -> View:
-        """The group's view as of now; it never changes."""
+        """The group's view as of now; it never changes. As long as nothing was granted to, or taken from, the group,
+        mostly the same object.
+        """
         view = self._views.get(group)
         if view is None:
             granted = dict(self._granted.get(EVERY_GROUP, {}))
@@ -48,13 +52,19 @@ class Grants:
                 del self._granted[group]
         for group, access in after:
             self._granted.setdefault(group, {})[path] = access
-        self._views.clear()
+        self.changes += 1
         self._known.clear()
-        if {group for group, _ in before} - {group for group, _ in after}:
+        concerned = {grant.group for grant in set(before) ^ set(after)}
+        if EVERY_GROUP in concerned:
+            self._views.clear()
+        for group in concerned:
+            self._views.pop(group, None)
+        left = dict(after)
+        if any(left.get(group, UNSEEN) < access for group, access in before):
             self._withdrawn.append(group_number)
 
     def was_withdrawn(self, group_number: int) -> bool:
-        """Whether commit groups up to this one took a grant away since this was last asked."""
+        """Whether commit groups up to this one took a grant away, or a part of one, since this was last asked."""
         is_due = bool(self._withdrawn) and self._withdrawn[0] <= group_number
         if is_due:
             self._withdrawn = [number for number in self._withdrawn if number > group_number]

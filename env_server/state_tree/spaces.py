@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from env_server.model.environments import Declaration
 from env_server.model.errors import AlreadyExists, InvalidRequest, LimitExceeded, NotFound, Reason
@@ -12,11 +12,13 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment
 from env_server.model.operations import EnvironmentUpdate
 from env_server.model.ports import OpenSpace, SpaceIndex
-from env_server.model.spaces import Disc, Graph, Proximity, Region, Space, weigh_space
+from env_server.model.spaces import Disc, Graph, Proximity, Region, Space
 from env_server.state_tree.borders import Borders
 from env_server.state_tree.nodes import Node
 
 _Named = TypeVar("_Named", Region, Proximity)
+_BYTES_A_LOOK: Final = 8
+"""Of a declaration: what it takes to accept so much of it is about what a look at an entry takes."""
 Count = Callable[[int], None]
 """Told how much was looked at."""
 
@@ -35,10 +37,10 @@ class Spaces:
             InvalidRequest: INVALID_POSITION, INVALID_FIELD.
             LimitExceeded: space_bytes_max, regions_max, proximities_max, or what the shape is bounded by.
         """
-        check_count(weigh_space(space), "space_bytes_max", self._limits)
+        check_count(sum(space.weight), "space_bytes_max", self._limits)
         if self._open is None:
             raise InvalidRequest(Reason.INVALID_FIELD, "space", "this world has none")
-        count(len(space.shape.edges) if isinstance(space.shape, Graph) else 0)
+        count(space.weight.shape // _BYTES_A_LOOK)
         index = self._open(space.shape, self._limits)
         return index, self.accept(index, space, None, count)
 
@@ -48,7 +50,8 @@ class Spaces:
         Raises as `open`.
         """
         limits = self._limits
-        check_count(weigh_space(space), "space_bytes_max", limits)
+        count(space.weight.borders // _BYTES_A_LOOK)
+        check_count(sum(space.weight), "space_bytes_max", limits)
         check_count(len(space.regions), "regions_max", limits)
         check_count(len(space.proximities), "proximities_max", limits)
         names = [region.name for region in space.regions] + [one.name for one in space.proximities]

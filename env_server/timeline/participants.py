@@ -5,7 +5,7 @@ by one `Heard` for all who hear the same, so that an event costs no work for eac
 by going round, from the one that was not: a report costs one look, as long as somebody else holds the clock.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from env_server.model.timelines import ClockReport, Reporter
@@ -14,25 +14,25 @@ from env_server.model.timelines import ClockReport, Reporter
 class Heard:
     """What some participants hear."""
 
-    __slots__ = ("last",)
+    __slots__ = ("last", "problem")
 
-    def __init__(self) -> None:
+    def __init__(self, problem: str = "") -> None:
         #: Revision of the last event that they hear.
         self.last = 0
+        #: Why nobody can say what they hear, nor report for them; "" = one can.
+        self.problem = problem
 
 
 class Participant:
     """One of them: an entry, and what was reported for it."""
 
-    __slots__ = ("heard", "key", "problem", "report", "reporter", "set_revision")
+    __slots__ = ("heard", "key", "report", "reporter", "set_revision")
 
-    def __init__(self, key: str, set_revision: int, heard: Heard, problem: str = "") -> None:
+    def __init__(self, key: str, set_revision: int, heard: Heard) -> None:
         self.key = key
         #: In which its entry was set last.
         self.set_revision = set_revision
         self.heard = heard
-        #: Why nobody can report for it; "" = one can.
-        self.problem = problem
         self.report: ClockReport | None = None
         self.reporter: Reporter | None = None
 
@@ -112,17 +112,22 @@ class Participants:
         wakes = (one.report.earliest_wake_ns for one in self if one.report is not None)
         return min((wake for wake in wakes if wake is not None), default=None)
 
-    def describe_holders(self, count_max: int) -> list[str]:
-        """Who holds the clock and why, for people; at most so many of them."""
-        holders = (f"{one.key}: {self._describe(one)}" for one in self if not self.is_idle(one))
+    def describe_holders(self, count_max: int, may_be_told: Callable[[Heard], bool]) -> list[str]:
+        """Who holds the clock and why, for people; at most so many of them.
+
+        `may_be_told` says whether those people see all that may be heard there: else they are not told when that was.
+        """
+        holders = (f"{one.key}: {self._describe(one, may_be_told)}" for one in self if not self.is_idle(one))
         told = list(islice(holders, count_max))
         more = sum(1 for _ in holders)
         return [*told, f"and {more} more"] if more else told
 
-    def _describe(self, participant: Participant) -> str:
+    def _describe(self, participant: Participant, may_be_told: Callable[[Heard], bool]) -> str:
         report = participant.report
         if report is None:
-            return participant.problem or "no report"
+            return participant.heard.problem or "no report"
         if report.busy:
             return "busy"
+        if not may_be_told(participant.heard):
+            return "has not consumed all that it hears"
         return f"has consumed {report.consumed_revision} of {self.owed(participant)}"

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import grpc
-from env_api.v1 import events_pb2, values_pb2
-from env_api.v1 import operations_pb2 as operations
+from env_api.v1 import events_pb2, queries_pb2, values_pb2
 
 from tests.event_rows import read_log
 from tests.faults.random_frames import AGGREGATES
@@ -50,27 +49,27 @@ async def read(channel: grpc.aio.Channel, path: str = "/", world: str = "") -> S
     """The state that queries tell, in small pages, of an environment and all below it."""
 
     async def ask(**query: Any) -> Any:
-        answer = await call(channel, "query", world=world, path=path, query=operations.Query(**query))
+        answer = await call(channel, "query", world=world, path=path, query=queries_pb2.Query(**query))
         assert not isinstance(answer, Failure), answer
         return answer.result
 
     environment = Environment()
     token = ""
     while True:
-        page = (await ask(list_entries=operations.ListEntries(page_size=5, page_token=token))).entries
+        page = (await ask(list_entries=queries_pb2.ListEntries(page_size=5, page_token=token))).entries
         for entry in page.entries:
             value = entry.stream_next - 1 if entry.kind == values_pb2.ENTRY_KIND_STREAM else _value_of(entry.value)
             versions = (entry.version, entry.create_revision, entry.modify_revision)
             environment.entries[entry.key] = Seen(entry.kind, value, *versions)
         if not (token := page.next_page_token):
             break
-    told = (await ask(aggregates=operations.ReadAggregates())).aggregates
+    told = (await ask(aggregates=queries_pb2.ReadAggregates())).aggregates
     environment.aggregates = {value.name: value for value in told.values}
     for gate in told.gates:
         environment.generation, environment.begun = gate.generation, gate.begin_revision
         environment.reported = gate.reported
     state = {path: environment}
-    for child in (await ask(list_children=operations.ListChildren())).environments.environments:
+    for child in (await ask(list_children=queries_pb2.ListChildren())).environments.environments:
         state |= await read(channel, child.path, world)
     return state
 

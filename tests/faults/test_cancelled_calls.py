@@ -17,7 +17,7 @@ import psutil
 import pytest
 from env_api.v1 import environment_service_pb2 as service
 from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import session_pb2
+from env_api.v1 import queries_pb2, session_pb2
 
 from tests.event_rows import read_log
 from tests.raw_client import SERVICE, Failure, RawSession, call
@@ -49,7 +49,7 @@ async def storm(directory: Path, calls: int, chance: random.Random) -> None:
             assert calls * 0.3 < cancelled < calls * 0.7
             await call(channel, "update", path="/s", key="end", update=operations.Update(add_int=1))
             grown = memory_of(server) - before
-            revision = (await call(channel, "query", path="/s", query=operations.Query(get=operations.Get()))).header
+            revision = (await call(channel, "query", path="/s", query=queries_pb2.Query(get=queries_pb2.Get()))).header
             rows = [row for row in await read_log(channel, "reader", revision.revision) if row.key]
         moved = [row.actor for row in rows if row.key == "from"]
         assert len(moved) == len(set(moved)), "twice"

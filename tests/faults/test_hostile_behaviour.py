@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import session_pb2, values_pb2
+from env_api.v1 import queries_pb2, session_pb2, values_pb2
 
 from tests.faults.hostile_behaviour import CALLS
 from tests.raw_client import Failure, RawSession, call
@@ -23,7 +23,7 @@ async def check_alive(channel: grpc.aio.Channel, number: int) -> None:
     written = await asyncio.wait_for(call(channel, "update", path="/evil", key="beside", update=update), WAIT_S)
     assert not isinstance(written, Failure), written
     for path in ("/", "/evil"):
-        query = operations.Query(list_children=operations.ListChildren())
+        query = queries_pb2.Query(list_children=queries_pb2.ListChildren())
         listed = await asyncio.wait_for(call(channel, "query", path=path, query=query), WAIT_S)
         assert not isinstance(listed, Failure), listed
 

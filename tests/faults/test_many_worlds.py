@@ -12,6 +12,7 @@ import grpc
 from env_api.v1 import admin_service_pb2 as admin_pb2
 from env_api.v1 import lease_service_pb2 as leases_pb2
 from env_api.v1 import operations_pb2 as operations
+from env_api.v1 import queries_pb2
 from env_api.v1 import world_service_pb2 as worlds_pb2
 
 from tests.raw_client import Failure, RawSession, call, decode_call_error
@@ -45,7 +46,7 @@ async def add(channel: grpc.aio.Channel, world: str, key: str = "n") -> int:
 
 async def read(channel: grpc.aio.Channel, world: str, key: str = "n") -> int:
     response = await call(
-        channel, "query", world=world, path="/", key=key, query=operations.Query(get=operations.Get())
+        channel, "query", world=world, path="/", key=key, query=queries_pb2.Query(get=queries_pb2.Get())
     )
     assert not isinstance(response, Failure), response
     return int(response.result.entry.value.int_value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import values_pb2
+from env_api.v1 import queries_pb2, values_pb2
 
 from tests.raw_client import Failure, call
 from tests.services import ServerProcess
@@ -32,7 +32,7 @@ VALUES = [b"[1,2,3,4]", b'{"":5,"~/":6}', b"[]", b"null", b"7", b'["x",' + b"1" 
 
 
 async def read(channel: grpc.aio.Channel) -> Any:
-    query = operations.Query(aggregates=operations.ReadAggregates())
+    query = queries_pb2.Query(aggregates=queries_pb2.ReadAggregates())
     answer = await call(channel, "query", path="/fields", query=query)
     assert not isinstance(answer, Failure), answer
     return answer.result

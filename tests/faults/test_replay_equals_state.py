@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import values_pb2
+from env_api.v1 import queries_pb2, values_pb2
 
 from tests.faults.random_frames import KEYS, PATHS, make_frame
 from tests.faults.replayed_state import check_equal, read, replay
@@ -60,7 +60,7 @@ async def fill(server: ServerProcess) -> None:
 
 async def check(server: ServerProcess) -> None:
     async with grpc.aio.insecure_channel(server.address, options=OPTIONS) as channel:
-        get = operations.Query(get=operations.Get())
+        get = queries_pb2.Query(get=queries_pb2.Get())
         while True:
             revision = (await call(channel, "query", path="/", query=get)).header.revision
             replayed = await replay(channel, "checker", revision)

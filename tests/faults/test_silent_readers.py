@@ -7,8 +7,7 @@ from pathlib import Path
 
 import grpc
 import psutil
-from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import session_pb2
+from env_api.v1 import queries_pb2, session_pb2
 
 from tests.raw_client import Failure, RawSession, call
 from tests.services import ServerProcess
@@ -33,7 +32,7 @@ async def test_watches_of_a_session_that_reads_nothing_hold_no_frames(tmp_path: 
                 watch.filter.key_glob = "[abc]" + "*" * (number % 7)
                 await session.write(session_pb2.SessionRequest(watch=watch).SerializeToString())
             await asyncio.sleep(2)
-            get = operations.Query(get=operations.Get())
+            get = queries_pb2.Query(get=queries_pb2.Get())
             assert not isinstance(await call(channel, "query", path="/", query=get), Failure)
             assert psutil.Process(server.pid).memory_info().rss - before < GROWTH_BYTES_MAX
             synced = set()

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
-from env_api.v1 import errors_pb2, session_pb2, space_pb2, values_pb2
+from env_api.v1 import errors_pb2, queries_pb2, session_pb2, space_pb2, values_pb2
 from env_api.v1 import operations_pb2 as operations
 
 from tests.raw_client import Failure, RawSession, call
@@ -43,7 +43,7 @@ def deletions_beside_a_long_path_table() -> session_pb2.OpFrame:
 
 
 def listings(prefix: str) -> session_pb2.OpFrame:
-    ask = operations.Query(list_entries=operations.ListEntries(key_prefix=prefix, page_size=1))
+    ask = queries_pb2.Query(list_entries=queries_pb2.ListEntries(key_prefix=prefix, page_size=1))
     return frame(["/"], lambda _: session_pb2.Op(query=ask))
 
 
@@ -57,12 +57,12 @@ def environment_updates(update: operations.EnvironmentUpdate) -> session_pb2.OpF
 
 
 def listings_in_turn() -> session_pb2.OpFrame:
-    ask = operations.Query(list_entries=operations.ListEntries(page_size=1))
+    ask = queries_pb2.Query(list_entries=queries_pb2.ListEntries(page_size=1))
     return frame(["/", "/many"], lambda index: session_pb2.Op(path=index % 2, query=ask))
 
 
 def listings_of_children() -> session_pb2.OpFrame:
-    ask = operations.Query(list_children=operations.ListChildren(page_size=1))
+    ask = queries_pb2.Query(list_children=queries_pb2.ListChildren(page_size=1))
     return frame(["/many"], lambda _: session_pb2.Op(query=ask))
 
 
@@ -80,8 +80,8 @@ def deletions_that_are_taken_back() -> session_pb2.OpFrame:
     return frame(["/"], lambda _: session_pb2.Op(transact=operations.Transact(writes=[delete, fail])))
 
 
-def questions(**asked: operations.Nearby | operations.Neighbours) -> session_pb2.OpFrame:
-    return frame(["/crowd"], lambda _: session_pb2.Op(query=operations.Query(**asked)))  # type: ignore[arg-type]
+def questions(**asked: queries_pb2.Nearby | queries_pb2.Neighbours) -> session_pb2.OpFrame:
+    return frame(["/crowd"], lambda _: session_pb2.Op(query=queries_pb2.Query(**asked)))  # type: ignore[arg-type]
 
 
 def moves_in_a_crowd() -> session_pb2.OpFrame:
@@ -117,10 +117,10 @@ FRAMES: dict[str, Callable[[], session_pb2.OpFrame]] = {
     "generations": lambda: environment_updates(
         operations.EnvironmentUpdate(begin_generation=operations.GateBegin(gate="g"))
     ),
-    "circles": lambda: questions(nearby=operations.Nearby(position=(1.0, 1.0), radius=5.0, limit=1)),
-    "boxes": lambda: questions(nearby=operations.Nearby(box=space_pb2.Box(low=(0, 0), high=(9, 9)), limit=1)),
+    "circles": lambda: questions(nearby=queries_pb2.Nearby(position=(1.0, 1.0), radius=5.0, limit=1)),
+    "boxes": lambda: questions(nearby=queries_pb2.Nearby(box=space_pb2.Box(low=(0, 0), high=(9, 9)), limit=1)),
     "neighbours": lambda: questions(
-        neighbours=operations.Neighbours(nearest=2000, keys=[f"k{number}" for number in range(30)])
+        neighbours=queries_pb2.Neighbours(nearest=2000, keys=[f"k{number}" for number in range(30)])
     ),
     "moves": moves_in_a_crowd,
     "empty graphs": spaces,
@@ -179,7 +179,7 @@ async def fill_spaces(channel: grpc.aio.Channel) -> None:
 async def longest_wait_cpu_s(channel: grpc.aio.Channel, server: psutil.Process, stopped: asyncio.Event) -> float:
     """Of one who reads a small thing again and again meanwhile."""
     longest = 0.0
-    get = operations.Query(get=operations.Get())
+    get = queries_pb2.Query(get=queries_pb2.Get())
     while not stopped.is_set():
         began = used_cpu_s(server)
         assert not isinstance(await call(channel, "query", path="/", query=get), Failure)

@@ -14,6 +14,7 @@ from env_api.v1 import environment_service_pb2 as service
 from env_api.v1 import (
     errors_pb2,
     lease_service_pb2,
+    queries_pb2,
     session_pb2,
     subscription_service_pb2,
     values_pb2,
@@ -151,7 +152,7 @@ async def run_session(channel: grpc.aio.Channel, rng: random.Random, tally: Tall
 
 
 async def check_unharmed(channel: grpc.aio.Channel) -> None:
-    get = operations.Query(get=operations.Get())
+    get = queries_pb2.Query(get=queries_pb2.Get())
     kept = await call(channel, "query", path="/safe", key="entry", query=get)
     assert not isinstance(kept, Failure), kept
     assert (kept.result.entry.value.string_value, kept.result.entry.version) == ("kept", 1)

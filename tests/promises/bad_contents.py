@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from env_api.v1 import operations_pb2 as ops
-from env_api.v1 import space_pb2, timeline_pb2
+from env_api.v1 import queries_pb2, space_pb2, timeline_pb2
 from env_api.v1 import values_pb2 as values
 
 from tests.promises.bad_request import (
@@ -58,7 +58,7 @@ VALUES = [
 UNSET = [
     Bad("update of nothing", "/town", "v", ops.Update(), INVALID, "INVALID_FIELD"),
     Bad("value of nothing", "/town", "v", ops.Update(set=values.Value()), INVALID, "INVALID_FIELD"),
-    Bad("query of nothing", "/town", "", ops.Query(), INVALID, "INVALID_FIELD"),
+    Bad("query of nothing", "/town", "", queries_pb2.Query(), INVALID, "INVALID_FIELD"),
     Bad("environment update of nothing", "/town", "", environment(), INVALID, "INVALID_FIELD"),
     Bad("transaction of nothing", "", "", ops.Transact(), INVALID, "INVALID_FIELD"),
     Bad("write of nothing", "", "", transact(ops.Write(path="/town")), INVALID, "INVALID_FIELD"),
@@ -66,13 +66,27 @@ UNSET = [
     Bad("condition of nothing", "/town", "v", ONE, INVALID, "INVALID_FIELD", preconditions=(ops.Precondition(),)),
 ]
 FIELDS = [
-    Bad("negative page", "/town", "", ops.Query(list_entries=ops.ListEntries(page_size=-1)), INVALID, "INVALID_FIELD"),
-    Bad("negative limit", "/town", "s", ops.Query(stream=ops.ReadStream(limit=-1)), INVALID, "INVALID_FIELD"),
+    Bad(
+        "negative page",
+        "/town",
+        "",
+        queries_pb2.Query(list_entries=queries_pb2.ListEntries(page_size=-1)),
+        INVALID,
+        "INVALID_FIELD",
+    ),
+    Bad(
+        "negative limit",
+        "/town",
+        "s",
+        queries_pb2.Query(stream=queries_pb2.ReadStream(limit=-1)),
+        INVALID,
+        "INVALID_FIELD",
+    ),
     Bad(
         "large page",
         "/town",
         "",
-        ops.Query(list_children=ops.ListChildren(page_size=10_001)),
+        queries_pb2.Query(list_children=queries_pb2.ListChildren(page_size=10_001)),
         INVALID,
         "LIMIT_EXCEEDED",
         limit("page_items_max", 10_000),
@@ -171,14 +185,24 @@ SIZES = [
     ),
 ]
 UNSUPPORTED = [
-    Bad("inherit", "/town", "", ops.Query(get=ops.Get(inherit=True)), INVALID, "INVALID_FIELD"),
-    Bad("nearby", "/town", "", ops.Query(nearby=ops.Nearby(radius=1)), NOT_FOUND, "SPACE_NOT_FOUND", {"path": "/town"}),
-    Bad("past of an environment", "/town", "", ops.Query(past=ops.ReadPast()), INVALID, "INVALID_FIELD"),
+    Bad("inherit", "/town", "", queries_pb2.Query(get=queries_pb2.Get(inherit=True)), INVALID, "INVALID_FIELD"),
+    Bad(
+        "nearby",
+        "/town",
+        "",
+        queries_pb2.Query(nearby=queries_pb2.Nearby(radius=1)),
+        NOT_FOUND,
+        "SPACE_NOT_FOUND",
+        {"path": "/town"},
+    ),
+    Bad(
+        "past of an environment", "/town", "", queries_pb2.Query(past=queries_pb2.ReadPast()), INVALID, "INVALID_FIELD"
+    ),
     Bad(
         "past that is to come",
         "/town",
         "v",
-        ops.Query(past=ops.ReadPast(to_revision=1 << 40)),
+        queries_pb2.Query(past=queries_pb2.ReadPast(to_revision=1 << 40)),
         RANGE,
         "REVISION_IN_FUTURE",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from env_api.v1 import operations_pb2 as ops
+from env_api.v1 import queries_pb2
 
 from tests.promises.bad_request import DELETE, GET, INVALID, ONE, Bad, environment, update
 
@@ -27,11 +28,16 @@ KEYS = [
     *[Bad(f"key {name}", "/town", key, ONE, INVALID, "INVALID_KEY") for name, key in BAD_SEGMENTS.items()],
     *[
         Bad(f"key {name}", "/town", key, message, INVALID, "INVALID_KEY")
-        for message in (GET, DELETE, ops.Query(past=ops.ReadPast()), ops.Query(stream=ops.ReadStream()))
+        for message in (
+            GET,
+            DELETE,
+            queries_pb2.Query(past=queries_pb2.ReadPast()),
+            queries_pb2.Query(stream=queries_pb2.ReadStream()),
+        )
         for name, key in BAD_SEGMENTS.items()
     ],
     Bad("key deleted if present", "/town", "a/b", ops.Delete(if_present=True), INVALID, "INVALID_KEY"),
-    Bad("path of a past", "/town//x", "v", ops.Query(past=ops.ReadPast()), INVALID, "INVALID_PATH"),
+    Bad("path of a past", "/town//x", "v", queries_pb2.Query(past=queries_pb2.ReadPast()), INVALID, "INVALID_PATH"),
     *[
         Bad(f"{test} of a {name}", "/town", "v", ONE, INVALID, reason, {}, (ops.Precondition(**place, **{test: True}),))
         for test in ("exists", "absent")

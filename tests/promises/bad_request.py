@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 from env_api.v1 import operations_pb2 as ops
+from env_api.v1 import queries_pb2
 from env_api.v1 import values_pb2 as values
 
 MIB = 1024 * 1024
@@ -64,6 +65,6 @@ def limit(name: str, maximum: int) -> dict[str, str | None]:
     return {"limit": name, "max": str(maximum), "actual": None}
 
 
-GET = ops.Query(get=ops.Get())
+GET = queries_pb2.Query(get=queries_pb2.Get())
 DELETE = ops.Delete()
 ONE = put(int_value=1)

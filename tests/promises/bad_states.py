@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from env_api.v1 import operations_pb2 as ops
+from env_api.v1 import queries_pb2
 from env_api.v1 import values_pb2 as values
 
 from tests.promises.bad_request import (
@@ -35,7 +36,7 @@ ABSENT = [
         "absent aggregate",
         "/town",
         "",
-        ops.Query(aggregates=ops.ReadAggregates(names=["x"])),
+        queries_pb2.Query(aggregates=queries_pb2.ReadAggregates(names=["x"])),
         NOT_FOUND,
         "AGGREGATE_NOT_FOUND",
     ),
@@ -130,7 +131,14 @@ STATES = [
     ),
     Bad("counter set", "/town", "c", ONE, STATE, "ENTRY_KIND_MISMATCH"),
     Bad("value added to", "/town", "v", update(add_int=1), STATE, "ENTRY_KIND_MISMATCH"),
-    Bad("stream of a value", "/town", "v", ops.Query(stream=ops.ReadStream()), STATE, "ENTRY_KIND_MISMATCH"),
+    Bad(
+        "stream of a value",
+        "/town",
+        "v",
+        queries_pb2.Query(stream=queries_pb2.ReadStream()),
+        STATE,
+        "ENTRY_KIND_MISMATCH",
+    ),
     Bad(
         "refused operation",
         "/busy",
@@ -145,12 +153,19 @@ STATES = [
         "future revision",
         "/town",
         "v",
-        ops.Query(get=ops.Get(), min_revision=10**9),
+        queries_pb2.Query(get=queries_pb2.Get(), min_revision=10**9),
         RANGE,
         "REVISION_IN_FUTURE",
         {"asked": str(10**9), "revision": None},
     ),
-    Bad("expired page", "/town", "", ops.Query(list_entries=ops.ListEntries(page_token="9.9")), RANGE, "PAGE_EXPIRED"),
+    Bad(
+        "expired page",
+        "/town",
+        "",
+        queries_pb2.Query(list_entries=queries_pb2.ListEntries(page_token="9.9")),
+        RANGE,
+        "PAGE_EXPIRED",
+    ),
     Bad("operation that takes too long", "/busy", "", ops.Invoke(operation="dawdle"), LATE, "DEADLINE"),
     Bad("operation with a defect", "/busy", "", ops.Invoke(operation="fail"), INTERNAL, "INTERNAL", {"incident": None}),
 ]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import grpc
 from env_api.v1 import environment_service_pb2 as service
 from env_api.v1 import operations_pb2 as operations
-from env_api.v1 import session_pb2, values_pb2
+from env_api.v1 import queries_pb2, session_pb2, values_pb2
 
 from tests.raw_client import RawSession, call, decode_error
 from tests.services import ServerProcess
@@ -165,7 +165,7 @@ async def run_unary(
 def action_of(one: Call) -> dict[str, Any]:
     """The op's action in a frame."""
     if one.verb == "read":
-        return {"query": operations.Query(get=operations.Get())}
+        return {"query": queries_pb2.Query(get=queries_pb2.Get())}
     if one.verb == "delete":
         return {"delete": operations.Delete()}
     return {"set_int" if one.verb == "set" else "add_int": one.argument}
@@ -180,7 +180,7 @@ async def ask(channel: grpc.aio.Channel, one: Call, producer: str, number: int) 
     if one.expected_version:
         fields["preconditions"] = [operations.Precondition(version=one.expected_version)]
     if one.verb == "read":
-        return await call(channel, "query", query=operations.Query(get=operations.Get()), **fields)
+        return await call(channel, "query", query=queries_pb2.Query(get=queries_pb2.Get()), **fields)
     if one.verb == "delete":
         return await call(channel, "delete", delete=operations.Delete(), **fields)
     if one.verb == "set":

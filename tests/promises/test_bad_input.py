@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from env_api.v1 import errors_pb2, session_pb2
+from env_api.v1 import errors_pb2, queries_pb2, session_pb2
 from env_api.v1 import operations_pb2 as ops
 from env_api.v1 import values_pb2 as values
 
@@ -84,10 +84,10 @@ async def state_of(channel: grpc.aio.Channel) -> list[Any]:
     seen = []
     for path in ("/", "/town", "/gated", "/busy"):
         for ask in (
-            ops.Query(get=ops.Get()),
-            ops.Query(list_entries=ops.ListEntries()),
-            ops.Query(list_children=ops.ListChildren()),
-            ops.Query(aggregates=ops.ReadAggregates()),
+            queries_pb2.Query(get=queries_pb2.Get()),
+            queries_pb2.Query(list_entries=queries_pb2.ListEntries()),
+            queries_pb2.Query(list_children=queries_pb2.ListChildren()),
+            queries_pb2.Query(aggregates=queries_pb2.ReadAggregates()),
         ):
             response = await call(channel, "query", path=path, query=ask)
             seen.append((response.header.revision, response.result.SerializeToString(deterministic=True)))
@@ -98,7 +98,7 @@ async def state_of(channel: grpc.aio.Channel) -> list[Any]:
 async def test_a_bad_request_fails_alike_in_a_call_and_in_a_frame(
     channel: grpc.aio.Channel, session: RawSession, bad: Bad
 ) -> None:
-    before = await call(channel, "query", path="/town", key="v", query=ops.Query(get=ops.Get()))
+    before = await call(channel, "query", path="/town", key="v", query=queries_pb2.Query(get=queries_pb2.Get()))
     fields: dict[str, Any] = {bad.verb: bad.message}
     if bad.verb != "transact":
         fields["path"] = bad.path
@@ -115,13 +115,13 @@ async def test_a_bad_request_fails_alike_in_a_call_and_in_a_frame(
     check_failure(decode_error(outcomes[1].error), bad)
     for index in (0, 2):
         assert outcomes[index].query.entry.value.int_value == 1
-    after = await call(channel, "query", path="/town", key="v", query=ops.Query(get=ops.Get()))
+    after = await call(channel, "query", path="/town", key="v", query=queries_pb2.Query(get=queries_pb2.Get()))
     assert after.result == before.result
     assert after.header.revision == before.header.revision
 
 
 def get_v() -> session_pb2.Op:
-    return session_pb2.Op(path=1, key="v", query=ops.Query(get=ops.Get()))
+    return session_pb2.Op(path=1, key="v", query=queries_pb2.Query(get=queries_pb2.Get()))
 
 
 async def test_the_whole_table_in_one_frame_changes_nothing(channel: grpc.aio.Channel, session: RawSession) -> None:
@@ -179,7 +179,7 @@ async def test_a_frame_that_cannot_be_read_is_refused_as_a_whole(
     assert decode_error(refusal.error).reason == reason
     assert refusal.error.executed == errors_pb2.EXECUTED_NO
     assert await state_of(channel) == before
-    assert (await session.do(session_pb2.Op(key="v", query=ops.Query(get=ops.Get())), path="/town"))[0]
+    assert (await session.do(session_pb2.Op(key="v", query=queries_pb2.Query(get=queries_pb2.Get())), path="/town"))[0]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,9 @@ async def test_malformed_bytes_are_refused_and_the_stream_goes_on(
     response = await session.read()
     assert response.WhichOneof("response") == "error"
     assert decode_error(response.error).reason in ("MALFORMED_MESSAGE", "INVALID_FIELD")
-    assert (await session.do(session_pb2.Op(query=ops.Query(get=ops.Get()))))[0].query.environment.path == "/"
+    assert (await session.do(session_pb2.Op(query=queries_pb2.Query(get=queries_pb2.Get()))))[
+        0
+    ].query.environment.path == "/"
     for method in ("Update", "Query", "Register", "Delete", "Invoke", "Transact"):
         failure = await call_with_bytes(channel, method, data)
         assert isinstance(failure, Failure)

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from env_api.v1 import environment_service_pb2 as service
 from env_api.v1 import operations_pb2 as ops
-from env_api.v1 import session_pb2, values_pb2
+from env_api.v1 import queries_pb2, session_pb2, values_pb2
 
 from env_server.model.environments import Access
 from tests.promises.visible_world import GROUPS, PATHS, Granted, may_change, may_see
@@ -56,7 +56,7 @@ async def test_frames_and_calls_of_a_group_do_what_the_rules_say(channel: grpc.a
             for _ in range(chance.randrange(1, 9))
         ]
         update = ops.Update(set=values_pb2.Value(int_value=1))
-        query = ops.Query(list_children=ops.ListChildren())
+        query = queries_pb2.Query(list_children=queries_pb2.ListChildren())
         rows = [
             session_pb2.Op(path=PATHS.index(path), key="k", update=update)
             if writes
@@ -88,14 +88,14 @@ async def check_call(channel: grpc.aio.Channel, group: str, path: str, writes: b
         answer = await call(channel, "update", path=path, key="k", update=update, caller=caller)
         assert (isinstance(answer, Failure) and answer.reason == DENIED) != may_change(group, path, GRANTS)
     else:
-        answer = await call(channel, "query", path=path, query=ops.Query(get=ops.Get()), caller=caller)
+        answer = await call(channel, "query", path=path, query=queries_pb2.Query(get=queries_pb2.Get()), caller=caller)
         assert (isinstance(answer, Failure) and answer.reason == DENIED) != may_see(group, path, GRANTS)
 
 
 async def test_denied_comes_before_absent_and_looks_the_same(channel: grpc.aio.Channel) -> None:
     caller = service.Caller(group="/a")
     answers = [
-        await call(channel, "query", path=path, key="k", query=ops.Query(get=ops.Get()), caller=caller)
+        await call(channel, "query", path=path, key="k", query=queries_pb2.Query(get=queries_pb2.Get()), caller=caller)
         for path in ("/c/c", "/c/none", "/nowhere")
     ]
     assert {(answer.code, answer.reason) for answer in answers} == {(7, DENIED)}

@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 import pytest
 from env_api.v1 import operations_pb2 as operations
+from env_api.v1 import queries_pb2
 
 from tests.event_rows import Row, read_log
 from tests.promises.histories import OPTIONS, PATH, Call, History, SessionClient, Told, run_unary
@@ -59,7 +60,7 @@ async def record(directory: Path, kills: int, chance: random.Random) -> tuple[li
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         async with grpc.aio.insecure_channel(server.address, options=OPTIONS) as channel:
-            get = operations.Query(get=operations.Get())
+            get = queries_pb2.Query(get=queries_pb2.Get())
             revision = (await call(channel, "query", path=PATH, query=get)).header.revision
             log = await read_log(channel, "judge", revision)
         assert server.stop() == 0

@@ -9,7 +9,7 @@ import ecumene
 import grpc
 import pytest
 from ecumene.client import EventType, RevisionCompactedError
-from env_api.v1 import errors_pb2, session_pb2
+from env_api.v1 import errors_pb2, queries_pb2, session_pb2
 from env_api.v1 import operations_pb2 as ops
 
 from tests.promises.bad_request import put
@@ -42,7 +42,7 @@ async def test_a_full_queue_refuses_with_advice_and_a_deadline_takes_ops_out(tmp
                 assert errors[index].executed == errors_pb2.EXECUTED_NO
             recursive = await call(channel, "delete", path="/busy", delete=ops.Delete(recursive=True))
             assert (recursive.reason, recursive.retry_delay_ms > 0) == ("KEYS_HELD", True)
-            absent = await call(channel, "query", path="/busy", key="k", query=ops.Query(get=ops.Get()))
+            absent = await call(channel, "query", path="/busy", key="k", query=queries_pb2.Query(get=queries_pb2.Get()))
             assert absent.reason == "ENTRY_NOT_FOUND"
             session.cancel()
             waiting.cancel()

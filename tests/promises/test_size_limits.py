@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import grpc
 import pytest
 from env_api.v1 import operations_pb2 as ops
-from env_api.v1 import session_pb2
+from env_api.v1 import queries_pb2, session_pb2
 from env_api.v1 import values_pb2 as values
 
 from tests.promises.bad_request import MIB, put, transact, write
@@ -107,7 +107,7 @@ async def test_pages_of_large_values_fit_in_messages(channel: grpc.aio.Channel, 
     for in_session in (False, True):
         keys, token = [], ""
         while True:
-            ask = ops.Query(list_entries=ops.ListEntries(page_token=token))
+            ask = queries_pb2.Query(list_entries=queries_pb2.ListEntries(page_token=token))
             if in_session:
                 page = (await session.do(session_pb2.Op(query=ask), path="/large"))[0].query.entries
             else:
@@ -119,11 +119,11 @@ async def test_pages_of_large_values_fit_in_messages(channel: grpc.aio.Channel, 
         assert keys == [*[f"k{number}" for number in range(6)], "s"]
     items: list[int] = []
     while len(items) < 6:
-        ask = ops.Query(stream=ops.ReadStream(from_sequence=len(items) + 1))
+        ask = queries_pb2.Query(stream=queries_pb2.ReadStream(from_sequence=len(items) + 1))
         stream = (await call(channel, "query", path="/large", key="s", query=ask)).result.stream
         items += [item.sequence for item in stream.items]
     assert items == [1, 2, 3, 4, 5, 6]
-    gets = [session_pb2.Op(key=f"k{number}", query=ops.Query(get=ops.Get())) for number in range(6)]
+    gets = [session_pb2.Op(key=f"k{number}", query=queries_pb2.Query(get=queries_pb2.Get())) for number in range(6)]
     outcomes = await session.do(*gets, path="/large")
     assert [len(outcome.query.entry.value.bytes_value) for outcome in outcomes] == [MIB] * 6
 

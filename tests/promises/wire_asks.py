@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 from env_api.v1 import environment_service_pb2 as service
-from env_api.v1 import events_pb2, operations_pb2, session_pb2, values_pb2
+from env_api.v1 import events_pb2, operations_pb2, queries_pb2, session_pb2, values_pb2
 
 from env_server.model.errors import Reason
 from tests.event_rows import Row
@@ -54,7 +54,7 @@ def action_of(ask: Ask) -> dict[str, Any]:
     """The action of an op or a write."""
     match ask.verb:
         case "read":
-            return {"query": operations_pb2.Query(get=operations_pb2.Get())}
+            return {"query": queries_pb2.Query(get=queries_pb2.Get())}
         case "register" | "ensure environment":
             absent = ask.verb != "register"
             return {"register": operations_pb2.Register(aggregates=[AGGREGATE], if_absent=absent)}
@@ -175,20 +175,20 @@ async def picture_of_server(channel: grpc.aio.Channel, world: str) -> dict[str, 
     """Everything that queries tell, as `picture_of_model` does."""
 
     async def query(path: str, key: str = "", **asked: Any) -> Any:
-        answer = await call(channel, "query", world=world, path=path, key=key, query=operations_pb2.Query(**asked))
+        answer = await call(channel, "query", world=world, path=path, key=key, query=queries_pb2.Query(**asked))
         assert not isinstance(answer, Failure), answer
         seen["revision"] = answer.header.revision
         return answer.result
 
     async def look(path: str) -> None:
         seen[path] = {}
-        for entry in (await query(path, list_entries=operations_pb2.ListEntries())).entries.entries:
+        for entry in (await query(path, list_entries=queries_pb2.ListEntries())).entries.entries:
             value = plain(entry.value)
             if entry.kind == values_pb2.ENTRY_KIND_STREAM:
-                page = (await query(path, entry.key, stream=operations_pb2.ReadStream())).stream
+                page = (await query(path, entry.key, stream=queries_pb2.ReadStream())).stream
                 value = (page.next_sequence, [(item.sequence, plain(item.value)) for item in page.items])
             seen[path][entry.key] = (value, entry.version, entry.modify_revision)
-        children = await query(path, list_children=operations_pb2.ListChildren())
+        children = await query(path, list_children=queries_pb2.ListChildren())
         for child in children.environments.environments:
             await look(child.path)
 

@@ -122,12 +122,12 @@ class SharedBudget:
             await asyncio.gather(self._refill, return_exceptions=True)
         tokens = self._left_tokens if self._tokens_max is not None else 0
         microdollars = self._left_microdollars if self._microdollars_max is not None else 0
+        self._left_tokens = self._left_microdollars = 0
         if tokens or microdollars:
             try:
                 await self._shares.give_back(tokens, microdollars, {})
             except (QuotaUnavailableError, QuotaRefusedError) as error:
                 logger.warning("the budget of %s gets nothing back: %s", self._whose, error)
-            self._left_tokens = self._left_microdollars = 0
 
     async def _draw_more(self) -> None:
         try:

@@ -95,6 +95,10 @@ class Clocks:
         """The environment that owns the clock."""
         return self._tree.nodes.by_number[line.number]
 
+    def path_of(self, key: TimerKey) -> str:
+        """The environment whose timer it is."""
+        return self._tree.nodes.by_number[key[0]].path
+
     def lives(self, line: Timeline) -> bool:
         """Whether its environment is still there."""
         return self.lines.get(line.number) is line

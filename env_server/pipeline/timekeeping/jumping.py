@@ -7,14 +7,17 @@ ends without either is found by looking again after a while.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
 from env_server.model.timelines import ClockReport, Reporter
+from env_server.model.views import View
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.timekeeping.hearings import may_be_told
 from env_server.pipeline.timekeeping.participation import Participation
 from env_server.pipeline.timekeeping.running import Running
 from env_server.state_tree.tree import Tree
@@ -122,8 +125,8 @@ class Jumping:
         """The environment whose entries are the participants of the clock."""
         return self._participation.of(line).place
 
-    def describe_holders(self, line: Timeline) -> list[str]:
-        """Why the clock does not jump, for people; [] = nothing holds it."""
+    def describe_holders(self, line: Timeline, view: View | None) -> list[str]:
+        """Why the clock does not jump, for people with this view; [] = nothing holds it."""
         attended = self._participation.of(line)
         participants = attended.participants
         if attended.is_overfull:
@@ -131,13 +134,18 @@ class Jumping:
         if not len(participants):
             return [f"it has no participants in {attended.place}"]
         if not participants.all_idle:
-            return participants.describe_holders(_HOLDERS_TOLD_MAX)
+            return participants.describe_holders(_HOLDERS_TOLD_MAX, partial(may_be_told, view))
         if not self._is_quiet():
             return ["changes are on their way in the world"]
         jump = self._plan(line)
         if jump is None:
             return ["nothing is due"]
-        return [f"the clock above does not let it go to {jump.to_ns} ns"] if jump.is_held else []
+        if not jump.is_held:
+            return []
+        first = line.first
+        is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key))
+        where = f"to {jump.to_ns} ns" if is_seen else "on"
+        return [f"the clock above does not let it go {where}"]
 
     def _look(self) -> None:
         self._is_scheduled = False

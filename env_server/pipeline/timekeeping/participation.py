@@ -29,8 +29,9 @@ from env_server.model.errors import (
 from env_server.model.limits import Limits
 from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
 from env_server.pipeline.timekeeping.clocks import Clocks
-from env_server.pipeline.timekeeping.hearings import Attended, Hearings
+from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
 from env_server.state_tree.tree import Tree
+from env_server.state_tree.visibility import check_seen
 from env_server.timeline.line import Timeline
 from env_server.timeline.participants import Participant
 
@@ -86,6 +87,10 @@ class Participation:
         """A group is durable: each once, in order."""
         if not self._attended:
             return
+        for hears in self._hearings.heed_grants():
+            if hears.problem:
+                self._end_unheard(hears)
+            self._stir(hears.attended)
         for index, place in enumerate(changes.places):
             for attended in list(self._by_place.get(place.path, {}).values()):
                 self._follow(attended, changes, index)
@@ -111,7 +116,7 @@ class Participation:
         """Takes a report.
 
         Raises:
-            DeniedView: the group may not write where the participants are.
+            DeniedView: the group may not see the clock, or not write where the participants are.
             InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
             WrongState: CLOCK_MODE_MISMATCH.
@@ -119,9 +124,9 @@ class Participation:
             Exhausted: PARTICIPANT_QUOTA.
             OutOfRange: REVISION_IN_FUTURE.
         """
-        tree, grants = self._tree, self._tree.grants
-        if report.group and not grants.access(report.group, report.path):
-            raise DeniedView(report.group, report.path, "see")
+        tree = self._tree
+        if report.group:
+            check_seen(tree.grants, report.group, report.path)
         line = self._clocks.lines.get(tree.nodes.find(report.path).number)
         if line is None:
             raise NotFound(Reason.CLOCK_NOT_FOUND, path=report.path)
@@ -129,8 +134,8 @@ class Participation:
             problem = f"the clock of {report.path} is not event-driven: it waits for nobody"
             raise WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": report.path})
         attended = self.of(line)
-        if report.group and grants.access(report.group, attended.place) < Access.WRITE:
-            raise DeniedView(report.group, attended.place, "change")
+        if (denied := self._find_denial(report.group, attended)) is not None:
+            raise denied
         if attended.is_overfull:
             maximum = self._limits.participants_max
             problem = f"{attended.place} holds more entries than may take part in a clock"
@@ -150,12 +155,12 @@ class Participation:
             attended.participants.report(participant, None, None)
 
     def end_denied(self) -> None:
-        """Ends reports of groups that may not write any more where their participants are."""
+        """Ends reports of groups that may report no more: see `report`."""
         for attended in self._attended.values():
             for participant in attended.participants:
                 group = participant.report.group if participant.report is not None else ""
-                if group and self._tree.grants.access(group, attended.place) < Access.WRITE:
-                    denied = DeniedView(group, attended.place, "change")
+                denied = self._find_denial(group, attended)
+                if denied is not None:
                     self._tell_void(attended, participant, denied)
                     attended.participants.report(participant, None, None)
 
@@ -171,6 +176,16 @@ class Participation:
             return True
         return self._hearings.any_hears(changes)
 
+    def _find_denial(self, group: str, attended: Attended) -> DeniedView | None:
+        """Why the group may not report to the clock; None = it may."""
+        if not group:
+            return None
+        if not self._tree.grants.access(group, attended.path):
+            return DeniedView(group, attended.path, "see")
+        if self._tree.grants.access(group, attended.place) < Access.WRITE:
+            return DeniedView(group, attended.place, "change")
+        return None
+
     def _find(self, attended: Attended, report: ClockReport) -> Participant:
         """The participant that a report is about, as the world has it now."""
         node, key = self._tree.nodes.by_path.get(attended.place), report.key
@@ -182,8 +197,8 @@ class Participation:
         self._take(attended, key, entry)
         participant = attended.participants.get(key)
         assert participant is not None
-        if participant.problem:
-            raise InvalidRequest(Reason.INVALID_VALUE, f"the value of {key!r}", participant.problem)
+        if participant.heard.problem:
+            raise _unheard(participant)
         return participant
 
     # -- entries --
@@ -235,8 +250,7 @@ class Participation:
         if entry is None:
             participants.drop(key)
         else:
-            heard, problem = self._hearings.hear(attended, entry.value)
-            participants.put(Participant(key, entry.reported, heard, problem))
+            participants.put(Participant(key, entry.reported, self._hearings.hear(attended, entry.value)))
         if before is None:
             return
         self._hearings.release(before.heard)
@@ -263,6 +277,14 @@ class Participation:
 
     # -- reports --
 
+    def _end_unheard(self, hears: Hears) -> None:
+        """Nobody can say any more what these hear: what was reported for them counts no more."""
+        attended = hears.attended
+        for participant in attended.participants:
+            if participant.heard is hears and participant.report is not None:
+                self._tell_void(attended, participant, _unheard(participant))
+                attended.participants.report(participant, None, None)
+
     def _tell_void(self, attended: Attended, participant: Participant, error: WorldError) -> None:
         report, reporter = participant.report, participant.reporter
         if report is not None and reporter is not None:
@@ -280,6 +302,10 @@ class Participation:
     def _stir(self, attended: Attended) -> None:
         attended.participants.stir()
         self._moved(attended.line)
+
+
+def _unheard(participant: Participant) -> InvalidRequest:
+    return InvalidRequest(Reason.INVALID_VALUE, f"the value of {participant.key!r}", participant.heard.problem)
 
 
 def _fenced(attended: Attended, key: str) -> Fenced:

@@ -213,7 +213,8 @@ class Timekeeping:
         if self._running.is_full and line.first is not None:
             held.append("storage is nearly full")
         if line.declaration.mode is ClockMode.EVENT_DRIVEN:
-            holders = self._jumping.describe_holders(line)
+            view = self._tree.grants.view_of(group) if group else None
+            holders = self._jumping.describe_holders(line, view)
             is_seen = not holders or bool(self._find_place(line, group))
             held += holders if is_seen else ["somebody takes part who is not to be seen from here"]
         return held

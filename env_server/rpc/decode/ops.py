@@ -7,7 +7,7 @@ must not get the op without it.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from env_api.v1 import operations_pb2
+from env_api.v1 import operations_pb2, queries_pb2
 
 from env_server.model.entries import COUNTER, MEMBER, STREAM, VALUE
 from env_server.model.errors import InvalidRequest, Reason
@@ -102,7 +102,7 @@ def decode_delete(message: operations_pb2.Delete, key: str, limits: Limits) -> D
     return code, Delete(message.recursive, message.if_present)
 
 
-def decode_query(message: operations_pb2.Query, key: str, limits: Limits) -> Decoded:
+def decode_query(message: queries_pb2.Query, key: str, limits: Limits) -> Decoded:
     """QUERY. Raises as `decode_register`."""
     ask = message.WhichOneof("ask")
     if ask is None:
@@ -214,7 +214,7 @@ def _decode_new_entry(message: operations_pb2.Register, limits: Limits) -> Regis
     return RegisterEntry(int(kind), value, message.stream_items_max, message.if_absent, message.lease_id, position)
 
 
-def _decode_ask(message: operations_pb2.Query, ask: str, limits: Limits) -> Ask:
+def _decode_ask(message: queries_pb2.Query, ask: str, limits: Limits) -> Ask:
     if ask == "get":
         return Get(message.get.inherit)
     if ask == "list_entries":

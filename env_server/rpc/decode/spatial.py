@@ -1,6 +1,6 @@
 """Questions about spaces from the wire."""
 
-from env_api.v1 import operations_pb2
+from env_api.v1 import queries_pb2
 
 from env_server.model.errors import InvalidRequest, Reason
 from env_server.model.limits import Limits
@@ -9,7 +9,7 @@ from env_server.model.operations import Distance, Nearby, Neighbours
 from env_server.rpc.decode.spaces import decode_box
 
 
-def decode_nearby(message: operations_pb2.Nearby, limits: Limits) -> Nearby:
+def decode_nearby(message: queries_pb2.Nearby, limits: Limits) -> Nearby:
     """Who is near.
 
     Raises:
@@ -29,13 +29,13 @@ def decode_nearby(message: operations_pb2.Nearby, limits: Limits) -> Nearby:
     )
 
 
-def decode_distance(message: operations_pb2.Distance, limits: Limits) -> Distance:
+def decode_distance(message: queries_pb2.Distance, limits: Limits) -> Distance:
     """How far it is."""
     start, end = tuple(getattr(message, "from")), tuple(message.to)
     return Distance(start or None, message.from_key, end or None, message.to_key, message.hops)
 
 
-def decode_neighbours(message: operations_pb2.Neighbours, limits: Limits) -> Neighbours:
+def decode_neighbours(message: queries_pb2.Neighbours, limits: Limits) -> Neighbours:
     """Everybody's neighbours. Raises as `decode_nearby`, and INVALID_KEY."""
     which = _check_which(message, "query.neighbours", limits)
     for key in message.keys:
@@ -44,7 +44,7 @@ def decode_neighbours(message: operations_pb2.Neighbours, limits: Limits) -> Nei
     return Neighbours(radius, message.nearest, message.adjacent, tuple(message.keys), message.hops)
 
 
-def _check_which(message: operations_pb2.Nearby | operations_pb2.Neighbours, field: str, limits: Limits) -> str:
+def _check_which(message: queries_pb2.Nearby | queries_pb2.Neighbours, field: str, limits: Limits) -> str:
     which = message.WhichOneof("which")
     if which is None:
         raise InvalidRequest(Reason.INVALID_FIELD, f"{field}.which", "must be set")

@@ -6,9 +6,10 @@ from typing import Final
 from env_api.v1 import operations_pb2, session_pb2
 
 from env_server.model.errors import LimitExceeded, WorldError
-from env_server.model.frames import Answer, Invoked, Listed, Outcome, Transacted, Written
+from env_server.model.frames import Answer, Invoked, Listed, NearbyPage, NeighbourTable, Outcome, Transacted, Written
 from env_server.model.limits import Limits
 from env_server.rpc.encode.errors import encode_error
+from env_server.rpc.encode.spaces import fill_nearby, fill_neighbours
 from env_server.rpc.encode.values import encode_read, encode_value
 from env_server.rpc.encode.wire import ANSWER, wrap
 
@@ -38,16 +39,17 @@ def encode_answer(answer: Answer, limits: Limits) -> Iterator[bytes]:
     room = limits.message_bytes_max - message.ByteSize() - 64
     used = 0
     for listed in answer.outcomes:
-        outcome = encode_listed(listed, limits)
-        size = outcome.ByteSize() + _OUTCOME_OVERHEAD_BYTES
+        outcome = message.outcomes.add()  # made where it will be: a table of neighbours is not copied
+        size = _fill_listed(outcome, listed, limits) + _OUTCOME_OVERHEAD_BYTES
         if used and used + size > room:
+            next_message = session_pb2.FrameAnswer(
+                seq=answer.seq, part=answer.part, count=answer.count, revision=answer.revision, outcomes=[outcome]
+            )
+            del message.outcomes[-1]
             message.more = True
             yield wrap(ANSWER, message.SerializeToString())
-            message = session_pb2.FrameAnswer(
-                seq=answer.seq, part=answer.part, count=answer.count, revision=answer.revision
-            )
+            message = next_message
             room, used = limits.message_bytes_max - 64, 0
-        message.outcomes.append(outcome)
         used += size
     yield wrap(ANSWER, message.SerializeToString())
 
@@ -59,17 +61,25 @@ def encode_refusal(seq: int, count: int, error: WorldError) -> bytes:
     return wrap(ANSWER, message.SerializeToString())
 
 
-def encode_listed(listed: Listed, limits: Limits) -> operations_pb2.OpOutcome:
-    """One outcome, no larger than a message can carry beside the columns of a full frame."""
-    message = _encode_outcome(listed.outcome)
+def _fill_listed(message: operations_pb2.OpOutcome, listed: Listed, limits: Limits) -> int:
+    """One outcome, no larger than a message can carry beside the columns of a full frame; returns its bytes."""
+    outcome = listed.outcome
+    if isinstance(outcome, NearbyPage):
+        fill_nearby(message.query.nearby, outcome)
+    elif isinstance(outcome, NeighbourTable):
+        fill_neighbours(message.query.neighbours, outcome)
+    else:
+        message.CopyFrom(_encode_outcome(outcome))
     message.index = listed.index
-    message.duplicate = listed.duplicate
+    if listed.duplicate:
+        message.duplicate = True
     size = message.ByteSize()
     room = limits.message_bytes_max - 16 * limits.frame_ops_max - 1024
-    if size > room:
-        error = LimitExceeded("message_bytes_max", limits.message_bytes_max, size)
-        message = operations_pb2.OpOutcome(index=listed.index, error=encode_error(error))
-    return message
+    if size <= room:
+        return size
+    error = LimitExceeded("message_bytes_max", limits.message_bytes_max, size)
+    message.CopyFrom(operations_pb2.OpOutcome(index=listed.index, error=encode_error(error)))
+    return message.ByteSize()
 
 
 def encode_written(written: Written) -> operations_pb2.Written:

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from env_api.v1 import operations_pb2, space_pb2
+from env_api.v1 import queries_pb2, space_pb2
 
 from env_server.model.frames import DistanceRead, NearbyPage, NeighbourTable
 from env_server.model.spaces import Area, Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Space
@@ -47,32 +47,28 @@ def encode_space(space: Space) -> space_pb2.Space:
     return message
 
 
-def encode_nearby(page: NearbyPage) -> operations_pb2.NearbyPage:
-    """Who is near."""
-    return operations_pb2.NearbyPage(
-        keys=page.keys,
-        distances=page.distances,
-        coordinates=chain.from_iterable(page.positions),
-        more=page.more,
-        revision=page.revision,
-    )
+def fill_nearby(message: queries_pb2.NearbyPage, page: NearbyPage) -> None:
+    """Who is near, in an empty message."""
+    message.keys.extend(page.keys)
+    message.distances.extend(page.distances)
+    message.coordinates.extend(chain.from_iterable(page.positions))
+    message.more = page.more
+    message.revision = page.revision
 
 
-def encode_distance(read: DistanceRead) -> operations_pb2.DistanceResult:
+def encode_distance(read: DistanceRead) -> queries_pb2.DistanceResult:
     """How far it is."""
-    return operations_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
+    return queries_pb2.DistanceResult(distance=read.distance, way=read.way, revision=read.revision)
 
 
-def encode_neighbours(table: NeighbourTable) -> operations_pb2.NeighbourTable:
-    """Everybody's neighbours."""
-    return operations_pb2.NeighbourTable(
-        keys=table.keys,
-        counts=table.counts,
-        neighbours=table.neighbours,
-        others=table.others,
-        coordinates=chain.from_iterable(table.positions),
-        revision=table.revision,
-    )
+def fill_neighbours(message: queries_pb2.NeighbourTable, table: NeighbourTable) -> None:
+    """Everybody's neighbours, in an empty message."""
+    message.keys.extend(table.keys)
+    message.counts.extend(table.counts)
+    message.neighbours.extend(table.neighbours)
+    message.others.extend(table.others)
+    message.coordinates.extend(chain.from_iterable(table.positions))
+    message.revision = table.revision
 
 
 def _encode_graph(graph: Graph) -> space_pb2.Graph:

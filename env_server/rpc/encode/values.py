@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from env_api.v1 import operations_pb2, values_pb2
+from env_api.v1 import queries_pb2, values_pb2
 
 from env_server.model.entries import Entry, StreamEnds, StreamItem
 from env_server.model.environments import (
@@ -25,7 +25,7 @@ from env_server.model.frames import (
     StreamPage,
 )
 from env_server.model.values import Json, Nothing, Value
-from env_server.rpc.encode.spaces import encode_distance, encode_nearby, encode_neighbours, encode_space
+from env_server.rpc.encode.spaces import encode_distance, encode_space, fill_nearby, fill_neighbours
 from env_server.rpc.encode.timelines import encode_clock
 
 
@@ -35,39 +35,43 @@ def encode_value(value: Value | Nothing) -> values_pb2.Value | None:
     return build(value) if build is not None else None
 
 
-def encode_read(read: Read) -> operations_pb2.QueryResult:
+def encode_read(read: Read) -> queries_pb2.QueryResult:
     """What a query found."""
     if isinstance(read, EntryRead):
-        return operations_pb2.QueryResult(entry=encode_entry(read.path, read.key, read.entry))
+        return queries_pb2.QueryResult(entry=encode_entry(read.path, read.key, read.entry))
     if isinstance(read, EnvironmentState):
-        return operations_pb2.QueryResult(environment=encode_environment(read))
+        return queries_pb2.QueryResult(environment=encode_environment(read))
     if isinstance(read, EntryPage):
-        page = operations_pb2.EntryPage(
+        page = queries_pb2.EntryPage(
             entries=[encode_entry(read.path, key, entry) for key, entry in read.entries],
             next_page_token=read.next_page_token,
             revision=read.revision,
         )
-        return operations_pb2.QueryResult(entries=page)
+        return queries_pb2.QueryResult(entries=page)
     if isinstance(read, EnvironmentPage):
-        environments = operations_pb2.EnvironmentPage(
+        environments = queries_pb2.EnvironmentPage(
             environments=[encode_environment(state) for state in read.environments],
             next_page_token=read.next_page_token,
             revision=read.revision,
         )
-        return operations_pb2.QueryResult(environments=environments)
+        return queries_pb2.QueryResult(environments=environments)
     if isinstance(read, StreamPage):
         items = [_encode_item(item) for item in read.items]
-        stream = operations_pb2.StreamPage(items=items, first_kept=read.first, next_sequence=read.next)
-        return operations_pb2.QueryResult(stream=stream)
+        stream = queries_pb2.StreamPage(items=items, first_kept=read.first, next_sequence=read.next)
+        return queries_pb2.QueryResult(stream=stream)
     if isinstance(read, PastPage):
-        return operations_pb2.QueryResult(past=_encode_past(read))
+        return queries_pb2.QueryResult(past=_encode_past(read))
     if isinstance(read, NearbyPage):
-        return operations_pb2.QueryResult(nearby=encode_nearby(read))
+        result = queries_pb2.QueryResult()
+        fill_nearby(result.nearby, read)
+        return result
     if isinstance(read, DistanceRead):
-        return operations_pb2.QueryResult(distance=encode_distance(read))
+        return queries_pb2.QueryResult(distance=encode_distance(read))
     if isinstance(read, NeighbourTable):
-        return operations_pb2.QueryResult(neighbours=encode_neighbours(read))
-    return operations_pb2.QueryResult(aggregates=_encode_aggregates(read))
+        result = queries_pb2.QueryResult()
+        fill_neighbours(result.neighbours, read)
+        return result
+    return queries_pb2.QueryResult(aggregates=_encode_aggregates(read))
 
 
 def encode_entry(path: str, key: str, entry: Entry) -> values_pb2.Entry:
@@ -115,8 +119,8 @@ def encode_environment(state: EnvironmentState) -> values_pb2.Environment:
     )
 
 
-def _encode_past(page: PastPage) -> operations_pb2.PastPage:
-    message = operations_pb2.PastPage(
+def _encode_past(page: PastPage) -> queries_pb2.PastPage:
+    message = queries_pb2.PastPage(
         first_retained_revision=page.first_retained_revision, next_revision=page.next_revision
     )
     for past in page.values:
@@ -140,8 +144,8 @@ def _encode_item(item: StreamItem) -> values_pb2.StreamItem:
     return values_pb2.StreamItem(sequence=item.sequence, value=encode_value(item.value), revision=item.revision)
 
 
-def _encode_aggregates(read: AggregatesRead) -> operations_pb2.AggregateValues:
-    return operations_pb2.AggregateValues(
+def _encode_aggregates(read: AggregatesRead) -> queries_pb2.AggregateValues:
+    return queries_pb2.AggregateValues(
         values=[_encode_aggregate_value(value) for value in read.values],
         gates=[_encode_gate(gate) for gate in read.gates],
     )

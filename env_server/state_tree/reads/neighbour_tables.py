@@ -4,7 +4,9 @@ Those in slices are found in an index of their own, which is made of the entries
 for, so the world goes on meanwhile.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from env_server.model.entries import Entry
@@ -20,6 +22,7 @@ from env_server.state_tree.reads.weights import weigh_text
 ROWS_AT_ONCE_MAX: Final = 128
 """Whose neighbours are found in one step."""
 _PUT_SLICE: Final = 1024
+_SCAN_SLICE: Final = 8192
 _LOOKS_SLICE: Final = 8192
 _ROW_BYTES: Final = 6
 """Of a row beside its key and its position."""
@@ -28,32 +31,14 @@ _NEIGHBOUR_BYTES: Final = 3
 Find = Callable[[SpaceIndex, Position], list[Near]]
 
 
-class WholeIndex:
-    """A whole index as vicinities, for what has none of its own."""
-
-    def __init__(self, index: SpaceIndex, find: Find) -> None:
-        self._index = index
-        self._find = find
-        self.put = index.put
-
-    @property
-    def looked(self) -> int:
-        return self._index.looked
-
-    def near(self, position: Position) -> list[Near]:
-        return self._find(self._index, position)
-
-
 class Table:
     """A table of neighbours that grows row by row."""
 
-    def __init__(
-        self, entries: dict[str, Entry], vicinities: Vicinities, dimensions: int, count: int, limits: Limits
-    ) -> None:
+    def __init__(self, entries: dict[str, Entry], index: SpaceIndex, find: Find, count: int, limits: Limits) -> None:
         """`count`: neighbours of each at most; 0 = any number."""
         self._entries = entries
-        self._vicinities = vicinities
-        self._dimensions = dimensions
+        self._index = index
+        self._find = find
         self._count = count
         self._limits = limits
         self._found: list[list[str]] = []
@@ -66,14 +51,14 @@ class Table:
         Raises:
             LimitExceeded: as `check_weight`, and `space_looks_max`.
         """
-        others = [other for _, other in self._vicinities.near(position) if other != key]
+        others = [other for _, other in self._find(self._index, position) if other != key]
         if self._count:  # one more was looked for, since the entry itself may be among the nearest
             del others[self._count :]
         self._found.append(others)
         self._neighbours += len(others)
         self._bytes += weigh_text(key)
         size_bytes = self._bytes + _NEIGHBOUR_BYTES * self._neighbours
-        check_weight(len(self._found), self._dimensions, size_bytes, self._limits)
+        check_weight(len(self._found), self._index.dimensions, size_bytes, self._limits)
 
     def told(self, keys: list[str], revision: int) -> NeighbourTable:
         """The whole of it."""
@@ -86,15 +71,15 @@ class Table:
 
 
 def find_in_slices(
-    vicinities: Vicinities,
-    dimensions: int,
+    index: SpaceIndex,
+    find: Find,
     entries: dict[str, Entry],
     asked: dict[str, Position],
     count: int,
     limits: Limits,
     revision: int,
 ) -> Slices:
-    """The steps of a table: all entries, which are put into `vicinities`, and whose neighbours are wanted.
+    """The steps of a table: all entries, which are put into an empty index, and whose neighbours are wanted.
 
     `asked` empty = of all that are somewhere; `count`: neighbours of each at most; 0 = any number.
 
@@ -104,12 +89,12 @@ def find_in_slices(
     keys: list[str] = []
     for place, (key, entry) in enumerate(entries.items(), 1):
         if entry.position is not None:
-            vicinities.put(key, entry.position)
+            index.put(key, entry.position)
             keys.append(key)
         if place % _PUT_SLICE == 0:
             yield
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
-    table = Table(entries, vicinities, dimensions, count, limits)
+    table = Table(entries, index, find, count, limits)
     rows: list[str] = []
     looked = 0
     for name in order:
@@ -118,11 +103,59 @@ def find_in_slices(
             continue
         rows.append(name)
         table.ask(name, entries[name].position or ())
-        looked += max(vicinities.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
+        looked += max(index.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
         if looked >= _LOOKS_SLICE:
             looked = 0
             yield
     return table.told(rows, revision)
+
+
+def find_in_columns(
+    vicinities: Vicinities,
+    dimensions: int,
+    entries: dict[str, Entry],
+    asked: dict[str, Position],
+    limits: Limits,
+    revision: int,
+) -> Slices:
+    """As `find_in_slices`, within one radius, with all entries put into empty vicinities."""
+    keys = []
+    for place, (key, entry) in enumerate(entries.items(), 1):
+        if entry[6] is not None:
+            keys.append(key)
+        if place % _SCAN_SLICE == 0:
+            yield
+    # Their numbers are their places in the order of keys, by which the equally near are told.
+    names = []
+    for name in in_order(keys):
+        if name is None:
+            yield
+        else:
+            names.append(name)
+    places: list[Position] = []
+    for start in range(0, len(names), _SCAN_SLICE):
+        some = [entries[name][6] or () for name in names[start : start + _SCAN_SLICE]]
+        vicinities.put(some)
+        places += some
+        yield
+    told = list(asked) or names
+    wanted: Sequence[int] = [bisect_left(names, key) for key in asked] if asked else range(len(names))
+    rows = {number: row for row, number in enumerate(wanted)} if asked else {}
+    counts: list[int] = []
+    neighbours: list[int] = []
+    size_bytes = 0
+    while len(counts) < len(wanted):
+        done = len(counts)
+        how_many, who = vicinities.find(wanted[done:])
+        counts += how_many
+        neighbours += [rows.setdefault(number, len(rows)) for number in who] if asked else who
+        size_bytes += sum(map(weigh_text, told[done : len(counts)]))
+        check_weight(len(counts), dimensions, size_bytes + _NEIGHBOUR_BYTES * len(neighbours), limits)
+        yield
+    others = [names[number] for number in islice(rows, len(told), None)]
+    if asked:
+        places = [places[number] for number in rows]
+    return NeighbourTable(told, counts, neighbours, others, places, revision)
 
 
 def check_weight(rows: int, dimensions: int, size_bytes: int, limits: Limits) -> None:

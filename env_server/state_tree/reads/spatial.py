@@ -20,8 +20,8 @@ from env_server.state_tree.reads.neighbour_tables import (
     ROWS_AT_ONCE_MAX,
     Find,
     Table,
-    WholeIndex,
     check_weight,
+    find_in_columns,
     find_in_slices,
 )
 from env_server.state_tree.tree import Tree
@@ -78,19 +78,24 @@ def read_nearby(tree: Tree, node: Node, key: str, ask: Nearby, looks: Looks) -> 
             raise _invalid("query.nearby.position", "exactly one of a key and a position must be given")
         position = ask.position if ask.position is not None else _position(tree, node, key)
     try:
-        near = _find_near(index, position, key, ask, limits)
+        near = _find_near(index, position, ask, bool(key), limits)
     finally:
         looks.add(index.looked)
-    more = len(near) > wanted
-    del near[wanted:]
-    entries = node.entries
-    return NearbyPage(
-        [other for _, other in near],
-        [distance for distance, _ in near] if ask.box is None else [],
-        [entries[other].position or () for _, other in near],
-        more,
-        tree.revision,
-    )
+    # An index that has them at hand spares a look at each entry, somewhere in memory.
+    places = index.places() if ask.box is None else None
+    keys = [other for _, other in near]
+    distances = [distance for distance, _ in near] if ask.box is None else []
+    if places is None:
+        entries = node.entries
+        places = [entries[other].position or () for other in keys[: wanted + 1]]
+    if key and key in keys:
+        own = keys.index(key)
+        del keys[own], distances[own], places[own : own + 1]
+    if ask.nearest:
+        del keys[ask.nearest :], distances[ask.nearest :], places[ask.nearest :]
+    more = len(keys) > wanted
+    del keys[wanted:], distances[wanted:], places[wanted:]
+    return NearbyPage(keys, distances, places, more, tree.revision)
 
 
 def read_distance(tree: Tree, node: Node, ask: Distance, looks: Looks) -> DistanceRead:
@@ -130,14 +135,13 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     index, limits, revision = _index(node), tree.limits, tree.revision
     check_count(ask.nearest, "page_items_max", limits)
     find = _finder(ask)
-    here = WholeIndex(index, find)
     if len(set(ask.keys)) != len(ask.keys):
         raise _invalid("query.neighbours.keys", "must be different")
     asked = {key: _position(tree, node, key) for key in ask.keys}
     check_weight(len(asked) or len(index), index.dimensions, 0, limits)
     if len(asked or node.entries) <= ROWS_AT_ONCE_MAX:
         rows = asked or {key: entry.position for key, entry in sorted(node.entries.items()) if entry.position}
-        table = Table(node.entries, here, index.dimensions, ask.nearest, limits)
+        table = Table(node.entries, index, find, ask.nearest, limits)
         looked = 0
         try:
             for key, position in rows.items():
@@ -157,9 +161,9 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
         apart = index.apart()
         vicinities = None if radius is None else apart.vicinities(radius)
         entries = node.entries.copy()
-        return find_in_slices(
-            vicinities or WholeIndex(apart, find), apart.dimensions, entries, asked, ask.nearest, limits, revision
-        )
+        if vicinities is not None:
+            return find_in_columns(vicinities, apart.dimensions, entries, asked, limits, revision)
+        return find_in_slices(apart, find, entries, asked, ask.nearest, limits, revision)
 
     return SlowRead(begin, len(node.entries))
 
@@ -183,21 +187,17 @@ def _radius_of(ask: Neighbours, space: Space) -> float | None:
     return 1.0 if ask.adjacent and isinstance(space.shape, Grid) else None
 
 
-def _find_near(index: SpaceIndex, position: Position | None, key: str, ask: Nearby, limits: Limits) -> list[Near]:
+def _find_near(index: SpaceIndex, position: Position | None, ask: Nearby, is_entry: bool, limits: Limits) -> list[Near]:
+    """Who is near, an entry that is asked about included."""
     if position is None:
         assert ask.box is not None
         return [(0.0, other) for other in index.in_box(ask.box)]
     if ask.radius is not None:
-        near = index.within(position, ask.radius, hops=ask.hops)
-    elif ask.adjacent:
-        near = index.adjacent(position)
-    else:
-        check_count(ask.nearest, "page_items_max", limits)
-        near = index.nearest(position, ask.nearest + bool(key), hops=ask.hops)
-    if not key:
-        return near
-    others = [one for one in near if one[1] != key]
-    return others[: ask.nearest] if ask.nearest else others
+        return index.within(position, ask.radius, hops=ask.hops)
+    if ask.adjacent:
+        return index.adjacent(position)
+    check_count(ask.nearest, "page_items_max", limits)
+    return index.nearest(position, ask.nearest + is_entry, hops=ask.hops)
 
 
 def _index(node: Node) -> SpaceIndex:

@@ -4,7 +4,6 @@ from typing import Final
 
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import Declaration, EnvironmentState
-from env_server.model.spaces import weigh_space
 from env_server.model.values import Json
 
 _ROW_BYTES: Final = 256
@@ -45,7 +44,7 @@ def weigh_environment(state: EnvironmentState) -> int:
     if declaration.clock is not None:
         weight += _CLOCK_BYTES
     if declaration.space is not None:
-        weight += weigh_space(declaration.space)
+        weight += sum(declaration.space.weight)
     return weight + _weigh_parts(declaration)
 
 

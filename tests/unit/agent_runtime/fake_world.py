@@ -50,6 +50,7 @@ class FakeWorld:
         self.collecting: dict[str, int] = {REPORTS: 1}
         self.frames = FakeFrames(self)
         self.watches: list[FakeWatch] = []
+        self.is_there = True
         self.emitted: list[tuple[int, EventBatch]] = []
         self.hold_answers = False
         self.held: list[tuple[asyncio.Future[FrameResult], FrameResult]] = []
@@ -60,6 +61,9 @@ class FakeWorld:
         self.timers: dict[tuple[str, str], int] = {}
         self.timers_set = 0
         self.positions: dict[str, Any] = {}
+
+    def statistics(self) -> Any:
+        return SimpleNamespace(is_connected=self.is_there)
 
     def environment(self, path: str) -> FakeEnvironment:
         return FakeEnvironment(self, path)

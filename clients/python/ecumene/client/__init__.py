@@ -1,74 +1,16 @@
 """The SDK: connections, environment handles, frames, watches, and what can go wrong."""
 
-from ecumene.client.actions import (
-    Conditions,
-    WriteOptions,
-)
-from ecumene.client.bulk import (
-    BulkFailure,
-    BulkResult,
-)
-from ecumene.client.clock_reports import ClockReporter
-from ecumene.client.clocks import (
-    Clock,
-    ClockMode,
-    ClockState,
-    MissedTicks,
-    TimerInfo,
-    ns,
-)
-from ecumene.client.environment import (
-    Environment,
-)
-from ecumene.client.errors import (
-    AbortedError,
-    AlreadyExistsError,
-    ClosedError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    EcumeneError,
-    ErrorDetails,
-    Executed,
-    InitialStateInterruptedError,
-    InternalError,
-    InvalidArgumentError,
-    NotFoundError,
-    NotSupportedError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnauthenticatedError,
-    UnavailableError,
-    WrongStateError,
-)
-from ecumene.client.event_batch import (
-    Event,
-    EventBatch,
-)
-from ecumene.client.frame_result import (
-    FrameResult,
-)
-from ecumene.client.frames import (
-    Frame,
-    FrameWriter,
-)
-from ecumene.client.kinds import (
-    KindInfo,
-    ListenerInfo,
-    OperationInfo,
-)
-from ecumene.client.leases import (
-    Lease,
-    LeaseInfo,
-    Leasing,
-    OnLost,
-)
-from ecumene.client.listings import (
-    Listing,
-)
-from ecumene.client.locks import (
-    Lock,
-)
+from ecumene.client import public_errors, public_time_and_space
+from ecumene.client.actions import Conditions, WriteOptions
+from ecumene.client.bulk import BulkFailure, BulkResult
+from ecumene.client.environment import Environment
+from ecumene.client.event_batch import Event, EventBatch
+from ecumene.client.frame_result import FrameResult
+from ecumene.client.frames import Frame, FrameWriter
+from ecumene.client.kinds import KindInfo, ListenerInfo, OperationInfo
+from ecumene.client.leases import Lease, LeaseInfo, Leasing, OnLost
+from ecumene.client.listings import Listing
+from ecumene.client.locks import Lock
 from ecumene.client.model import (
     Access,
     Aggregate,
@@ -99,104 +41,12 @@ from ecumene.client.model import (
     WorldInfo,
     Written,
 )
-from ecumene.client.participants import Participant, describe_hearing, hear_clock
-from ecumene.client.reasons import (
-    AggregateNotFoundError,
-    CounterOverflowError,
-    DrainingError,
-    EntryExistsError,
-    EntryKindMismatchError,
-    EntryNotFoundError,
-    EnvironmentExistsError,
-    EnvironmentNotFoundError,
-    FencedError,
-    GateClosedError,
-    GateNotFoundError,
-    HasChildrenError,
-    HistoryMismatchError,
-    InvalidArgumentsError,
-    InvalidFieldError,
-    InvalidKeyError,
-    InvalidPathError,
-    InvalidValueError,
-    KeysHeldError,
-    KindNotFoundError,
-    LeaseExpiredError,
-    LeaseNotFoundError,
-    LeaseQuotaError,
-    LimitExceededError,
-    MalformedMessageError,
-    NestedInvokeError,
-    OperationNotFoundError,
-    OperationRefusedError,
-    OutcomeNotKeptError,
-    PageExpiredError,
-    PreconditionFailedError,
-    ProducerQuotaError,
-    ProtectedError,
-    QueueFullError,
-    RateLimitedError,
-    RecoveringError,
-    RequestIdReusedError,
-    RevisionCompactedError,
-    RevisionInFutureError,
-    SchemaMismatchError,
-    SequencePassedError,
-    SessionExpiredError,
-    SnapshotDamagedError,
-    SnapshotExistsError,
-    SnapshotNotFoundError,
-    SnapshotQuotaError,
-    StorageQuotaError,
-    StreamQuotaError,
-    SubscriptionExistsError,
-    SubscriptionLapsedError,
-    SubscriptionNotFoundError,
-    SubscriptionQuotaError,
-    WatchNotFoundError,
-    WatchQuotaError,
-    WorldExistsError,
-    WorldNotFoundError,
-    WorldQuotaError,
-    WorldUnreadableError,
-    WrongOwnerError,
-)
-from ecumene.client.server_info import (
-    ServerInfo,
-)
-from ecumene.client.session import (
-    SessionStatistics,
-)
-from ecumene.client.settings import (
-    ClientSettings,
-)
-from ecumene.client.snapshots import (
-    Origin,
-    SnapshotInfo,
-)
-from ecumene.client.space_reasons import (
-    CellFullError,
-    InvalidPositionError,
-    NotPlacedError,
-    RegionNotFoundError,
-    SpaceExistsError,
-    SpaceNotFoundError,
-    UnreachableError,
-)
-from ecumene.client.spaces import (
-    Box,
-    Disc,
-    Geo,
-    Graph,
-    Grid,
-    NeighbourhoodKind,
-    NodeSet,
-    Plane,
-    Position,
-    Proximity,
-    Region,
-    Space,
-)
+from ecumene.client.public_errors import *  # noqa: F403
+from ecumene.client.public_time_and_space import *  # noqa: F403
+from ecumene.client.server_info import ServerInfo
+from ecumene.client.session import SessionStatistics
+from ecumene.client.settings import ClientSettings
+from ecumene.client.snapshots import Origin, SnapshotInfo
 from ecumene.client.subscriptions import (
     ConsumerInfo,
     Deliveries,
@@ -205,239 +55,83 @@ from ecumene.client.subscriptions import (
     SubscriptionInfo,
     SubscriptionState,
 )
-from ecumene.client.surroundings import (
-    Near,
-    Nearby,
-    Neighbours,
-    Way,
-)
-from ecumene.client.timeline import (
-    EnvironmentClock,
-)
-from ecumene.client.timeline_actions import (
-    ClockChange,
-)
-from ecumene.client.timeline_reasons import (
-    ClockExistsError,
-    ClockModeMismatchError,
-    ClockNotFoundError,
-    ClockPausedError,
-    ParticipantNotFoundError,
-    ParticipantQuotaError,
-    TimePassedError,
-    TimerNotFoundError,
-    TimerQuotaError,
-)
-from ecumene.client.transaction import (
-    Transaction,
-    Writes,
-)
-from ecumene.client.watch_feed import (
-    WatchStatistics,
-)
-from ecumene.client.watches import (
-    FrameWatch,
-    InitialState,
-    Watch,
-)
-from ecumene.client.world import (
-    Connecting,
-    World,
-    connect,
-)
-from ecumene.client.worlds import (
-    Worlds,
-)
+from ecumene.client.timeline_actions import ClockChange
+from ecumene.client.transaction import Transaction, Writes
+from ecumene.client.watch_feed import WatchStatistics
+from ecumene.client.watches import FrameWatch, InitialState, Watch
+from ecumene.client.world import Connecting, World, connect
+from ecumene.client.worlds import Worlds
 
 __all__ = [
-    "AbortedError",
     "Access",
     "Aggregate",
     "AggregateFunction",
-    "AggregateNotFoundError",
     "AggregateScope",
     "AggregateValue",
     "Aggregates",
-    "AlreadyExistsError",
-    "Box",
     "BulkFailure",
     "BulkResult",
-    "CellFullError",
     "ClientSettings",
-    "Clock",
     "ClockChange",
-    "ClockExistsError",
-    "ClockMode",
-    "ClockModeMismatchError",
-    "ClockNotFoundError",
-    "ClockPausedError",
-    "ClockReporter",
-    "ClockState",
-    "ClosedError",
     "Conditions",
     "Connecting",
-    "ConnectionFailedError",
     "ConsumerInfo",
-    "CounterOverflowError",
-    "DeadlineExceededError",
     "Deliveries",
     "Delivery",
-    "Disc",
-    "DrainingError",
-    "EcumeneError",
     "Entry",
-    "EntryExistsError",
     "EntryKind",
-    "EntryKindMismatchError",
-    "EntryNotFoundError",
     "EntryPage",
     "Environment",
-    "EnvironmentClock",
-    "EnvironmentExistsError",
     "EnvironmentInfo",
-    "EnvironmentNotFoundError",
     "EnvironmentPage",
-    "ErrorDetails",
     "Event",
     "EventBatch",
     "EventFilter",
     "EventType",
-    "Executed",
-    "FencedError",
     "Frame",
     "FrameResult",
     "FrameWatch",
     "FrameWriter",
     "Gate",
     "GateCause",
-    "GateClosedError",
-    "GateNotFoundError",
     "GateState",
-    "Geo",
     "Grant",
-    "Graph",
-    "Grid",
-    "HasChildrenError",
-    "HistoryMismatchError",
     "InitialState",
-    "InitialStateInterruptedError",
-    "InternalError",
-    "InvalidArgumentError",
-    "InvalidArgumentsError",
-    "InvalidFieldError",
-    "InvalidKeyError",
-    "InvalidPathError",
-    "InvalidPositionError",
-    "InvalidValueError",
     "Invoked",
     "Json",
-    "KeysHeldError",
     "KindInfo",
-    "KindNotFoundError",
     "Lease",
-    "LeaseExpiredError",
     "LeaseInfo",
-    "LeaseNotFoundError",
-    "LeaseQuotaError",
     "Leasing",
-    "LimitExceededError",
     "ListenerInfo",
     "Listing",
     "Lock",
-    "MalformedMessageError",
-    "MissedTicks",
-    "Near",
-    "Nearby",
-    "NeighbourhoodKind",
-    "Neighbours",
-    "NestedInvokeError",
-    "NodeSet",
-    "NotFoundError",
-    "NotPlacedError",
-    "NotSupportedError",
     "OnLost",
     "OperationInfo",
-    "OperationNotFoundError",
-    "OperationRefusedError",
     "Origin",
-    "OutOfRangeError",
     "Outcome",
-    "OutcomeNotKeptError",
-    "PageExpiredError",
-    "Participant",
-    "ParticipantNotFoundError",
-    "ParticipantQuotaError",
     "PastPage",
     "PastValue",
-    "PermissionDeniedError",
-    "Plane",
-    "Position",
-    "PreconditionFailedError",
-    "ProducerQuotaError",
-    "ProtectedError",
-    "Proximity",
-    "QueueFullError",
-    "RateLimitedError",
-    "RecoveringError",
-    "Region",
-    "RegionNotFoundError",
-    "RequestIdReusedError",
-    "ResourceExhaustedError",
-    "RevisionCompactedError",
-    "RevisionInFutureError",
-    "SchemaMismatchError",
-    "SequencePassedError",
     "ServerInfo",
-    "SessionExpiredError",
     "SessionStatistics",
-    "SnapshotDamagedError",
-    "SnapshotExistsError",
     "SnapshotInfo",
-    "SnapshotNotFoundError",
-    "SnapshotQuotaError",
-    "Space",
-    "SpaceExistsError",
-    "SpaceNotFoundError",
-    "StorageQuotaError",
     "StreamItem",
     "StreamPage",
-    "StreamQuotaError",
     "Subscription",
-    "SubscriptionExistsError",
     "SubscriptionInfo",
-    "SubscriptionLapsedError",
-    "SubscriptionNotFoundError",
-    "SubscriptionQuotaError",
     "SubscriptionState",
-    "TimePassedError",
-    "TimerInfo",
-    "TimerNotFoundError",
-    "TimerQuotaError",
     "Transacted",
     "Transaction",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnreachableError",
     "Value",
     "Watch",
-    "WatchNotFoundError",
-    "WatchQuotaError",
     "WatchStatistics",
-    "Way",
     "World",
-    "WorldExistsError",
     "WorldInfo",
-    "WorldNotFoundError",
-    "WorldQuotaError",
-    "WorldUnreadableError",
     "Worlds",
     "WriteOptions",
     "Writes",
     "Written",
-    "WrongOwnerError",
-    "WrongStateError",
     "connect",
-    "describe_hearing",
-    "hear_clock",
-    "ns",
 ]
+__all__ += public_errors.__all__
+__all__ += public_time_and_space.__all__

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
 from ecumene.client import actions, space_actions, timeline_actions
 from ecumene.client.actions import WriteOptions
@@ -73,9 +73,7 @@ class Declarations:
 
     async def describe(self) -> EnvironmentInfo:
         """The environment's declarations, state of its gates, and counts."""
-        return await self._ops.answer(
-            self._ops.read_whole(operations_pb2.Query(get=operations_pb2.Get())), EnvironmentInfo
-        )
+        return await self._ops.answer(self._ops.read_whole(queries_pb2.Query(get=queries_pb2.Get())), EnvironmentInfo)
 
     async def change(
         self,
@@ -176,5 +174,5 @@ class Declarations:
         return await self._ops.answer(self._ops.update_whole(actions.update_environment(change), options), Written)
 
 
-def _ask_aggregates(names: Sequence[str]) -> operations_pb2.Query:
-    return operations_pb2.Query(aggregates=operations_pb2.ReadAggregates(names=names))
+def _ask_aggregates(names: Sequence[str]) -> queries_pb2.Query:
+    return queries_pb2.Query(aggregates=queries_pb2.ReadAggregates(names=names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
 from ecumene.client import actions
 from ecumene.client.actions import Conditions, WriteOptions
@@ -123,7 +123,7 @@ class Environment(Declarations, TimelineOps, SpaceOps):
         Raises:
             EntryNotFoundError: there is none.
         """
-        query = operations_pb2.Query(get=operations_pb2.Get(inherit=inherit))
+        query = queries_pb2.Query(get=queries_pb2.Get(inherit=inherit))
         return await self._ops.answer(self._ops.read(key, query), Entry)
 
     async def value(self, key: str, default: Value = None, *, inherit: bool = False) -> Value:
@@ -171,8 +171,8 @@ class Environment(Declarations, TimelineOps, SpaceOps):
         """
 
         async def fetch(token: str) -> tuple[Sequence[Entry], str]:
-            ask = operations_pb2.ListEntries(key_prefix=prefix, page_size=page_size, page_token=token)
-            page = await self._ops.answer(self._ops.read_whole(operations_pb2.Query(list_entries=ask)), EntryPage)
+            ask = queries_pb2.ListEntries(key_prefix=prefix, page_size=page_size, page_token=token)
+            page = await self._ops.answer(self._ops.read_whole(queries_pb2.Query(list_entries=ask)), EntryPage)
             return page.entries, page.next_page_token
 
         return Listing(fetch)
@@ -183,12 +183,10 @@ class Environment(Declarations, TimelineOps, SpaceOps):
         """Child environments in path order, all at one revision; pages as in `entries`."""
 
         async def fetch(token: str) -> tuple[Sequence[EnvironmentInfo], str]:
-            ask = operations_pb2.ListChildren(
+            ask = queries_pb2.ListChildren(
                 name_prefix=prefix, labels=dict(labels or {}), page_size=page_size, page_token=token
             )
-            page = await self._ops.answer(
-                self._ops.read_whole(operations_pb2.Query(list_children=ask)), EnvironmentPage
-            )
+            page = await self._ops.answer(self._ops.read_whole(queries_pb2.Query(list_children=ask)), EnvironmentPage)
             return page.environments, page.next_page_token
 
         return Listing(fetch)
@@ -200,16 +198,16 @@ class Environment(Declarations, TimelineOps, SpaceOps):
             EntryNotFoundError: there is no such stream.
             EntryKindMismatchError: the entry is not a stream.
         """
-        ask = operations_pb2.ReadStream(from_sequence=from_sequence, limit=limit)
-        return await self._ops.answer(self._ops.read(key, operations_pb2.Query(stream=ask)), StreamPage)
+        ask = queries_pb2.ReadStream(from_sequence=from_sequence, limit=limit)
+        return await self._ops.answer(self._ops.read(key, queries_pb2.Query(stream=ask)), StreamPage)
 
     async def read_past(self, key: str, *, from_revision: int = 0, to_revision: int = 0, limit: int = 0) -> PastPage:
         """What happened to an entry, from the retained log, oldest first; it need not exist any more.
 
         Both revisions are inclusive; 0 = the oldest retained, and now. At most `limit` changes (0 = 1,000).
         """
-        ask = operations_pb2.ReadPast(from_revision=from_revision, to_revision=to_revision, limit=limit)
-        return await self._ops.answer(self._ops.read(key, operations_pb2.Query(past=ask)), PastPage)
+        ask = queries_pb2.ReadPast(from_revision=from_revision, to_revision=to_revision, limit=limit)
+        return await self._ops.answer(self._ops.read(key, queries_pb2.Query(past=ask)), PastPage)
 
     async def invoke(self, operation: str, /, **args: Json) -> Json:
         """Run an operation of the environment's behaviour; returns what it returned.

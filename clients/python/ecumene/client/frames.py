@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2, timeline_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2, timeline_pb2
 
 from ecumene.client import actions, space_actions, timeline_actions
 from ecumene.client.actions import WriteOptions
@@ -210,7 +210,7 @@ class Frame:
 
     def get(self, path: str, key: str) -> int:
         """Read an entry; its outcome is an Entry."""
-        query = operations_pb2.Query(get=operations_pb2.Get())
+        query = queries_pb2.Query(get=queries_pb2.Get())
         return self.add(path, session_pb2.Op(key=check_key(key), query=query), {})
 
     def add(self, path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["compile_key_glob", "compile_path_glob", "find_literal_prefix"]
+__all__ = ["compile_key_glob", "compile_path_glob", "escape_glob", "find_literal_prefix"]
 
 _MAGIC = frozenset("*?[")
 _DEEP = "**"
@@ -30,6 +30,11 @@ def compile_key_glob(glob: str) -> re.Pattern[str]:
     if "/" in glob:
         raise ValueError(f"key glob {glob!r}: a key contains no '/'")
     return re.compile(_translate_segment(glob or "*", glob), re.DOTALL)
+
+
+def escape_glob(text: str) -> str:
+    """The glob that this path or key alone matches."""
+    return "".join(f"[{sign}]" if sign in _MAGIC else sign for sign in text)
 
 
 def compile_path_glob(glob: str) -> re.Pattern[str]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
 from ecumene.client.errors import DeadlineExceededError, ErrorDetails, Executed
 from ecumene.client.model import Outcome
@@ -37,7 +37,7 @@ class OpCalls:
         """Issue an update of an entry."""
         return self.write(session_pb2.Op(key=check_key(key), update=update), options)
 
-    def read(self, key: str, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
+    def read(self, key: str, query: queries_pb2.Query) -> asyncio.Future[Outcome]:
         """Issue a read of an entry."""
         return self.write(session_pb2.Op(key=check_key(key), query=query), {})
 
@@ -45,7 +45,7 @@ class OpCalls:
         """Issue an update of the environment."""
         return self.write(session_pb2.Op(update=update), options)
 
-    def read_whole(self, query: operations_pb2.Query) -> asyncio.Future[Outcome]:
+    def read_whole(self, query: queries_pb2.Query) -> asyncio.Future[Outcome]:
         """Issue a read of the environment."""
         return self.write(session_pb2.Op(query=query), {})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +14,7 @@ from ecumene.client.clocks import ClockState, refuse_field
 from ecumene.client.errors import ClosedError, EcumeneError, ErrorDetails, Executed, PermissionDeniedError
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.filters import fill_filter
+from ecumene.client.globs import escape_glob
 from ecumene.client.model import EventFilter, EventType, Json, Value
 from ecumene.client.participant_places import ParticipantPlace
 from ecumene.client.timeline_reasons import ClockModeMismatchError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ecumene.client.world import World
 
 _HEARD_BY = ("path_prefix", "path_glob", "key_glob")
-_MAGIC = re.compile(r"[*?\[]")
 
 
 class Participant:
@@ -225,8 +224,7 @@ def describe_hearing(hears: Sequence[EventFilter] | None, group: str = "") -> Va
 
 def hear_clock(path: str) -> EventFilter:
     """What every participant hears, and has to watch: changes of the clock of the environment at `path`."""
-    literal = _MAGIC.sub(lambda found: f"[{found[0]}]", path)
-    return EventFilter(path_glob=literal, types=(EventType.CLOCK_CHANGED,))
+    return EventFilter(path_glob=escape_glob(path), types=(EventType.CLOCK_CHANGED,))
 
 
 def _refuse_mode(state: ClockState) -> ClockModeMismatchError:

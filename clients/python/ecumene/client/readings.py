@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from env_api.v1 import operations_pb2, values_pb2, world_service_pb2
+from env_api.v1 import operations_pb2, queries_pb2, values_pb2, world_service_pb2
 
 from ecumene.client import error_table, space_actions, surroundings, timeline_actions
 from ecumene.client.errors import EcumeneError
@@ -51,7 +51,7 @@ def read_outcome(message: operations_pb2.OpOutcome) -> Outcome | EcumeneError:
     return read_written(message.written, message.duplicate)
 
 
-def read_query(message: operations_pb2.QueryResult) -> Outcome:
+def read_query(message: queries_pb2.QueryResult) -> Outcome:
     """What a read saw."""
     kind = message.WhichOneof("answer")
     if kind == "entry":
@@ -128,7 +128,7 @@ def read_environment(message: values_pb2.Environment) -> EnvironmentInfo:
     )
 
 
-def read_aggregates(message: operations_pb2.AggregateValues) -> Aggregates:
+def read_aggregates(message: queries_pb2.AggregateValues) -> Aggregates:
     """Aggregates and gates by name."""
     values = {value.name: _read_aggregate_value(value) for value in message.values}
     return Aggregates(values, {gate.gate.name: _read_gate_state(gate) for gate in message.gates})
@@ -174,7 +174,7 @@ def read_world(message: world_service_pb2.World) -> WorldInfo:
     )
 
 
-def _read_past_value(message: operations_pb2.PastValue) -> PastValue:
+def _read_past_value(message: queries_pb2.PastValue) -> PastValue:
     return PastValue(
         revision=message.revision,
         type=EventType(message.type),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import queries_pb2, session_pb2
 
 from ecumene.client import actions, space_actions
 from ecumene.client.actions import WriteOptions
@@ -61,7 +61,7 @@ class SpaceOps:
         to it. `box`: inside, and `who` is not given. `hops`: graphs count edges, whatever their weights. At most
         `limit` are told (0 = 10,000), `Nearby.more` says whether there are others.
         """
-        ask = operations_pb2.Nearby()
+        ask = queries_pb2.Nearby()
         ways = {"radius": radius, "nearest": nearest, "adjacent": adjacent or None}
         _fill_one_of(ask, "near", ways, {"hops": hops, "limit": limit}, box)
         if box is not None and who is not None:
@@ -69,10 +69,10 @@ class SpaceOps:
         if box is None and who is None:
             raise refuse_field("near whom? give a key or a position")
         if isinstance(who, str):
-            return await self._ops.answer(self._ops.read(who, operations_pb2.Query(nearby=ask)), Nearby)
+            return await self._ops.answer(self._ops.read(who, queries_pb2.Query(nearby=ask)), Nearby)
         if who is not None:
             ask.position.extend(as_position(who))
-        return await self._ops.answer(self._ops.read_whole(operations_pb2.Query(nearby=ask)), Nearby)
+        return await self._ops.answer(self._ops.read_whole(queries_pb2.Query(nearby=ask)), Nearby)
 
     async def distance(self, start: str | Position, end: str | Position, *, hops: bool = False) -> float:
         """How far it is from an entry or a position to another one, the shortest way. `hops`: see `near`.
@@ -84,7 +84,7 @@ class SpaceOps:
 
     async def way(self, start: str | Position, end: str | Position, *, hops: bool = False) -> Way:
         """`distance`, with the nodes of the way on a graph."""
-        ask = operations_pb2.Distance(hops=hops)
+        ask = queries_pb2.Distance(hops=hops)
         if isinstance(start, str):
             ask.from_key = check_key(start)
         else:
@@ -93,7 +93,7 @@ class SpaceOps:
             ask.to_key = check_key(end)
         else:
             ask.to.extend(as_position(end))
-        return await self._ops.answer(self._ops.read_whole(operations_pb2.Query(distance=ask)), Way)
+        return await self._ops.answer(self._ops.read_whole(queries_pb2.Query(distance=ask)), Way)
 
     async def neighbours(
         self,
@@ -105,10 +105,10 @@ class SpaceOps:
         hops: bool = False,
     ) -> Neighbours:
         """Everybody's neighbours at one revision, for those who act for many; `keys` = only those of these entries."""
-        ask = operations_pb2.Neighbours(keys=keys)
+        ask = queries_pb2.Neighbours(keys=keys)
         ways = {"radius": radius, "nearest": nearest, "adjacent": adjacent or None}
         _fill_one_of(ask, "neighbours", ways, {"hops": hops})
-        return await self._ops.answer(self._ops.read_whole(operations_pb2.Query(neighbours=ask)), Neighbours)
+        return await self._ops.answer(self._ops.read_whole(queries_pb2.Query(neighbours=ask)), Neighbours)
 
     async def move_many(self, keys: Iterable[str], positions: Any) -> BulkResult:
         """Move many entries, each in a revision of its own, in their order; who cannot move stays and is told.
@@ -185,7 +185,7 @@ def _split_places(keys: Sequence[str], positions: Any) -> list[tuple[float, ...]
 
 
 def _fill_one_of(
-    ask: operations_pb2.Nearby | operations_pb2.Neighbours,
+    ask: queries_pb2.Nearby | queries_pb2.Neighbours,
     verb: str,
     ways: dict[str, Any],
     more: dict[str, Any],
@@ -194,12 +194,12 @@ def _fill_one_of(
     """How near: exactly one way to say it, and what else restricts."""
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) + (box is not None) != 1:
-        names = ", ".join([*ways, *(["box"] if isinstance(ask, operations_pb2.Nearby) else [])])
+        names = ", ".join([*ways, *(["box"] if isinstance(ask, queries_pb2.Nearby) else [])])
         raise refuse_field(f"{verb}: give exactly one of {names}")
     for name, value in (given | more).items():
         try:
             setattr(ask, name, value)
         except (TypeError, ValueError) as error:
             raise refuse_field(f"{verb}: {name}: {error}") from error
-    if box is not None and isinstance(ask, operations_pb2.Nearby):
+    if box is not None and isinstance(ask, queries_pb2.Nearby):
         ask.box.CopyFrom(space_actions.fill_box(box))

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, overload
 
-from env_api.v1 import operations_pb2
+from env_api.v1 import queries_pb2
 
 
 class Near(NamedTuple):
@@ -63,7 +63,7 @@ class Way:
 class Neighbours:
     """Everybody's neighbours at one revision, in columns; `of` and `positions` are views made when touched."""
 
-    def __init__(self, message: operations_pb2.NeighbourTable) -> None:
+    def __init__(self, message: queries_pb2.NeighbourTable) -> None:
         self._message = message
 
     def __repr__(self) -> str:
@@ -130,13 +130,13 @@ class Neighbours:
         return list(accumulate(self.counts, initial=0))
 
 
-def read_nearby(message: operations_pb2.NearbyPage) -> Nearby:
+def read_nearby(message: queries_pb2.NearbyPage) -> Nearby:
     """Who is near."""
     positions = tuple(split_positions(message.coordinates, len(message.keys)))
     return Nearby(tuple(message.keys), tuple(message.distances), positions, message.more, message.revision)
 
 
-def read_way(message: operations_pb2.DistanceResult) -> Way:
+def read_way(message: queries_pb2.DistanceResult) -> Way:
     """How far it is."""
     return Way(message.distance, tuple(message.way), message.revision)
 

@@ -191,9 +191,7 @@ class Steps:
                     await self._wait_for_gate()
             except TimeoutError:
                 raise StepLateError(self.path, self.number, await self._list_missing()) from None
-        said = {
-            entry.key: entry.value async for entry in self._reports.entries() if entry.value_revision > self._began
-        }
+        said = {entry.key: entry.value async for entry in self._reports.entries() if entry.value_revision > self._began}
         if missing := [agent for agent in self.agents if agent not in said]:  # somebody else's report was counted
             raise StepLateError(self.path, self.number, missing)
         read = {agent: read_report(said[agent]) for agent in self.agents}

@@ -10,7 +10,13 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 import pytest
-from ecumene.client import UnavailableError, World
+from ecumene.client import (
+    ClockNotFoundError,
+    EcumeneError,
+    EnvironmentNotFoundError,
+    UnavailableError,
+    World,
+)
 from ecumene.client.errors import ErrorDetails
 
 from agent_runtime.actions.outbox import Outbox
@@ -89,3 +95,42 @@ async def test_who_owns_the_part_no_more_sets_nothing() -> None:
         wakes.begin(np.array([50, 70], dtype=np.int64))
         await wait_until(lambda: lost)
         assert not timer.is_idle and world.timers == {}
+
+
+@pytest.mark.parametrize("error", [EnvironmentNotFoundError, ClockNotFoundError])
+async def test_a_clock_that_is_gone_is_told_once_and_the_timer_is_set_on_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[EcumeneError]
+) -> None:
+    world, attended = FakeWorld(), list[int]()
+    monkeypatch.setattr(wake_timer, "GONE_RETRY_S", 0.001)
+    async with running(world, []) as (wakes, timer):
+        wakes.begin(np.array([50, 70], dtype=np.int64))
+        await wait_until(lambda: timer.is_idle)
+        set_timer, tries = wakes.book.set_timer, []
+
+        async def fail(at_ns: int) -> None:
+            tries.append(at_ns)
+            raise error(ErrorDetails(message="nothing is there"))
+
+        async def attend_again() -> None:
+            attended.append(len(tries))
+
+        monkeypatch.setattr(wakes.book, "set_timer", fail)
+        timer._attend_again = attend_again
+        world.timers.clear()
+        timer.note_gone()
+        await wait_until(lambda: len(tries) >= 5)
+        (told,) = [record.getMessage() for record in caplog.records]
+        assert "make /game again, with a clock, or end the run" in told
+        monkeypatch.setattr(wakes.book, "set_timer", set_timer)
+        await wait_until(lambda: timer.is_idle)
+        assert world.timers == {TIMER: 50} and attended[0] == 0 and len(attended) > len(tries) - 1
+        assert "by time again" in caplog.records[-1].getMessage() and len(caplog.records) == 2
+
+
+async def test_who_has_nobody_to_wake_does_not_look_for_its_clock(caplog: pytest.LogCaptureFixture) -> None:
+    world = FakeWorld()
+    async with running(world, []) as (_, timer):
+        timer.note_gone()
+        await asyncio.sleep(0)
+        assert timer.is_idle and not caplog.records

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from ecumene.client import EventType
 
+from agent_runtime.worker import farewell
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
 from tests.unit.agent_runtime.players import Listener, Slow
-from tests.unit.agent_runtime.stage import PLAYERS, by_agent, make_launch, set_stage, wait_until
+from tests.unit.agent_runtime.stage import PLAYERS, FakeCursorStore, by_agent, make_launch, set_stage, wait_until
 
 
 async def test_an_agent_reports_under_the_generation_that_woke_it(tmp_path: Path) -> None:
@@ -190,3 +192,28 @@ async def test_a_stop_that_the_world_does_not_answer_still_ends_every_turn(
         await wait_until(lambda: len(world.reports()) == len(ids))
     assert stage.statuses == {"cancelled": len(ids)}
     assert {row["reason"] for row in stage.read("turns")} == {"stopped before the world answered"}
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_stop_waits_once_for_a_world_that_takes_nothing_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    async def never(*given: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(farewell, "AWAY_S_MAX", 0.2)
+    launch = make_launch(tmp_path, f"{PLAYERS}:Moody", ["number-1", "number-2"])
+    stop_s = 0.5
+    launch = launch.model_copy(update={"worker": launch.worker.model_copy(update={"stop_timeout_s": stop_s})})
+    async with set_stage(tmp_path, launch) as stage:
+        stage.world.hold_answers = True
+        stage.world.open_round()
+        await wait_until(lambda: stage.world.held)
+        stage.world.is_there = is_there
+        for place, name in ((stage.owner, "close"), (stage.pipeline.models, "give_back"), (FakeCursorStore, "write")):
+            monkeypatch.setattr(place, name, never)
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        assert not await stage.pipeline.stop(), "the world has not taken everything"
+        took_s = loop.time() - begun_s
+        assert stop_s <= took_s < 3 * stop_s if is_there else took_s < stop_s, "it waits for four things"

@@ -378,6 +378,21 @@ async def test_an_incident_where_they_act_is_kept_as_what_they_want_next(
     assert [(row["turn"], row["sim_time_ns"]) for row in stage.read("turns")] == [(2, 160)]
 
 
+async def test_a_timer_that_others_take_away_is_set_again(tmp_path: Path) -> None:
+    """Cancelled, or gone with an environment that is made again."""
+    world = clocked()
+    async with set_stage(tmp_path, sleepers(tmp_path, ["hourly-1"]), world) as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        for event in ((EventType.TIMER_CANCELLED, *TIMER, None), (EventType.ENVIRONMENT_DELETED, "/game", "", None)):
+            world.timers.clear()
+            world.emit(event)
+            await wait_until(lambda: world.timers == {TIMER: 100})
+        world.emit((EventType.TIMER_CANCELLED, "/game", "wakes.other.g.0", None))
+        world.advance(100)
+        await stage.wait_turns(1)
+    assert [woken[:2] for woken in Sleeper.woken] == [("hourly-1", 100)]
+
+
 async def test_a_part_is_idle_once_all_that_its_turns_do_is_sent_and_its_cursor_waits_for_answers(
     tmp_path: Path,
 ) -> None:

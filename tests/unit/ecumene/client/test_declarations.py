@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ecumene import Box, Clock, Grid, Proximity, Region, World
-from env_api.v1 import operations_pb2, session_pb2, values_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2, values_pb2
 
 from tests.unit.ecumene.client.fake_server import FakeServer
 
@@ -22,7 +22,7 @@ async def test_a_clock_and_a_space_are_declared_with_the_environment(server: Fak
     await room.register(clock=clock, space=grid, regions=[STALL], proximities=[CLOSE])
     register = sent(server)[0].register
     environment = values_pb2.Environment(path=ROOM, clock=register.clock, space=register.space)
-    server.outcomes.append(operations_pb2.OpOutcome(query=operations_pb2.QueryResult(environment=environment)))
+    server.outcomes.append(operations_pb2.OpOutcome(query=queries_pb2.QueryResult(environment=environment)))
     told = await room.describe()
     assert (told.clock, told.space, told.regions, told.proximities) == (clock, grid, (STALL,), (CLOSE,))
     await room.register()

@@ -8,7 +8,7 @@ from typing import Any
 import ecumene
 import pytest
 from ecumene import Aggregate, AggregateFunction, Gate, GateCause, World, Written
-from env_api.v1 import operations_pb2, session_pb2, values_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2, values_pb2
 
 from tests.unit.ecumene.client.fake_server import FakeServer
 
@@ -24,7 +24,7 @@ def answer(server: FakeServer, **outcome: Any) -> None:
 
 
 def answer_query(server: FakeServer, **result: Any) -> None:
-    answer(server, query=operations_pb2.QueryResult(**result))
+    answer(server, query=queries_pb2.QueryResult(**result))
 
 
 async def test_writes_of_an_entry(server: FakeServer, world: World) -> None:
@@ -94,11 +94,11 @@ async def test_listings_go_over_all_pages(server: FakeServer, world: World) -> N
     room = world.environment(ROOM)
     for page, token in ((("a", "b"), "next"), (("c",), "")):
         entries = [values_pb2.Entry(key=key, kind=values_pb2.ENTRY_KIND_VALUE) for key in page]
-        answer_query(server, entries=operations_pb2.EntryPage(entries=entries, next_page_token=token))
+        answer_query(server, entries=queries_pb2.EntryPage(entries=entries, next_page_token=token))
     assert [entry.key async for entry in room.entries("p", page_size=2)] == ["a", "b", "c"]
     assert [op.query.list_entries.page_token for op in sent(server)] == ["", "next"]
     for name, token in (("x", "more"), ("y", "")):
-        page = operations_pb2.EnvironmentPage(environments=[values_pb2.Environment(path=name)], next_page_token=token)
+        page = queries_pb2.EnvironmentPage(environments=[values_pb2.Environment(path=name)], next_page_token=token)
         answer_query(server, environments=page)
     assert [child.path async for child in room.children(labels={"a": "b"})] == ["x", "y"]
     assert dict(sent(server)[-1].query.list_children.labels) == {"a": "b"}
@@ -107,14 +107,14 @@ async def test_listings_go_over_all_pages(server: FakeServer, world: World) -> N
 async def test_streams_environments_and_aggregates_are_read(server: FakeServer, world: World) -> None:
     room = world.environment(ROOM)
     item = values_pb2.StreamItem(sequence=4, value=values_pb2.Value(string_value="hi"), revision=9)
-    answer_query(server, stream=operations_pb2.StreamPage(items=[item], first_kept=2, next_sequence=5))
+    answer_query(server, stream=queries_pb2.StreamPage(items=[item], first_kept=2, next_sequence=5))
     page = await room.read_stream("log", from_sequence=4, limit=10)
     assert page == ecumene.StreamPage((ecumene.StreamItem(4, "hi", 9),), first_kept=2, next_sequence=5)
     answer_query(server, environment=values_pb2.Environment(path=ROOM, kind="basic", config_json=b'{"a":1}'))
     assert (await room.describe()).config == {"a": 1}
     mean = values_pb2.AggregateValue(name="mean", function=values_pb2.AGGREGATE_FUNCTION_MEAN, entries=2, numbers=2)
     mean.value.double_value = 1.5
-    answer_query(server, aggregates=operations_pb2.AggregateValues(values=[mean]))
+    answer_query(server, aggregates=queries_pb2.AggregateValues(values=[mean]))
     assert (await room.aggregates("mean")).values["mean"].value == 1.5
     assert list(sent(server)[-1].query.aggregates.names) == ["mean"]
 
@@ -123,7 +123,7 @@ async def test_beginning_a_generation_tells_which_one_in_one_frame(server: FakeS
     room = world.environment(ROOM)
     state = values_pb2.GateState(gate=values_pb2.Gate(name="all"), generation=3, begin_revision=8)
     answer(server, written=operations_pb2.Written(revision=8, changed=True))
-    answer_query(server, aggregates=operations_pb2.AggregateValues(gates=[state]))
+    answer_query(server, aggregates=queries_pb2.AggregateValues(gates=[state]))
     begun = await room.begin_generation("all", count_target=10)
     assert (begun.generation, begun.begin_revision, begun.cause) == (3, 8, GateCause.UNSPECIFIED)
     assert len(server.frames()) == 1

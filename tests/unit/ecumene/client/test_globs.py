@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from ecumene.client.globs import compile_key_glob, compile_path_glob, find_literal_prefix
+from ecumene.client.globs import compile_key_glob, compile_path_glob, escape_glob, find_literal_prefix
 
 from env_server.model import globs as of_the_server
 from env_server.model.errors import InvalidRequest
@@ -96,3 +96,9 @@ def test_a_glob_that_invites_going_back_takes_no_time(glob: str, path: str) -> N
     begun_s = time.process_time()
     assert not compile_path_glob(glob).fullmatch(path)
     assert time.process_time() - begun_s < 1.0
+
+
+@pytest.mark.parametrize("text", ["/town", "/a*b/**", "/[x]/?", "/a]b"])
+def test_an_escaped_path_is_matched_by_itself_alone(text: str) -> None:
+    matches = compile_path_glob(escape_glob(text)).fullmatch
+    assert matches(text) and not matches(text + "x") and not matches(text.replace("a", "ab").replace("x", "y") + "/c")

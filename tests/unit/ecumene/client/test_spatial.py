@@ -7,7 +7,7 @@ from typing import Any
 import ecumene
 import pytest
 from ecumene import Box, Near, Nearby, World
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
 from tests.unit.ecumene.client.fake_server import FakeServer, reached
 
@@ -19,7 +19,7 @@ def sent(server: FakeServer) -> list[session_pb2.Op]:
 
 
 def answer(server: FakeServer, **result: Any) -> None:
-    server.outcomes.append(operations_pb2.OpOutcome(query=operations_pb2.QueryResult(**result)))
+    server.outcomes.append(operations_pb2.OpOutcome(query=queries_pb2.QueryResult(**result)))
 
 
 async def test_entries_are_created_set_and_moved_at_positions(server: FakeServer, world: World) -> None:
@@ -61,7 +61,7 @@ async def test_a_value_and_a_place_are_set_in_one_step(server: FakeServer, world
 async def test_who_is_near_is_asked_in_one_of_four_ways(
     server: FakeServer, world: World, who: Any, how: dict[str, Any], field: str
 ) -> None:
-    page = operations_pb2.NearbyPage(keys=["bob", "cem"], distances=[1, 2], coordinates=[3, 4, 5, 6], revision=9)
+    page = queries_pb2.NearbyPage(keys=["bob", "cem"], distances=[1, 2], coordinates=[3, 4, 5, 6], revision=9)
     answer(server, nearby=page)
     near = await world.environment(TOWN).near(who, hops=True, limit=5, **how)
     assert near == Nearby(("bob", "cem"), (1.0, 2.0), ((3.0, 4.0), (5.0, 6.0)), more=False, revision=9)
@@ -97,7 +97,7 @@ async def test_a_question_without_a_meaning_is_refused(
 async def test_distances_and_ways(server: FakeServer, world: World) -> None:
     town = world.environment(TOWN)
     for _ in range(2):
-        answer(server, distance=operations_pb2.DistanceResult(distance=2.5, way=[0, 3], revision=7))
+        answer(server, distance=queries_pb2.DistanceResult(distance=2.5, way=[0, 3], revision=7))
     assert await town.distance("ann", (1, 2)) == 2.5
     assert await town.way(4, "bob", hops=True) == ecumene.Way(2.5, (0, 3), 7)
     first, second = (op.query.distance for op in sent(server))
@@ -106,7 +106,7 @@ async def test_distances_and_ways(server: FakeServer, world: World) -> None:
 
 
 async def test_everybodys_neighbours_come_in_columns(server: FakeServer, world: World) -> None:
-    table = operations_pb2.NeighbourTable(
+    table = queries_pb2.NeighbourTable(
         keys=["ann", "bob"], counts=[2, 1], neighbours=[1, 2, 0], others=["cem"], coordinates=[0, 1, 2], revision=4
     )
     answer(server, neighbours=table)

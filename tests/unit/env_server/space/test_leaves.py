@@ -3,7 +3,7 @@
 import math
 import random
 
-from env_server.space.leaves import Leaf, bound_of
+from env_server.space.leaves import Leaf, bound_of, distance_of
 
 
 def test_columns_crowds_and_spots_stay_in_step() -> None:
@@ -35,9 +35,13 @@ def test_columns_crowds_and_spots_stay_in_step() -> None:
         expected = {spot: sorted(keys) if len(keys) > 1 else keys[0] for spot, keys in there.items()}
         assert told == expected
         assert leaf.crowd(spot) == expected.get(spot, [])
+        assert leaf.shared == sum(len(keys) > 1 for keys in there.values())
 
 
 def test_a_bound_counts_every_key_of_a_crowd() -> None:
-    found = [(3.0, "c"), (1.0, ["a", "b"]), (2.0, "d")]
+    leaf = Leaf(2)
+    for spot, key in (((3.0, 0.0), "c"), ((1.0, 0.0), "a"), ((2.0, 0.0), "d"), ((1.0, 0.0), "b")):
+        leaf.put(key, spot)
+    found = sorted(((x, row, leaf) for x, _, row in leaf.rows()), key=distance_of)
     assert [bound_of(found, count) for count in (1, 2, 3, 4, 5)] == [1.0, 1.0, 2.0, 3.0, math.inf]
     assert bound_of([], 1) == math.inf

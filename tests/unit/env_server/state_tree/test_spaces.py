@@ -163,7 +163,7 @@ def test_a_region_without_an_end_is_refused_since_no_document_could_tell_of_it()
 
 
 def test_graphs_and_discs_of_one_frame_are_bounded_together() -> None:
-    stand = Stand(limits=Limits(group_looks_max=2_000))
+    stand = Stand(limits=Limits(group_looks_max=6_000))
     line = tuple((node, node + 1, 1.0) for node in range(900))
     sent = stand.do(*(new_environment(f"/g{number}", space=Space(Graph(901, line))) for number in range(6)))
     outcomes = [sent.outcome(number) for number in range(6)]
@@ -173,7 +173,7 @@ def test_graphs_and_discs_of_one_frame_are_bounded_together() -> None:
     ]
     discs = [update("/g0", set_regions=(Region("d", Disc((400.0,), float(size))),)) for size in range(300, 306)]
     sent = stand.do(*discs)
-    assert [isinstance(sent.outcome(number), WorldError) for number in range(6)] == [*[False] * 2, *[True] * 4]
+    assert [isinstance(sent.outcome(number), WorldError) for number in range(6)] == [*[False] * 4, *[True] * 2]
     assert len(node_of(stand, "/g0").declaration.space.regions) == 1
 
 
@@ -212,8 +212,8 @@ def test_what_regions_cover_outlives_a_transaction_that_fails() -> None:
 def test_what_regions_cover_is_found_again_at_the_cost_of_who_first_moves_after_a_restart() -> None:
     stand = Stand(limits=Limits(group_looks_max=2_000))
     discs = tuple(Region(f"d{number}", Disc((400.0 + number,), 300.0)) for number in range(3))
-    stand.done(new_environment("/g", space=Space(LINE)), *(update(set_regions=(disc,)) for disc in discs[:1]))
-    for disc in discs[1:]:
+    stand.done(new_environment("/g", space=Space(LINE)))
+    for disc in discs:
         stand.done(update(set_regions=(disc,)))
     stand.done(step(50))
     stand.reopen()
@@ -235,3 +235,16 @@ def test_looks_for_what_is_refused_in_the_end_are_counted() -> None:
     sent = stand.do(*[new_environment("/h", space=Space(LINE, **wrong))] * 9)
     assert sent.error.reason is Reason.INVALID_FIELD
     assert is_refused(sent.outcome(8))
+
+
+def test_declarations_of_many_regions_are_bounded_together_also_refused_ones() -> None:
+    stand = Stand(limits=Limits(group_looks_max=5_000))
+    regions = tuple(Region(f"r{number}", Disc((4.0, 4.0), 1.0)) for number in range(100))
+    stand.done(new_environment("/g", space=Space(Grid(8, 8), regions)))
+    for area, reason in ((Disc((1.0, 1.0), 1.0), None), (Disc((9.0, 9.0), 1.0), Reason.INVALID_POSITION)):
+        sent = stand.do(*[update(set_regions=(Region("r1", area),))] * 20)
+        reasons = [getattr(sent.outcome(index), "reason", None) for index in range(20)]
+        assert reasons[0] is reason and reasons[-1] is Reason.RATE_LIMITED
+        assert reasons == sorted(reasons, key=lambda one: one is Reason.RATE_LIMITED), "a few, then no more"
+    sent = stand.do(*[update(set_regions=(Region("n", NodeSet(frozenset((1,)))),))] * 20)
+    assert is_refused(sent.outcome(19))

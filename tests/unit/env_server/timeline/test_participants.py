@@ -62,16 +62,17 @@ def test_who_holds_it_is_told_with_the_reason() -> None:
     everybody = Participants(floor=0)
     reports = [None, ClockReport("/", "", 0, busy=True), idle(812), idle(840), None]
     for number, report in enumerate(reports):
-        participant = Participant(f"part-{number}", 840, Heard(), "hears[0]: no" if number == 4 else "")
+        participant = Participant(f"part-{number}", 840, Heard("hears[0]: no" if number == 4 else ""))
         everybody.put(participant)
         everybody.report(participant, report, None)
-    assert everybody.describe_holders(10) == [
+    assert everybody.describe_holders(10, lambda _: True) == [
         "part-0: no report",
         "part-1: busy",
         "part-2: has consumed 812 of 840",
         "part-4: hears[0]: no",
     ]
-    assert everybody.describe_holders(1) == ["part-0: no report", "and 3 more"]
+    assert everybody.describe_holders(10, lambda _: False)[2] == "part-2: has not consumed all that it hears"
+    assert everybody.describe_holders(1, lambda _: True) == ["part-0: no report", "and 3 more"]
 
 
 @given(st.lists(st.tuples(st.sampled_from("prhfdsq"), st.integers(0, 4), st.integers(0, 6)), max_size=60))

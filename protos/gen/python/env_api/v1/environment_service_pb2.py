@@ -24,58 +24,59 @@ _sym_db = _symbol_database.Default()
 
 from env_api.v1 import events_pb2 as env__api_dot_v1_dot_events__pb2
 from env_api.v1 import operations_pb2 as env__api_dot_v1_dot_operations__pb2
+from env_api.v1 import queries_pb2 as env__api_dot_v1_dot_queries__pb2
 from env_api.v1 import session_pb2 as env__api_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$env_api/v1/environment_service.proto\x12\nenv_api.v1\x1a\x17\x65nv_api/v1/events.proto\x1a\x1b\x65nv_api/v1/operations.proto\x1a\x18\x65nv_api/v1/session.proto\"\x84\x01\n\x06\x43\x61ller\x12\x10\n\x08producer\x18\x01 \x01(\t\x12\x14\n\x0cproducer_seq\x18\x02 \x01(\x04\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x04 \x01(\t\x12\r\n\x05\x63\x61use\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x11\n\tclient_id\x18\x07 \x01(\t\"d\n\x06Header\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x18\n\x0bsim_time_ns\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_sim_time_ns\"\xb8\x01\n\x0fRegisterRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12&\n\x08register\x18\x04 \x01(\x0b\x32\x14.env_api.v1.Register\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"o\n\x10RegisterResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"~\n\x0cQueryRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12 \n\x05query\x18\x04 \x01(\x0b\x32\x11.env_api.v1.Query\x12\"\n\x06\x63\x61ller\x18\x05 \x01(\x0b\x32\x12.env_api.v1.Caller\"\\\n\rQueryResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\'\n\x06result\x18\x02 \x01(\x0b\x32\x17.env_api.v1.QueryResult\"\xb2\x01\n\rUpdateRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\"\n\x06update\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Update\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"m\n\x0eUpdateResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xb2\x01\n\rDeleteRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\"\n\x06\x64\x65lete\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Delete\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"m\n\x0e\x44\x65leteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xa5\x01\n\rInvokeRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\"\n\x06invoke\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Invoke\x12/\n\rpreconditions\x18\x04 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x05 \x01(\x0b\x32\x12.env_api.v1.Caller\"q\n\x0eInvokeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12(\n\x06result\x18\x02 \x01(\x0b\x32\x18.env_api.v1.InvokeResult\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"l\n\x0fTransactRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12&\n\x08transact\x18\x02 \x01(\x0b\x32\x14.env_api.v1.Transact\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"u\n\x10TransactResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12*\n\x06result\x18\x02 \x01(\x0b\x32\x1a.env_api.v1.TransactResult\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xd6\x01\n\x0eMonitorRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\'\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x15\n\rfrom_revision\x18\x03 \x01(\x04\x12\x15\n\rinitial_state\x18\x04 \x01(\x08\x12\x0f\n\x07history\x18\x05 \x01(\t\x12+\n\x0bslow_policy\x18\x06 \x01(\x0e\x32\x16.env_api.v1.SlowPolicy\x12\r\n\x05group\x18\x07 \x01(\t\x12\x11\n\tclient_id\x18\x08 \x01(\t\"\x8b\x01\n\x0fMonitorResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12!\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Event\x12\x18\n\x10through_revision\x18\x03 \x01(\x04\x12\x17\n\x0fsynced_revision\x18\x04 \x01(\x04\"#\n\x13\x44\x65scribeKindRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\"B\n\x14\x44\x65scribeKindResponse\x12*\n\x05kinds\x18\x01 \x03(\x0b\x32\x1b.env_api.v1.KindDescription\"\xb7\x01\n\x0fKindDescription\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\noperations\x18\x03 \x03(\x0b\x32 .env_api.v1.OperationDescription\x12\x32\n\tlisteners\x18\x04 \x03(\x0b\x32\x1f.env_api.v1.ListenerDescription\x12\x17\n\x0f\x63oncurrency_max\x18\x05 \x01(\r\"\xaa\x01\n\x14OperationDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x18\n\x10\x61rgs_schema_json\x18\x03 \x01(\x0c\x12\x1a\n\x12result_schema_json\x18\x04 \x01(\x0c\x12\x11\n\texclusive\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x03\x12\x12\n\nreads_only\x18\x07 \x01(\x08\"a\n\x13ListenerDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.env_api.v1.EventFilter2\x84\x05\n\x12\x45nvironmentService\x12\x45\n\x08Register\x12\x1b.env_api.v1.RegisterRequest\x1a\x1c.env_api.v1.RegisterResponse\x12<\n\x05Query\x12\x18.env_api.v1.QueryRequest\x1a\x19.env_api.v1.QueryResponse\x12?\n\x06Update\x12\x19.env_api.v1.UpdateRequest\x1a\x1a.env_api.v1.UpdateResponse\x12?\n\x06\x44\x65lete\x12\x19.env_api.v1.DeleteRequest\x1a\x1a.env_api.v1.DeleteResponse\x12\x44\n\x07Monitor\x12\x1a.env_api.v1.MonitorRequest\x1a\x1b.env_api.v1.MonitorResponse0\x01\x12?\n\x06Invoke\x12\x19.env_api.v1.InvokeRequest\x1a\x1a.env_api.v1.InvokeResponse\x12\x45\n\x08Transact\x12\x1b.env_api.v1.TransactRequest\x1a\x1c.env_api.v1.TransactResponse\x12Q\n\x0c\x44\x65scribeKind\x12\x1f.env_api.v1.DescribeKindRequest\x1a .env_api.v1.DescribeKindResponse\x12\x46\n\x07Session\x12\x1a.env_api.v1.SessionRequest\x1a\x1b.env_api.v1.SessionResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$env_api/v1/environment_service.proto\x12\nenv_api.v1\x1a\x17\x65nv_api/v1/events.proto\x1a\x1b\x65nv_api/v1/operations.proto\x1a\x18\x65nv_api/v1/queries.proto\x1a\x18\x65nv_api/v1/session.proto\"\x84\x01\n\x06\x43\x61ller\x12\x10\n\x08producer\x18\x01 \x01(\t\x12\x14\n\x0cproducer_seq\x18\x02 \x01(\x04\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x04 \x01(\t\x12\r\n\x05\x63\x61use\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x11\n\tclient_id\x18\x07 \x01(\t\"d\n\x06Header\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0f\n\x07history\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\x12\x18\n\x0bsim_time_ns\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_sim_time_ns\"\xb8\x01\n\x0fRegisterRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12&\n\x08register\x18\x04 \x01(\x0b\x32\x14.env_api.v1.Register\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"o\n\x10RegisterResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"~\n\x0cQueryRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12 \n\x05query\x18\x04 \x01(\x0b\x32\x11.env_api.v1.Query\x12\"\n\x06\x63\x61ller\x18\x05 \x01(\x0b\x32\x12.env_api.v1.Caller\"\\\n\rQueryResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12\'\n\x06result\x18\x02 \x01(\x0b\x32\x17.env_api.v1.QueryResult\"\xb2\x01\n\rUpdateRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\"\n\x06update\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Update\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"m\n\x0eUpdateResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xb2\x01\n\rDeleteRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\"\n\x06\x64\x65lete\x18\x04 \x01(\x0b\x32\x12.env_api.v1.Delete\x12/\n\rpreconditions\x18\x05 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x06 \x01(\x0b\x32\x12.env_api.v1.Caller\"m\n\x0e\x44\x65leteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12$\n\x07written\x18\x02 \x01(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xa5\x01\n\rInvokeRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\"\n\x06invoke\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Invoke\x12/\n\rpreconditions\x18\x04 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12\"\n\x06\x63\x61ller\x18\x05 \x01(\x0b\x32\x12.env_api.v1.Caller\"q\n\x0eInvokeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12(\n\x06result\x18\x02 \x01(\x0b\x32\x18.env_api.v1.InvokeResult\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"l\n\x0fTransactRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12&\n\x08transact\x18\x02 \x01(\x0b\x32\x14.env_api.v1.Transact\x12\"\n\x06\x63\x61ller\x18\x03 \x01(\x0b\x32\x12.env_api.v1.Caller\"u\n\x10TransactResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12*\n\x06result\x18\x02 \x01(\x0b\x32\x1a.env_api.v1.TransactResult\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xd6\x01\n\x0eMonitorRequest\x12\r\n\x05world\x18\x01 \x01(\t\x12\'\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x17.env_api.v1.EventFilter\x12\x15\n\rfrom_revision\x18\x03 \x01(\x04\x12\x15\n\rinitial_state\x18\x04 \x01(\x08\x12\x0f\n\x07history\x18\x05 \x01(\t\x12+\n\x0bslow_policy\x18\x06 \x01(\x0e\x32\x16.env_api.v1.SlowPolicy\x12\r\n\x05group\x18\x07 \x01(\t\x12\x11\n\tclient_id\x18\x08 \x01(\t\"\x8b\x01\n\x0fMonitorResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.env_api.v1.Header\x12!\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Event\x12\x18\n\x10through_revision\x18\x03 \x01(\x04\x12\x17\n\x0fsynced_revision\x18\x04 \x01(\x04\"#\n\x13\x44\x65scribeKindRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\"B\n\x14\x44\x65scribeKindResponse\x12*\n\x05kinds\x18\x01 \x03(\x0b\x32\x1b.env_api.v1.KindDescription\"\xb7\x01\n\x0fKindDescription\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\noperations\x18\x03 \x03(\x0b\x32 .env_api.v1.OperationDescription\x12\x32\n\tlisteners\x18\x04 \x03(\x0b\x32\x1f.env_api.v1.ListenerDescription\x12\x17\n\x0f\x63oncurrency_max\x18\x05 \x01(\r\"\xaa\x01\n\x14OperationDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x18\n\x10\x61rgs_schema_json\x18\x03 \x01(\x0c\x12\x1a\n\x12result_schema_json\x18\x04 \x01(\x0c\x12\x11\n\texclusive\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x03\x12\x12\n\nreads_only\x18\x07 \x01(\x08\"a\n\x13ListenerDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\'\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x17.env_api.v1.EventFilter2\x84\x05\n\x12\x45nvironmentService\x12\x45\n\x08Register\x12\x1b.env_api.v1.RegisterRequest\x1a\x1c.env_api.v1.RegisterResponse\x12<\n\x05Query\x12\x18.env_api.v1.QueryRequest\x1a\x19.env_api.v1.QueryResponse\x12?\n\x06Update\x12\x19.env_api.v1.UpdateRequest\x1a\x1a.env_api.v1.UpdateResponse\x12?\n\x06\x44\x65lete\x12\x19.env_api.v1.DeleteRequest\x1a\x1a.env_api.v1.DeleteResponse\x12\x44\n\x07Monitor\x12\x1a.env_api.v1.MonitorRequest\x1a\x1b.env_api.v1.MonitorResponse0\x01\x12?\n\x06Invoke\x12\x19.env_api.v1.InvokeRequest\x1a\x1a.env_api.v1.InvokeResponse\x12\x45\n\x08Transact\x12\x1b.env_api.v1.TransactRequest\x1a\x1c.env_api.v1.TransactResponse\x12Q\n\x0c\x44\x65scribeKind\x12\x1f.env_api.v1.DescribeKindRequest\x1a .env_api.v1.DescribeKindResponse\x12\x46\n\x07Session\x12\x1a.env_api.v1.SessionRequest\x1a\x1b.env_api.v1.SessionResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'env_api.v1.environment_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CALLER']._serialized_start=133
-  _globals['_CALLER']._serialized_end=265
-  _globals['_HEADER']._serialized_start=267
-  _globals['_HEADER']._serialized_end=367
-  _globals['_REGISTERREQUEST']._serialized_start=370
-  _globals['_REGISTERREQUEST']._serialized_end=554
-  _globals['_REGISTERRESPONSE']._serialized_start=556
-  _globals['_REGISTERRESPONSE']._serialized_end=667
-  _globals['_QUERYREQUEST']._serialized_start=669
-  _globals['_QUERYREQUEST']._serialized_end=795
-  _globals['_QUERYRESPONSE']._serialized_start=797
-  _globals['_QUERYRESPONSE']._serialized_end=889
-  _globals['_UPDATEREQUEST']._serialized_start=892
-  _globals['_UPDATEREQUEST']._serialized_end=1070
-  _globals['_UPDATERESPONSE']._serialized_start=1072
-  _globals['_UPDATERESPONSE']._serialized_end=1181
-  _globals['_DELETEREQUEST']._serialized_start=1184
-  _globals['_DELETEREQUEST']._serialized_end=1362
-  _globals['_DELETERESPONSE']._serialized_start=1364
-  _globals['_DELETERESPONSE']._serialized_end=1473
-  _globals['_INVOKEREQUEST']._serialized_start=1476
-  _globals['_INVOKEREQUEST']._serialized_end=1641
-  _globals['_INVOKERESPONSE']._serialized_start=1643
-  _globals['_INVOKERESPONSE']._serialized_end=1756
-  _globals['_TRANSACTREQUEST']._serialized_start=1758
-  _globals['_TRANSACTREQUEST']._serialized_end=1866
-  _globals['_TRANSACTRESPONSE']._serialized_start=1868
-  _globals['_TRANSACTRESPONSE']._serialized_end=1985
-  _globals['_MONITORREQUEST']._serialized_start=1988
-  _globals['_MONITORREQUEST']._serialized_end=2202
-  _globals['_MONITORRESPONSE']._serialized_start=2205
-  _globals['_MONITORRESPONSE']._serialized_end=2344
-  _globals['_DESCRIBEKINDREQUEST']._serialized_start=2346
-  _globals['_DESCRIBEKINDREQUEST']._serialized_end=2381
-  _globals['_DESCRIBEKINDRESPONSE']._serialized_start=2383
-  _globals['_DESCRIBEKINDRESPONSE']._serialized_end=2449
-  _globals['_KINDDESCRIPTION']._serialized_start=2452
-  _globals['_KINDDESCRIPTION']._serialized_end=2635
-  _globals['_OPERATIONDESCRIPTION']._serialized_start=2638
-  _globals['_OPERATIONDESCRIPTION']._serialized_end=2808
-  _globals['_LISTENERDESCRIPTION']._serialized_start=2810
-  _globals['_LISTENERDESCRIPTION']._serialized_end=2907
-  _globals['_ENVIRONMENTSERVICE']._serialized_start=2910
-  _globals['_ENVIRONMENTSERVICE']._serialized_end=3554
+  _globals['_CALLER']._serialized_start=159
+  _globals['_CALLER']._serialized_end=291
+  _globals['_HEADER']._serialized_start=293
+  _globals['_HEADER']._serialized_end=393
+  _globals['_REGISTERREQUEST']._serialized_start=396
+  _globals['_REGISTERREQUEST']._serialized_end=580
+  _globals['_REGISTERRESPONSE']._serialized_start=582
+  _globals['_REGISTERRESPONSE']._serialized_end=693
+  _globals['_QUERYREQUEST']._serialized_start=695
+  _globals['_QUERYREQUEST']._serialized_end=821
+  _globals['_QUERYRESPONSE']._serialized_start=823
+  _globals['_QUERYRESPONSE']._serialized_end=915
+  _globals['_UPDATEREQUEST']._serialized_start=918
+  _globals['_UPDATEREQUEST']._serialized_end=1096
+  _globals['_UPDATERESPONSE']._serialized_start=1098
+  _globals['_UPDATERESPONSE']._serialized_end=1207
+  _globals['_DELETEREQUEST']._serialized_start=1210
+  _globals['_DELETEREQUEST']._serialized_end=1388
+  _globals['_DELETERESPONSE']._serialized_start=1390
+  _globals['_DELETERESPONSE']._serialized_end=1499
+  _globals['_INVOKEREQUEST']._serialized_start=1502
+  _globals['_INVOKEREQUEST']._serialized_end=1667
+  _globals['_INVOKERESPONSE']._serialized_start=1669
+  _globals['_INVOKERESPONSE']._serialized_end=1782
+  _globals['_TRANSACTREQUEST']._serialized_start=1784
+  _globals['_TRANSACTREQUEST']._serialized_end=1892
+  _globals['_TRANSACTRESPONSE']._serialized_start=1894
+  _globals['_TRANSACTRESPONSE']._serialized_end=2011
+  _globals['_MONITORREQUEST']._serialized_start=2014
+  _globals['_MONITORREQUEST']._serialized_end=2228
+  _globals['_MONITORRESPONSE']._serialized_start=2231
+  _globals['_MONITORRESPONSE']._serialized_end=2370
+  _globals['_DESCRIBEKINDREQUEST']._serialized_start=2372
+  _globals['_DESCRIBEKINDREQUEST']._serialized_end=2407
+  _globals['_DESCRIBEKINDRESPONSE']._serialized_start=2409
+  _globals['_DESCRIBEKINDRESPONSE']._serialized_end=2475
+  _globals['_KINDDESCRIPTION']._serialized_start=2478
+  _globals['_KINDDESCRIPTION']._serialized_end=2661
+  _globals['_OPERATIONDESCRIPTION']._serialized_start=2664
+  _globals['_OPERATIONDESCRIPTION']._serialized_end=2834
+  _globals['_LISTENERDESCRIPTION']._serialized_start=2836
+  _globals['_LISTENERDESCRIPTION']._serialized_end=2933
+  _globals['_ENVIRONMENTSERVICE']._serialized_start=2936
+  _globals['_ENVIRONMENTSERVICE']._serialized_end=3580
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ import builtins
 import collections.abc
 import env_api.v1.events_pb2
 import env_api.v1.operations_pb2
+import env_api.v1.queries_pb2
 import env_api.v1.session_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
@@ -174,7 +175,7 @@ class QueryRequest(google.protobuf.message.Message):
     path: builtins.str
     key: builtins.str
     @property
-    def query(self) -> env_api.v1.operations_pb2.Query: ...
+    def query(self) -> env_api.v1.queries_pb2.Query: ...
     @property
     def caller(self) -> Global___Caller: ...
     def __init__(
@@ -183,7 +184,7 @@ class QueryRequest(google.protobuf.message.Message):
         world: builtins.str = ...,
         path: builtins.str = ...,
         key: builtins.str = ...,
-        query: env_api.v1.operations_pb2.Query | None = ...,
+        query: env_api.v1.queries_pb2.Query | None = ...,
         caller: Global___Caller | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["caller", b"caller", "query", b"query"]) -> builtins.bool: ...
@@ -200,12 +201,12 @@ class QueryResponse(google.protobuf.message.Message):
     @property
     def header(self) -> Global___Header: ...
     @property
-    def result(self) -> env_api.v1.operations_pb2.QueryResult: ...
+    def result(self) -> env_api.v1.queries_pb2.QueryResult: ...
     def __init__(
         self,
         *,
         header: Global___Header | None = ...,
-        result: env_api.v1.operations_pb2.QueryResult | None = ...,
+        result: env_api.v1.queries_pb2.QueryResult | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["header", b"header", "result", b"result"]) -> builtins.bool: ...
     def ClearField(self, field_name: typing.Literal["header", b"header", "result", b"result"]) -> None: ...

@@ -23,13 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from env_api.v1 import errors_pb2 as env__api_dot_v1_dot_errors__pb2
-from env_api.v1 import events_pb2 as env__api_dot_v1_dot_events__pb2
+from env_api.v1 import queries_pb2 as env__api_dot_v1_dot_queries__pb2
 from env_api.v1 import space_pb2 as env__api_dot_v1_dot_space__pb2
 from env_api.v1 import timeline_pb2 as env__api_dot_v1_dot_timeline__pb2
 from env_api.v1 import values_pb2 as env__api_dot_v1_dot_values__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65nv_api/v1/operations.proto\x12\nenv_api.v1\x1a\x17\x65nv_api/v1/errors.proto\x1a\x17\x65nv_api/v1/events.proto\x1a\x16\x65nv_api/v1/space.proto\x1a\x19\x65nv_api/v1/timeline.proto\x1a\x17\x65nv_api/v1/values.proto\"\xda\x01\n\x0cPrecondition\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x10\n\x06\x65xists\x18\x03 \x01(\x08H\x00\x12\x10\n\x06\x61\x62sent\x18\x04 \x01(\x08H\x00\x12\x11\n\x07version\x18\x05 \x01(\x04H\x00\x12\"\n\x05value\x18\x06 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12\x15\n\x0blease_owner\x18\x07 \x01(\x04H\x00\x12\x19\n\x0fgate_generation\x18\x08 \x01(\x04H\x00\x12\x1a\n\x10\x63reated_revision\x18\t \x01(\x04H\x00\x42\x06\n\x04test\"\xfa\x03\n\x08Register\x12\x11\n\tif_absent\x18\x01 \x01(\x08\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x30\n\x06labels\x18\x03 \x03(\x0b\x32 .env_api.v1.Register.LabelsEntry\x12\x13\n\x0b\x63onfig_json\x18\x04 \x01(\x0c\x12\x19\n\x11\x65ntry_schema_json\x18\x05 \x01(\x0c\x12)\n\naggregates\x18\x06 \x03(\x0b\x32\x15.env_api.v1.Aggregate\x12\x1f\n\x05gates\x18\x07 \x03(\x0b\x32\x10.env_api.v1.Gate\x12)\n\nentry_kind\x18\x08 \x01(\x0e\x32\x15.env_api.v1.EntryKind\x12 \n\x05value\x18\t \x01(\x0b\x32\x11.env_api.v1.Value\x12\x18\n\x10stream_items_max\x18\n \x01(\x04\x12\x10\n\x08position\x18\x0b \x03(\x01\x12\x10\n\x08lease_id\x18\x0c \x01(\x04\x12!\n\x06grants\x18\r \x03(\x0b\x32\x11.env_api.v1.Grant\x12 \n\x05\x63lock\x18\x0e \x01(\x0b\x32\x11.env_api.v1.Clock\x12 \n\x05space\x18\x0f \x01(\x0b\x32\x11.env_api.v1.Space\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf0\x01\n\x06Update\x12 \n\x03set\x18\x01 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12\x14\n\nmerge_json\x18\x02 \x01(\x0cH\x00\x12\x11\n\x07\x61\x64\x64_int\x18\x03 \x01(\x12H\x00\x12\x14\n\nadd_double\x18\x04 \x01(\x01H\x00\x12#\n\x06\x61ppend\x18\x05 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12 \n\x04move\x18\x06 \x01(\x0b\x32\x10.env_api.v1.MoveH\x00\x12\x34\n\x0b\x65nvironment\x18\x07 \x01(\x0b\x32\x1d.env_api.v1.EnvironmentUpdateH\x00\x42\x08\n\x06\x63hange\"\x18\n\x04Move\x12\x10\n\x08position\x18\x01 \x03(\x01\"\xa7\x05\n\x11\x45nvironmentUpdate\x12@\n\nset_labels\x18\x01 \x03(\x0b\x32,.env_api.v1.EnvironmentUpdate.SetLabelsEntry\x12\x15\n\rremove_labels\x18\x02 \x03(\t\x12\x19\n\x11merge_config_json\x18\x03 \x01(\x0c\x12-\n\x0eset_aggregates\x18\x04 \x03(\x0b\x32\x15.env_api.v1.Aggregate\x12\x19\n\x11remove_aggregates\x18\x05 \x03(\t\x12#\n\tset_gates\x18\x06 \x03(\x0b\x32\x10.env_api.v1.Gate\x12\x14\n\x0cremove_gates\x18\x07 \x03(\t\x12/\n\x10\x62\x65gin_generation\x18\x08 \x01(\x0b\x32\x15.env_api.v1.GateBegin\x12\'\n\topen_gate\x18\t \x01(\x0b\x32\x14.env_api.v1.GateOpen\x12%\n\nset_grants\x18\n \x03(\x0b\x32\x11.env_api.v1.Grant\x12\x15\n\rremove_grants\x18\x0b \x03(\t\x12 \n\x05\x63lock\x18\x0c \x01(\x0b\x32\x11.env_api.v1.Clock\x12 \n\x05space\x18\r \x01(\x0b\x32\x11.env_api.v1.Space\x12\'\n\x0bset_regions\x18\x0e \x03(\x0b\x32\x12.env_api.v1.Region\x12\x16\n\x0eremove_regions\x18\x0f \x03(\t\x12.\n\x0fset_proximities\x18\x10 \x03(\x0b\x32\x15.env_api.v1.Proximity\x12\x1a\n\x12remove_proximities\x18\x11 \x03(\t\x1a\x30\n\x0eSetLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"o\n\tGateBegin\x12\x0c\n\x04gate\x18\x01 \x01(\t\x12\x19\n\x0c\x63ount_target\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\x0f\n\r_count_targetB\x0e\n\x0c_deadline_ms\",\n\x08GateOpen\x12\x0c\n\x04gate\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"/\n\x06\x44\x65lete\x12\x11\n\trecursive\x18\x01 \x01(\x08\x12\x12\n\nif_present\x18\x02 \x01(\x08\"C\n\x0b\x41\x63knowledge\x12\x14\n\x0csubscription\x18\x01 \x01(\t\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x10\n\x08revision\x18\x03 \x01(\x04\"\xa8\x03\n\x05Query\x12\x1e\n\x03get\x18\x01 \x01(\x0b\x32\x0f.env_api.v1.GetH\x00\x12/\n\x0clist_entries\x18\x02 \x01(\x0b\x32\x17.env_api.v1.ListEntriesH\x00\x12\x31\n\rlist_children\x18\x03 \x01(\x0b\x32\x18.env_api.v1.ListChildrenH\x00\x12\x30\n\naggregates\x18\x04 \x01(\x0b\x32\x1a.env_api.v1.ReadAggregatesH\x00\x12(\n\x06stream\x18\x05 \x01(\x0b\x32\x16.env_api.v1.ReadStreamH\x00\x12$\n\x06nearby\x18\x06 \x01(\x0b\x32\x12.env_api.v1.NearbyH\x00\x12$\n\x04past\x18\x07 \x01(\x0b\x32\x14.env_api.v1.ReadPastH\x00\x12(\n\x08\x64istance\x18\t \x01(\x0b\x32\x14.env_api.v1.DistanceH\x00\x12,\n\nneighbours\x18\n \x01(\x0b\x32\x16.env_api.v1.NeighboursH\x00\x12\x14\n\x0cmin_revision\x18\x08 \x01(\x04\x42\x05\n\x03\x61sk\"\x16\n\x03Get\x12\x0f\n\x07inherit\x18\x01 \x01(\x08\"H\n\x0bListEntries\x12\x12\n\nkey_prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\xaf\x01\n\x0cListChildren\x12\x13\n\x0bname_prefix\x18\x01 \x01(\t\x12\x34\n\x06labels\x18\x02 \x03(\x0b\x32$.env_api.v1.ListChildren.LabelsEntry\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x1f\n\x0eReadAggregates\x12\r\n\x05names\x18\x01 \x03(\t\"2\n\nReadStream\x12\x15\n\rfrom_sequence\x18\x01 \x01(\x04\x12\r\n\x05limit\x18\x02 \x01(\x05\"\x99\x01\n\x06Nearby\x12\x10\n\x08position\x18\x01 \x03(\x01\x12\x10\n\x06radius\x18\x02 \x01(\x01H\x00\x12\x11\n\x07nearest\x18\x03 \x01(\rH\x00\x12\x1e\n\x03\x62ox\x18\x04 \x01(\x0b\x32\x0f.env_api.v1.BoxH\x00\x12\x12\n\x08\x61\x64jacent\x18\x05 \x01(\x08H\x00\x12\x0c\n\x04hops\x18\x06 \x01(\x08\x12\r\n\x05limit\x18\x07 \x01(\rB\x07\n\x05which\"T\n\x08\x44istance\x12\x0c\n\x04\x66rom\x18\x01 \x03(\x01\x12\x10\n\x08\x66rom_key\x18\x02 \x01(\t\x12\n\n\x02to\x18\x03 \x03(\x01\x12\x0e\n\x06to_key\x18\x04 \x01(\t\x12\x0c\n\x04hops\x18\x05 \x01(\x08\"j\n\nNeighbours\x12\x10\n\x06radius\x18\x01 \x01(\x01H\x00\x12\x12\n\x08\x61\x64jacent\x18\x02 \x01(\x08H\x00\x12\x11\n\x07nearest\x18\x03 \x01(\rH\x00\x12\x0c\n\x04keys\x18\x04 \x03(\t\x12\x0c\n\x04hops\x18\x05 \x01(\x08\x42\x07\n\x05which\"E\n\x08ReadPast\x12\x15\n\rfrom_revision\x18\x01 \x01(\x04\x12\x13\n\x0bto_revision\x18\x02 \x01(\x04\x12\r\n\x05limit\x18\x03 \x01(\x05\"U\n\x06Invoke\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12%\n\ncompanions\x18\x03 \x03(\x0b\x32\x11.env_api.v1.Write\"\xad\x02\n\x05Write\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12(\n\x08register\x18\x03 \x01(\x0b\x32\x14.env_api.v1.RegisterH\x00\x12$\n\x06update\x18\x04 \x01(\x0b\x32\x12.env_api.v1.UpdateH\x00\x12$\n\x06\x64\x65lete\x18\x05 \x01(\x0b\x32\x12.env_api.v1.DeleteH\x00\x12.\n\x0b\x61\x63knowledge\x18\x07 \x01(\x0b\x32\x17.env_api.v1.AcknowledgeH\x00\x12(\n\x08timeline\x18\x08 \x01(\x0b\x32\x14.env_api.v1.TimelineH\x00\x12/\n\rpreconditions\x18\x06 \x03(\x0b\x32\x18.env_api.v1.PreconditionB\x08\n\x06\x61\x63tion\"\x84\x01\n\x08Transact\x12/\n\rpreconditions\x18\x01 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12!\n\x06writes\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Write\x12$\n\totherwise\x18\x03 \x03(\x0b\x32\x11.env_api.v1.Write\"q\n\x07Written\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12 \n\x05value\x18\x03 \x01(\x0b\x32\x11.env_api.v1.Value\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x05 \x01(\x08\"Z\n\tEntryPage\x12\"\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x11.env_api.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\"k\n\x0f\x45nvironmentPage\x12-\n\x0c\x65nvironments\x18\x01 \x03(\x0b\x32\x17.env_api.v1.Environment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x04\"^\n\nStreamPage\x12%\n\x05items\x18\x01 \x03(\x0b\x32\x16.env_api.v1.StreamItem\x12\x12\n\nfirst_kept\x18\x02 \x01(\x04\x12\x15\n\rnext_sequence\x18\x03 \x01(\x04\"i\n\x08PastPage\x12%\n\x06values\x18\x01 \x03(\x0b\x32\x15.env_api.v1.PastValue\x12\x1f\n\x17\x66irst_retained_revision\x18\x02 \x01(\x04\x12\x15\n\rnext_revision\x18\x03 \x01(\x04\"\xcd\x01\n\tPastValue\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12#\n\x04type\x18\x02 \x01(\x0e\x32\x15.env_api.v1.EventType\x12 \n\x05value\x18\x03 \x01(\x0b\x32\x11.env_api.v1.Value\x12\x0f\n\x07version\x18\x04 \x01(\x04\x12\r\n\x05\x61\x63tor\x18\x05 \x01(\t\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\x12\x10\n\x08producer\x18\x07 \x01(\t\x12\x14\n\x0cwall_time_ns\x18\x08 \x01(\x03\x12\x10\n\x08position\x18\t \x03(\x01\"c\n\x0f\x41ggregateValues\x12*\n\x06values\x18\x01 \x03(\x0b\x32\x1a.env_api.v1.AggregateValue\x12$\n\x05gates\x18\x02 \x03(\x0b\x32\x15.env_api.v1.GateState\"b\n\nNearbyPage\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12\x11\n\tdistances\x18\x02 \x03(\x01\x12\x13\n\x0b\x63oordinates\x18\x03 \x03(\x01\x12\x0c\n\x04more\x18\x04 \x01(\x08\x12\x10\n\x08revision\x18\x05 \x01(\x04\"A\n\x0e\x44istanceResult\x12\x10\n\x08\x64istance\x18\x01 \x01(\x01\x12\x0b\n\x03way\x18\x02 \x03(\r\x12\x10\n\x08revision\x18\x03 \x01(\x04\"y\n\x0eNeighbourTable\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12\x0e\n\x06\x63ounts\x18\x02 \x03(\r\x12\x12\n\nneighbours\x18\x03 \x03(\r\x12\x0e\n\x06others\x18\x04 \x03(\t\x12\x13\n\x0b\x63oordinates\x18\x05 \x03(\x01\x12\x10\n\x08revision\x18\x06 \x01(\x04\"\xd9\x03\n\x0bQueryResult\x12\"\n\x05\x65ntry\x18\x01 \x01(\x0b\x32\x11.env_api.v1.EntryH\x00\x12.\n\x0b\x65nvironment\x18\x02 \x01(\x0b\x32\x17.env_api.v1.EnvironmentH\x00\x12(\n\x07\x65ntries\x18\x03 \x01(\x0b\x32\x15.env_api.v1.EntryPageH\x00\x12\x33\n\x0c\x65nvironments\x18\x04 \x01(\x0b\x32\x1b.env_api.v1.EnvironmentPageH\x00\x12\x31\n\naggregates\x18\x05 \x01(\x0b\x32\x1b.env_api.v1.AggregateValuesH\x00\x12(\n\x06stream\x18\x06 \x01(\x0b\x32\x16.env_api.v1.StreamPageH\x00\x12$\n\x04past\x18\x07 \x01(\x0b\x32\x14.env_api.v1.PastPageH\x00\x12(\n\x06nearby\x18\x08 \x01(\x0b\x32\x16.env_api.v1.NearbyPageH\x00\x12.\n\x08\x64istance\x18\t \x01(\x0b\x32\x1a.env_api.v1.DistanceResultH\x00\x12\x30\n\nneighbours\x18\n \x01(\x0b\x32\x1a.env_api.v1.NeighbourTableH\x00\x42\x08\n\x06\x61nswer\"F\n\x0cInvokeResult\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x13\n\x0bresult_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x08\"[\n\x0eTransactResult\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12$\n\x07written\x18\x02 \x03(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\totherwise\x18\x03 \x01(\x08\"\x8a\x02\n\tOpOutcome\x12\r\n\x05index\x18\x01 \x01(\r\x12\"\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x11.env_api.v1.ErrorH\x00\x12&\n\x07written\x18\x03 \x01(\x0b\x32\x13.env_api.v1.WrittenH\x00\x12(\n\x05query\x18\x04 \x01(\x0b\x32\x17.env_api.v1.QueryResultH\x00\x12*\n\x06invoke\x18\x05 \x01(\x0b\x32\x18.env_api.v1.InvokeResultH\x00\x12.\n\x08transact\x18\x06 \x01(\x0b\x32\x1a.env_api.v1.TransactResultH\x00\x12\x11\n\tduplicate\x18\x07 \x01(\x08\x42\t\n\x07outcomeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65nv_api/v1/operations.proto\x12\nenv_api.v1\x1a\x17\x65nv_api/v1/errors.proto\x1a\x18\x65nv_api/v1/queries.proto\x1a\x16\x65nv_api/v1/space.proto\x1a\x19\x65nv_api/v1/timeline.proto\x1a\x17\x65nv_api/v1/values.proto\"\xda\x01\n\x0cPrecondition\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x10\n\x06\x65xists\x18\x03 \x01(\x08H\x00\x12\x10\n\x06\x61\x62sent\x18\x04 \x01(\x08H\x00\x12\x11\n\x07version\x18\x05 \x01(\x04H\x00\x12\"\n\x05value\x18\x06 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12\x15\n\x0blease_owner\x18\x07 \x01(\x04H\x00\x12\x19\n\x0fgate_generation\x18\x08 \x01(\x04H\x00\x12\x1a\n\x10\x63reated_revision\x18\t \x01(\x04H\x00\x42\x06\n\x04test\"\xfa\x03\n\x08Register\x12\x11\n\tif_absent\x18\x01 \x01(\x08\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x30\n\x06labels\x18\x03 \x03(\x0b\x32 .env_api.v1.Register.LabelsEntry\x12\x13\n\x0b\x63onfig_json\x18\x04 \x01(\x0c\x12\x19\n\x11\x65ntry_schema_json\x18\x05 \x01(\x0c\x12)\n\naggregates\x18\x06 \x03(\x0b\x32\x15.env_api.v1.Aggregate\x12\x1f\n\x05gates\x18\x07 \x03(\x0b\x32\x10.env_api.v1.Gate\x12)\n\nentry_kind\x18\x08 \x01(\x0e\x32\x15.env_api.v1.EntryKind\x12 \n\x05value\x18\t \x01(\x0b\x32\x11.env_api.v1.Value\x12\x18\n\x10stream_items_max\x18\n \x01(\x04\x12\x10\n\x08position\x18\x0b \x03(\x01\x12\x10\n\x08lease_id\x18\x0c \x01(\x04\x12!\n\x06grants\x18\r \x03(\x0b\x32\x11.env_api.v1.Grant\x12 \n\x05\x63lock\x18\x0e \x01(\x0b\x32\x11.env_api.v1.Clock\x12 \n\x05space\x18\x0f \x01(\x0b\x32\x11.env_api.v1.Space\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf0\x01\n\x06Update\x12 \n\x03set\x18\x01 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12\x14\n\nmerge_json\x18\x02 \x01(\x0cH\x00\x12\x11\n\x07\x61\x64\x64_int\x18\x03 \x01(\x12H\x00\x12\x14\n\nadd_double\x18\x04 \x01(\x01H\x00\x12#\n\x06\x61ppend\x18\x05 \x01(\x0b\x32\x11.env_api.v1.ValueH\x00\x12 \n\x04move\x18\x06 \x01(\x0b\x32\x10.env_api.v1.MoveH\x00\x12\x34\n\x0b\x65nvironment\x18\x07 \x01(\x0b\x32\x1d.env_api.v1.EnvironmentUpdateH\x00\x42\x08\n\x06\x63hange\"\x18\n\x04Move\x12\x10\n\x08position\x18\x01 \x03(\x01\"\xa7\x05\n\x11\x45nvironmentUpdate\x12@\n\nset_labels\x18\x01 \x03(\x0b\x32,.env_api.v1.EnvironmentUpdate.SetLabelsEntry\x12\x15\n\rremove_labels\x18\x02 \x03(\t\x12\x19\n\x11merge_config_json\x18\x03 \x01(\x0c\x12-\n\x0eset_aggregates\x18\x04 \x03(\x0b\x32\x15.env_api.v1.Aggregate\x12\x19\n\x11remove_aggregates\x18\x05 \x03(\t\x12#\n\tset_gates\x18\x06 \x03(\x0b\x32\x10.env_api.v1.Gate\x12\x14\n\x0cremove_gates\x18\x07 \x03(\t\x12/\n\x10\x62\x65gin_generation\x18\x08 \x01(\x0b\x32\x15.env_api.v1.GateBegin\x12\'\n\topen_gate\x18\t \x01(\x0b\x32\x14.env_api.v1.GateOpen\x12%\n\nset_grants\x18\n \x03(\x0b\x32\x11.env_api.v1.Grant\x12\x15\n\rremove_grants\x18\x0b \x03(\t\x12 \n\x05\x63lock\x18\x0c \x01(\x0b\x32\x11.env_api.v1.Clock\x12 \n\x05space\x18\r \x01(\x0b\x32\x11.env_api.v1.Space\x12\'\n\x0bset_regions\x18\x0e \x03(\x0b\x32\x12.env_api.v1.Region\x12\x16\n\x0eremove_regions\x18\x0f \x03(\t\x12.\n\x0fset_proximities\x18\x10 \x03(\x0b\x32\x15.env_api.v1.Proximity\x12\x1a\n\x12remove_proximities\x18\x11 \x03(\t\x1a\x30\n\x0eSetLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"o\n\tGateBegin\x12\x0c\n\x04gate\x18\x01 \x01(\t\x12\x19\n\x0c\x63ount_target\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x18\n\x0b\x64\x65\x61\x64line_ms\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\x0f\n\r_count_targetB\x0e\n\x0c_deadline_ms\",\n\x08GateOpen\x12\x0c\n\x04gate\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"/\n\x06\x44\x65lete\x12\x11\n\trecursive\x18\x01 \x01(\x08\x12\x12\n\nif_present\x18\x02 \x01(\x08\"C\n\x0b\x41\x63knowledge\x12\x14\n\x0csubscription\x18\x01 \x01(\t\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x10\n\x08revision\x18\x03 \x01(\x04\"U\n\x06Invoke\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12%\n\ncompanions\x18\x03 \x03(\x0b\x32\x11.env_api.v1.Write\"\xad\x02\n\x05Write\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12(\n\x08register\x18\x03 \x01(\x0b\x32\x14.env_api.v1.RegisterH\x00\x12$\n\x06update\x18\x04 \x01(\x0b\x32\x12.env_api.v1.UpdateH\x00\x12$\n\x06\x64\x65lete\x18\x05 \x01(\x0b\x32\x12.env_api.v1.DeleteH\x00\x12.\n\x0b\x61\x63knowledge\x18\x07 \x01(\x0b\x32\x17.env_api.v1.AcknowledgeH\x00\x12(\n\x08timeline\x18\x08 \x01(\x0b\x32\x14.env_api.v1.TimelineH\x00\x12/\n\rpreconditions\x18\x06 \x03(\x0b\x32\x18.env_api.v1.PreconditionB\x08\n\x06\x61\x63tion\"\x84\x01\n\x08Transact\x12/\n\rpreconditions\x18\x01 \x03(\x0b\x32\x18.env_api.v1.Precondition\x12!\n\x06writes\x18\x02 \x03(\x0b\x32\x11.env_api.v1.Write\x12$\n\totherwise\x18\x03 \x03(\x0b\x32\x11.env_api.v1.Write\"q\n\x07Written\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12 \n\x05value\x18\x03 \x01(\x0b\x32\x11.env_api.v1.Value\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x05 \x01(\x08\"F\n\x0cInvokeResult\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x13\n\x0bresult_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x08\"[\n\x0eTransactResult\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12$\n\x07written\x18\x02 \x03(\x0b\x32\x13.env_api.v1.Written\x12\x11\n\totherwise\x18\x03 \x01(\x08\"\x8a\x02\n\tOpOutcome\x12\r\n\x05index\x18\x01 \x01(\r\x12\"\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x11.env_api.v1.ErrorH\x00\x12&\n\x07written\x18\x03 \x01(\x0b\x32\x13.env_api.v1.WrittenH\x00\x12(\n\x05query\x18\x04 \x01(\x0b\x32\x17.env_api.v1.QueryResultH\x00\x12*\n\x06invoke\x18\x05 \x01(\x0b\x32\x18.env_api.v1.InvokeResultH\x00\x12.\n\x08transact\x18\x06 \x01(\x0b\x32\x1a.env_api.v1.TransactResultH\x00\x12\x11\n\tduplicate\x18\x07 \x01(\x08\x42\t\n\x07outcomeb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,84 +40,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REGISTER_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._loaded_options = None
   _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._serialized_options = b'8\001'
-  _globals['_LISTCHILDREN_LABELSENTRY']._loaded_options = None
-  _globals['_LISTCHILDREN_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_PRECONDITION']._serialized_start=170
-  _globals['_PRECONDITION']._serialized_end=388
-  _globals['_REGISTER']._serialized_start=391
-  _globals['_REGISTER']._serialized_end=897
-  _globals['_REGISTER_LABELSENTRY']._serialized_start=852
-  _globals['_REGISTER_LABELSENTRY']._serialized_end=897
-  _globals['_UPDATE']._serialized_start=900
-  _globals['_UPDATE']._serialized_end=1140
-  _globals['_MOVE']._serialized_start=1142
-  _globals['_MOVE']._serialized_end=1166
-  _globals['_ENVIRONMENTUPDATE']._serialized_start=1169
-  _globals['_ENVIRONMENTUPDATE']._serialized_end=1848
-  _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._serialized_start=1800
-  _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._serialized_end=1848
-  _globals['_GATEBEGIN']._serialized_start=1850
-  _globals['_GATEBEGIN']._serialized_end=1961
-  _globals['_GATEOPEN']._serialized_start=1963
-  _globals['_GATEOPEN']._serialized_end=2007
-  _globals['_DELETE']._serialized_start=2009
-  _globals['_DELETE']._serialized_end=2056
-  _globals['_ACKNOWLEDGE']._serialized_start=2058
-  _globals['_ACKNOWLEDGE']._serialized_end=2125
-  _globals['_QUERY']._serialized_start=2128
-  _globals['_QUERY']._serialized_end=2552
-  _globals['_GET']._serialized_start=2554
-  _globals['_GET']._serialized_end=2576
-  _globals['_LISTENTRIES']._serialized_start=2578
-  _globals['_LISTENTRIES']._serialized_end=2650
-  _globals['_LISTCHILDREN']._serialized_start=2653
-  _globals['_LISTCHILDREN']._serialized_end=2828
-  _globals['_LISTCHILDREN_LABELSENTRY']._serialized_start=852
-  _globals['_LISTCHILDREN_LABELSENTRY']._serialized_end=897
-  _globals['_READAGGREGATES']._serialized_start=2830
-  _globals['_READAGGREGATES']._serialized_end=2861
-  _globals['_READSTREAM']._serialized_start=2863
-  _globals['_READSTREAM']._serialized_end=2913
-  _globals['_NEARBY']._serialized_start=2916
-  _globals['_NEARBY']._serialized_end=3069
-  _globals['_DISTANCE']._serialized_start=3071
-  _globals['_DISTANCE']._serialized_end=3155
-  _globals['_NEIGHBOURS']._serialized_start=3157
-  _globals['_NEIGHBOURS']._serialized_end=3263
-  _globals['_READPAST']._serialized_start=3265
-  _globals['_READPAST']._serialized_end=3334
-  _globals['_INVOKE']._serialized_start=3336
-  _globals['_INVOKE']._serialized_end=3421
-  _globals['_WRITE']._serialized_start=3424
-  _globals['_WRITE']._serialized_end=3725
-  _globals['_TRANSACT']._serialized_start=3728
-  _globals['_TRANSACT']._serialized_end=3860
-  _globals['_WRITTEN']._serialized_start=3862
-  _globals['_WRITTEN']._serialized_end=3975
-  _globals['_ENTRYPAGE']._serialized_start=3977
-  _globals['_ENTRYPAGE']._serialized_end=4067
-  _globals['_ENVIRONMENTPAGE']._serialized_start=4069
-  _globals['_ENVIRONMENTPAGE']._serialized_end=4176
-  _globals['_STREAMPAGE']._serialized_start=4178
-  _globals['_STREAMPAGE']._serialized_end=4272
-  _globals['_PASTPAGE']._serialized_start=4274
-  _globals['_PASTPAGE']._serialized_end=4379
-  _globals['_PASTVALUE']._serialized_start=4382
-  _globals['_PASTVALUE']._serialized_end=4587
-  _globals['_AGGREGATEVALUES']._serialized_start=4589
-  _globals['_AGGREGATEVALUES']._serialized_end=4688
-  _globals['_NEARBYPAGE']._serialized_start=4690
-  _globals['_NEARBYPAGE']._serialized_end=4788
-  _globals['_DISTANCERESULT']._serialized_start=4790
-  _globals['_DISTANCERESULT']._serialized_end=4855
-  _globals['_NEIGHBOURTABLE']._serialized_start=4857
-  _globals['_NEIGHBOURTABLE']._serialized_end=4978
-  _globals['_QUERYRESULT']._serialized_start=4981
-  _globals['_QUERYRESULT']._serialized_end=5454
-  _globals['_INVOKERESULT']._serialized_start=5456
-  _globals['_INVOKERESULT']._serialized_end=5526
-  _globals['_TRANSACTRESULT']._serialized_start=5528
-  _globals['_TRANSACTRESULT']._serialized_end=5619
-  _globals['_OPOUTCOME']._serialized_start=5622
-  _globals['_OPOUTCOME']._serialized_end=5888
+  _globals['_PRECONDITION']._serialized_start=171
+  _globals['_PRECONDITION']._serialized_end=389
+  _globals['_REGISTER']._serialized_start=392
+  _globals['_REGISTER']._serialized_end=898
+  _globals['_REGISTER_LABELSENTRY']._serialized_start=853
+  _globals['_REGISTER_LABELSENTRY']._serialized_end=898
+  _globals['_UPDATE']._serialized_start=901
+  _globals['_UPDATE']._serialized_end=1141
+  _globals['_MOVE']._serialized_start=1143
+  _globals['_MOVE']._serialized_end=1167
+  _globals['_ENVIRONMENTUPDATE']._serialized_start=1170
+  _globals['_ENVIRONMENTUPDATE']._serialized_end=1849
+  _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._serialized_start=1801
+  _globals['_ENVIRONMENTUPDATE_SETLABELSENTRY']._serialized_end=1849
+  _globals['_GATEBEGIN']._serialized_start=1851
+  _globals['_GATEBEGIN']._serialized_end=1962
+  _globals['_GATEOPEN']._serialized_start=1964
+  _globals['_GATEOPEN']._serialized_end=2008
+  _globals['_DELETE']._serialized_start=2010
+  _globals['_DELETE']._serialized_end=2057
+  _globals['_ACKNOWLEDGE']._serialized_start=2059
+  _globals['_ACKNOWLEDGE']._serialized_end=2126
+  _globals['_INVOKE']._serialized_start=2128
+  _globals['_INVOKE']._serialized_end=2213
+  _globals['_WRITE']._serialized_start=2216
+  _globals['_WRITE']._serialized_end=2517
+  _globals['_TRANSACT']._serialized_start=2520
+  _globals['_TRANSACT']._serialized_end=2652
+  _globals['_WRITTEN']._serialized_start=2654
+  _globals['_WRITTEN']._serialized_end=2767
+  _globals['_INVOKERESULT']._serialized_start=2769
+  _globals['_INVOKERESULT']._serialized_end=2839
+  _globals['_TRANSACTRESULT']._serialized_start=2841
+  _globals['_TRANSACTRESULT']._serialized_end=2932
+  _globals['_OPOUTCOME']._serialized_start=2935
+  _globals['_OPOUTCOME']._serialized_end=3201
 # @@protoc_insertion_point(module_scope)

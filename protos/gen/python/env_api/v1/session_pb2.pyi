@@ -24,6 +24,7 @@ import collections.abc
 import env_api.v1.errors_pb2
 import env_api.v1.events_pb2
 import env_api.v1.operations_pb2
+import env_api.v1.queries_pb2
 import env_api.v1.timeline_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
@@ -348,7 +349,7 @@ class Op(google.protobuf.message.Message):
     @property
     def register(self) -> env_api.v1.operations_pb2.Register: ...
     @property
-    def query(self) -> env_api.v1.operations_pb2.Query: ...
+    def query(self) -> env_api.v1.queries_pb2.Query: ...
     @property
     def update(self) -> env_api.v1.operations_pb2.Update: ...
     @property
@@ -380,7 +381,7 @@ class Op(google.protobuf.message.Message):
         add_int: builtins.int = ...,
         add_double: builtins.float = ...,
         register: env_api.v1.operations_pb2.Register | None = ...,
-        query: env_api.v1.operations_pb2.Query | None = ...,
+        query: env_api.v1.queries_pb2.Query | None = ...,
         update: env_api.v1.operations_pb2.Update | None = ...,
         delete: env_api.v1.operations_pb2.Delete | None = ...,
         invoke: env_api.v1.operations_pb2.Invoke | None = ...,

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from env_api.v1 import operations_pb2, session_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
 from env_server.model.entries import MEMBER
 from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
@@ -64,7 +64,7 @@ def test_uniform_and_mixed_rows_say_the_same(field: str, value: Any, code: Code)
     uniform = decode(ops=[op, op])
     assert uniform.codes == [code, code]
     assert uniform.arguments == [value, value]
-    mixed = decode(ops=[op, Op(key="q", query=operations_pb2.Query(get={}))])
+    mixed = decode(ops=[op, Op(key="q", query=queries_pb2.Query(get={}))])
     assert mixed.codes == [code, Code.QUERY]
     assert mixed.arguments == [value, Query(Get())]
     assert type(mixed.arguments[0]) is type(value)

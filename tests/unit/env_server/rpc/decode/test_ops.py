@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from env_api.v1 import operations_pb2 as pb
-from env_api.v1 import values_pb2
+from env_api.v1 import queries_pb2, values_pb2
 
 from env_server.model.entries import COUNTER, STREAM, VALUE
 from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, WorldError
@@ -105,7 +105,7 @@ def test_delete() -> None:
     ],
 )
 def test_queries(key: str, fields: dict[str, Any], ask: object) -> None:
-    assert decode_query(pb.Query(min_revision=9, **fields), key, LIMITS) == (Code.QUERY, Query(ask, 9))  # type: ignore[arg-type]
+    assert decode_query(queries_pb2.Query(min_revision=9, **fields), key, LIMITS) == (Code.QUERY, Query(ask, 9))  # type: ignore[arg-type]
 
 
 def test_invoke() -> None:
@@ -180,12 +180,12 @@ def test_every_precondition_is_read() -> None:
         (decode_update, pb.Update(environment={}), "k"),
         (decode_update, pb.Update(set=Value()), "k"),
         (decode_delete, pb.Delete(recursive=True), "k"),
-        (decode_query, pb.Query(), "k"),
-        (decode_query, pb.Query(list_entries={}), "k"),
-        (decode_query, pb.Query(stream={}), ""),
-        (decode_query, pb.Query(list_entries={"page_size": -1}), ""),
-        (decode_query, pb.Query(get={"inherit": True}), ""),
-        (decode_query, pb.Query(past={}), ""),
+        (decode_query, queries_pb2.Query(), "k"),
+        (decode_query, queries_pb2.Query(list_entries={}), "k"),
+        (decode_query, queries_pb2.Query(stream={}), ""),
+        (decode_query, queries_pb2.Query(list_entries={"page_size": -1}), ""),
+        (decode_query, queries_pb2.Query(get={"inherit": True}), ""),
+        (decode_query, queries_pb2.Query(past={}), ""),
         (decode_invoke, pb.Invoke(), ""),
         (decode_invoke, pb.Invoke(operation="x"), "k"),
         (decode_transact, pb.Transact(), ""),
@@ -238,7 +238,7 @@ def test_values_are_checked(decode: Any, message: Any, key: str, reason: Reason)
         ),
         ("transaction_bytes_max", decode_invoke, pb.Invoke(operation="x", args_json=b"[" * 150), ""),
         ("companions_max", decode_invoke, pb.Invoke(operation="x", companions=[{"path": "/a", "delete": {}}] * 3), ""),
-        ("page_items_max", decode_query, pb.Query(list_entries={"page_size": 3}), ""),
+        ("page_items_max", decode_query, queries_pb2.Query(list_entries={"page_size": 3}), ""),
         ("stream_items_limit_max", decode_register, pb.Register(entry_kind=3, stream_items_max=3), "k"),  # type: ignore[arg-type]
     ],
 )
@@ -267,17 +267,21 @@ def test_positions_and_questions_about_spaces_are_read() -> None:
     registered = decode_register(pb.Register(position=[3]), "k", LIMITS)[1]
     assert isinstance(registered, RegisterEntry) and registered.position == (3.0,)
     asked = [
-        (pb.Query(nearby={"radius": 0}), "k", Nearby(radius=0.0)),
+        (queries_pb2.Query(nearby={"radius": 0}), "k", Nearby(radius=0.0)),
         (
-            pb.Query(nearby={"position": [1], "nearest": 3, "hops": True, "limit": 4}),
+            queries_pb2.Query(nearby={"position": [1], "nearest": 3, "hops": True, "limit": 4}),
             "",
             Nearby((1.0,), None, 3, hops=True, limit=4),
         ),
-        (pb.Query(nearby={"box": {"low": [0, 0], "high": [1, 1]}}), "", Nearby(box=Box((0.0, 0.0), (1.0, 1.0)))),
-        (pb.Query(nearby={"adjacent": True}), "k", Nearby(adjacent=True)),
-        (pb.Query(distance={"from_key": "a", "to": [1, 2]}), "", Distance(None, "a", (1.0, 2.0), "")),
-        (pb.Query(neighbours={"radius": 2, "keys": ["a"]}), "", Neighbours(2.0, keys=("a",))),
-        (pb.Query(neighbours={"adjacent": True}), "", Neighbours(adjacent=True)),
+        (
+            queries_pb2.Query(nearby={"box": {"low": [0, 0], "high": [1, 1]}}),
+            "",
+            Nearby(box=Box((0.0, 0.0), (1.0, 1.0))),
+        ),
+        (queries_pb2.Query(nearby={"adjacent": True}), "k", Nearby(adjacent=True)),
+        (queries_pb2.Query(distance={"from_key": "a", "to": [1, 2]}), "", Distance(None, "a", (1.0, 2.0), "")),
+        (queries_pb2.Query(neighbours={"radius": 2, "keys": ["a"]}), "", Neighbours(2.0, keys=("a",))),
+        (queries_pb2.Query(neighbours={"adjacent": True}), "", Neighbours(adjacent=True)),
     ]
     for message, key, ask in asked:
         assert decode_query(message, key, LIMITS) == (Code.QUERY, Query(ask))
@@ -286,16 +290,16 @@ def test_positions_and_questions_about_spaces_are_read() -> None:
 @pytest.mark.parametrize(
     ("message", "key"),
     [
-        (pb.Query(nearby={}), "k"),
-        (pb.Query(nearby={"nearest": 0}), "k"),
-        (pb.Query(nearby={"adjacent": False}), "k"),
-        (pb.Query(nearby={"box": {"low": [1]}}), ""),
-        (pb.Query(nearby={"radius": 1, "limit": 10_001}), "k"),
-        (pb.Query(nearby={"nearest": 10_001}), "k"),
-        (pb.Query(neighbours={}), ""),
-        (pb.Query(neighbours={"radius": 1}), "k"),
-        (pb.Query(neighbours={"radius": 1, "keys": ["a/b"]}), ""),
-        (pb.Query(distance={}), "k"),
+        (queries_pb2.Query(nearby={}), "k"),
+        (queries_pb2.Query(nearby={"nearest": 0}), "k"),
+        (queries_pb2.Query(nearby={"adjacent": False}), "k"),
+        (queries_pb2.Query(nearby={"box": {"low": [1]}}), ""),
+        (queries_pb2.Query(nearby={"radius": 1, "limit": 10_001}), "k"),
+        (queries_pb2.Query(nearby={"nearest": 10_001}), "k"),
+        (queries_pb2.Query(neighbours={}), ""),
+        (queries_pb2.Query(neighbours={"radius": 1}), "k"),
+        (queries_pb2.Query(neighbours={"radius": 1, "keys": ["a/b"]}), ""),
+        (queries_pb2.Query(distance={}), "k"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(message: Any, key: str) -> None:

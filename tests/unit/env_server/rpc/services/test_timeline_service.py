@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 from env_api.v1 import environment_service_pb2 as service
-from env_api.v1 import operations_pb2, session_pb2, timeline_pb2, values_pb2
+from env_api.v1 import operations_pb2, queries_pb2, session_pb2, timeline_pb2, values_pb2
 from env_api.v1 import timeline_service_pb2 as pb
 
 from env_server.model.errors import NotFound, Reason
@@ -65,9 +65,9 @@ async def test_a_clock_and_its_timers_from_their_begin_to_their_end() -> None:
         assert (await ask(served, "CancelTimer", path="/town", name="bell")).changed
         assert (await ask(served, "CancelTimer", path="/town", name="bell")).reason == "TIMER_NOT_FOUND"
         assert not (await ask(served, "CancelTimer", path="/town", name="bell", if_present=True)).changed
-        found = await call(served.channel, "query", path="/town", query=operations_pb2.Query(get=operations_pb2.Get()))
+        found = await call(served.channel, "query", path="/town", query=queries_pb2.Query(get=queries_pb2.Get()))
         assert (found.header.sim_time_ns, found.result.environment.clock) == (117, MANUAL)
-        root = await call(served.channel, "query", path="/", query=operations_pb2.Query(get=operations_pb2.Get()))
+        root = await call(served.channel, "query", path="/", query=queries_pb2.Query(get=queries_pb2.Get()))
         assert not root.header.HasField("sim_time_ns")
 
 
