@@ -393,51 +393,6 @@ async def test_a_timer_that_others_take_away_is_set_again(tmp_path: Path) -> Non
     assert [woken[:2] for woken in Sleeper.woken] == [("hourly-1", 100)]
 
 
-async def test_a_part_is_idle_once_all_that_its_turns_do_is_sent_and_its_cursor_waits_for_answers(
-    tmp_path: Path,
-) -> None:
-    world = clocked()
-    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0"], "Daily"), world) as stage:
-        part = stage.pipeline.parts["g.0"]
-        await settle(part)
-        world.hold_answers = True
-        world.advance(100)
-        await wait_until(lambda: world.held)
-        await settle(part)
-        fired = world.emitted[-1][0]
-        assert part.activity == (False, fired, 160) and world.timers == {TIMER: 160}
-        assert part.through < fired
-        # Who is due again before the world has answered waits for that, and is woken by that very firing.
-        world.advance(160)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert Daily.asked == [(["day-0"], [100])] and not world.timers and part.activity.consumed_revision == fired
-        world.release_answers()
-        await stage.wait_turns(2)
-        await settle(part)
-        assert part.activity == (False, world.emitted[-1][0], 220) and part.through >= fired
-    assert [(row["turn"], row["sim_time_ns"]) for row in stage.read("turns")] == [(1, 100), (2, 160)]
-
-
-async def test_a_part_is_busy_while_its_turns_decide_and_while_the_timer_is_not_on_its_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = clocked()
-    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0"], "Daily"), world) as stage:
-        part = stage.pipeline.parts["g.0"]
-        await settle(part)
-        asked = asyncio.Event()
-
-        async def wait(self: FakeEnvironment) -> None:
-            asked.set()
-            await asyncio.get_running_loop().create_future()
-
-        monkeypatch.setattr(FakeEnvironment, "describe", wait)
-        world.advance(100)
-        await asked.wait()
-        assert part.activity.is_busy and part.activity.consumed_revision < world.emitted[-1][0]
-
-
 async def test_a_routine_goes_on_while_its_agent_is_muted_or_a_person_sits_in_its_place(tmp_path: Path) -> None:
     world = clocked()
     async with set_stage(tmp_path, sleepers(tmp_path, ["muted-1", "seated-1"], "Planner"), world) as stage:
