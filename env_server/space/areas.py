@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from env_server.model.spaces import Area, Position
-from env_server.space.spot_tree import Range, Window
+from env_server.space.cell_tree import Range, Window
 
 _STRIPS_MAX: Final = 64
 
