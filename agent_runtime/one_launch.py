@@ -45,12 +45,13 @@ async def run_launch(launch: Launch, server: str, world: str, parts: Sequence[Pa
 
 async def _leave_clocks(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> None:
     """No clock waits any more for a run that was ended in order; for one that failed they do, until it goes on."""
-    clocks = [group.clock for group in launch.groups if group.clock]
-    if not clocks:
+    clocks = {group.name: group.clock for group in launch.groups if group.clock}
+    timers = [(part.name, clocks[part.group]) for part in parts if part.group in clocks]
+    if not timers:
         return
     try:
         async with connect(server, world, timeout_s=launch.worker.connect_timeout_s) as opened:
-            await leave_clocks(opened, launch.run, [part.name for part in parts], clocks)
+            await leave_clocks(opened, launch.run, timers)
     except EcumeneError as error:
         sys.stderr.write(f"ecumene runtime: clocks may wait for run {launch.run}: {' '.join(str(error).split())}\n")
 

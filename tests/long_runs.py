@@ -24,10 +24,12 @@ PARTS = {
     "engine": (
         "tests/promises/test_engine_model.py",
         "tests/promises/test_event_driven_model.py",
+        "tests/promises/test_hearing_groups.py",
         "tests/promises/test_subscription_model.py",
         "tests/promises/test_forgotten_clients.py",
         "tests/promises/test_timeline_model.py",
         "tests/promises/test_crossings.py",
+        "tests/promises/test_spatial_rows.py",
         "tests/faults/test_replay_equals_state.py",
         "tests/faults/test_listeners.py",
         "tests/unit/env_server",

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from ecumene.client import Event, EventBatch, EventFilter, EventType, FrameWatch
 from ecumene.client.globs import escape_glob
+from ecumene.client.waking import TIMERS
 
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.notices import EVERYONE, Notice, find_ask
-from agent_runtime.model.wakes import TIMERS
 from agent_runtime.recording import RecordingError
 
 Deliver = Callable[[Notice, str], Awaitable[None]]

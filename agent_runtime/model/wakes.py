@@ -1,9 +1,6 @@
-"""Times at which an agent wants to be woken, and how the world keeps them.
+"""Times at which an agent wants to be woken, and how the world keeps them, see `ecumene.client.waking`.
 
-    wakes/<part>/<agent>    {"wakes": [[at_ns], [at_ns, name], [at_ns, name, payload]], "woke_ns": 28800000000000}
-
-`wakes` are those that have not had their turn; `woke_ns` is the time of the wake whose turn wrote this, null if
-something else woke the agent. Nothing of an agent = it has not been woken for the first time, nor asked for a wake.
+Nothing of an agent = it has not been woken for the first time, nor asked for a wake.
 """
 
 from __future__ import annotations
@@ -18,8 +15,6 @@ from pydantic import BaseModel, Field
 
 from agent_runtime.model.errors import AgentRuntimeError
 
-TIMERS = "wakes."
-"""Names of timers that runtimes set begin with it; they wake nobody but whom they are for."""
 WAKES_MAX = 64
 """Of one agent."""
 NAME_CHARS_MAX = 64

@@ -20,7 +20,7 @@ from agent_runtime.node.membership import Membership
 from agent_runtime.node.part_states import Condition, PartState
 from agent_runtime.node.populations import Arriving, claim_folder, remove_folder, run_folder
 from agent_runtime.node.preparing import Preparing, choose_parts, refuse_other
-from agent_runtime.node.records import Description, Records
+from agent_runtime.node.records import Description, Records, list_timers
 from agent_runtime.node.room import Room
 from agent_runtime.node.run_locks import RunLocks
 from agent_runtime.node.run_names import check_run_name
@@ -154,8 +154,8 @@ class Node:
                 description = hosting.description
                 dropped = await hosting.drop(here, drain_s, Condition.STOPPED, "stopped")
             if description is not None:
-                clocks = [group.get("clock", "") for group in description.document.get("groups", ())]
-                await leave_clocks(self.records.world, run, ended, clocks)
+                timers = [one for one in list_timers(description) if one[0] in ended]
+                await leave_clocks(self.records.world, run, timers)
             return dropped
 
     async def drain(self, drain_s: float) -> list[PartState]:

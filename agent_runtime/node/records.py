@@ -15,15 +15,15 @@ from ecumene.client import (
     EnvironmentExistsError,
     EnvironmentNotFoundError,
     FencedError,
-    NotFoundError,
     PreconditionFailedError,
     World,
 )
+from ecumene.client.waking import RUNS
 
 from agent_runtime.model.parts import Part
 from agent_runtime.node.run_names import is_run_name
-from agent_runtime.ownership.places import NODES, RUNS, RUNTIME, RunPlaces, make_node_places, register_all
-from agent_runtime.ownership.wake_book import name_timer
+from agent_runtime.ownership.attendance import leave_clocks
+from agent_runtime.ownership.places import NODES, RUNTIME, RunPlaces, make_node_places, register_all
 
 COMPLETE = "complete"
 SPEC_HASH = "spec-hash"
@@ -206,17 +206,11 @@ class Records:
             pass
 
     async def delete(self, run: str) -> bool:
-        """Delete all that is kept of a run, timers of its agents included; returns whether there was something."""
+        """Delete all that is kept of a run, its places at clocks included; returns whether there was something."""
         if (description := await self.read(run)) is not None:
-            await asyncio.gather(*(self._cancel_timer(run, *timer) for timer in list_timers(description)))
+            await leave_clocks(self.world, run, list_timers(description))
         done = await self.world.environment(RunPlaces(run).path).unregister(recursive=True, if_present=True)
         return done.changed
-
-    async def _cancel_timer(self, run: str, part: str, clock: str) -> None:
-        try:
-            await self.world.environment(clock).cancel_timer(name_timer(run, part), if_present=True)
-        except NotFoundError:
-            pass  # it went with the clock
 
     async def _entries(self, path: str) -> dict[str, Any]:
         try:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ecumene.client import EcumeneError, EventFilter, EventType, World
+from ecumene.client.waking import RUNS
 
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.parts import Part
@@ -20,7 +21,7 @@ from agent_runtime.model.refusals import NodeError
 from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.records import Description, Placement, Records
 from agent_runtime.node.settings import NodeSettings
-from agent_runtime.ownership.places import NODES, RUNS
+from agent_runtime.ownership.places import NODES
 
 GONE = (EventType.ENTRY_DELETED, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
 SETTLE_S = 0.05

@@ -23,8 +23,7 @@ from ecumene.client import (
     describe_hearing,
     hear_clock,
 )
-
-from agent_runtime.ownership.wake_book import name_timer
+from ecumene.client.waking import name_timer
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -121,14 +120,22 @@ class Attendance:
             self._reporter.report(consumed_revision=consumed_revision, earliest_wake_ns=earliest_wake_ns)
 
 
-async def leave_clocks(world: World, run: str, parts: Iterable[str], clocks: Iterable[str]) -> None:
-    """The run is ended in order: its parts take part in these clocks no more. Raises EcumeneError."""
-    names = [name_timer(run, part) for part in parts]
-    for path in dict.fromkeys(clock for clock in clocks if clock):
+async def leave_clocks(world: World, run: str, timers: Iterable[tuple[str, str]]) -> None:
+    """The run is ended in order: its parts wake nobody any more, and no clock waits for them. Raises EcumeneError.
+
+    `timers`: its parts whose agents live by a clock, each with the environment where the part's timer stands.
+    """
+    by_clock: dict[str, list[str]] = {}
+    for part, clock in timers:
+        by_clock.setdefault(clock, []).append(name_timer(run, part))
+    for path, names in by_clock.items():
+        environment = world.environment(path)
         try:
-            state = await world.environment(path).clock().state()
+            for name in names:
+                await environment.cancel_timer(name, if_present=True)
+            state = await environment.clock().state()
             if state.mode == "event_driven":
                 for name in names:
                     await world.environment(state.participants_path).delete(name, if_present=True)
         except (ClockNotFoundError, EnvironmentNotFoundError):
-            pass  # nobody waits there
+            pass  # the timers went with it, and nobody waits there

@@ -24,10 +24,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ecumene.client import World
+from ecumene.client.waking import RUNS, cursors_path, parts_path, wakes_path
 
 RUNTIME = "/runtime"
 NODES = "/runtime/nodes"
-RUNS = "/runtime/runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class RunPlaces:
     @property
     def parts(self) -> str:
         """Who owns what."""
-        return f"{self.path}/parts"
+        return parts_path(self.run)
 
     @property
     def cursors(self) -> str:
         """How far each part has come."""
-        return f"{self.path}/cursors"
+        return cursors_path(self.run)
 
     @property
     def agents(self) -> str:
@@ -64,7 +64,7 @@ class RunPlaces:
     @property
     def wakes(self) -> str:
         """When its agents want to be woken."""
-        return f"{self.path}/wakes"
+        return wakes_path(self.run)
 
     @property
     def placed(self) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ecumene.client import EnvironmentExistsError, EnvironmentNotFoundError, Json, World
+from ecumene.client.waking import RUNS
 
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.places import RUNS, RUNTIME, RunPlaces, make_places, register_all
+from agent_runtime.ownership.places import RUNTIME, RunPlaces, make_places, register_all
 from agent_runtime.settings import GroupSpec, Launch
 
 DIGEST_LABEL = "launch"

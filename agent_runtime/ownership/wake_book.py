@@ -8,15 +8,14 @@ is replayed like any other, and needs to be set once for everybody who is to be 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from hashlib import blake2b
 
 from ecumene.client import Value, World
+from ecumene.client.waking import name_timer
 
 from agent_runtime.model.actions import Remembered
-from agent_runtime.model.wakes import TIMERS, Wakes, write_wakes
+from agent_runtime.model.wakes import Wakes, write_wakes
 from agent_runtime.ownership.places import RunPlaces, register_all
 
-NAME_BYTES_MAX = 128
 PAGE_ENTRIES = 4_096
 
 
@@ -54,9 +53,3 @@ class WakeBook:
     async def set_timer(self, at_ns: int) -> None:
         """Have the part told when it is time. Raises EcumeneError."""
         await self._fenced.environment(self.clock_path).set_timer(self.timer_name, at_ns=at_ns)
-
-
-def name_timer(run: str, part: str) -> str:
-    """The timer of a part: unique in the world, as runs are."""
-    name = f"{TIMERS}{run}.{part}"
-    return name if len(name) <= NAME_BYTES_MAX else TIMERS + blake2b(name.encode(), digest_size=24).hexdigest()

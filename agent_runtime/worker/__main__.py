@@ -1,7 +1,11 @@
 """`python -m agent_runtime.worker`; see `program`."""
 
+import gc
 import sys
 
-from agent_runtime.worker.program import main
+gc.disable()  # all that is imported stays: looking through it again and again is a quarter of a start
+from agent_runtime.worker.program import main  # noqa: E402
 
+gc.freeze()
+gc.enable()
 sys.exit(main())

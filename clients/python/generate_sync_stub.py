@@ -74,7 +74,7 @@ class Types(ast.NodeTransformer):
 def build_stub() -> str:
     """The whole stub, formatted."""
     types = Types()
-    classes = [_write_class(inner, types) for inner in FACES]
+    classes = [_write_class(inner, types) for inner in sorted(FACES, key=lambda inner: inner.__name__)]
     opener = _write_function(_find_function(ecumene.client.connect), types, "")
     faced = {inner.__name__ for inner in FACES}
     plain = [name for name in sync.__all__ if name not in faced and name != "connect"]

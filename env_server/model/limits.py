@@ -21,8 +21,8 @@ class Limits:
     space_bytes_max: int = MIB
     """Of a space as it is declared, regions and proximities included, roughly."""
     move_looks_max: int = 16_384
-    """Entries, and what leads to them, that a move looks at for one proximity; in a denser crowd it is told to come
-    again."""
+    """Entries, and what leads to them, that a move looks at where it leads to, for all proximities together; into a
+    denser crowd it is told to come again."""
     schema_bytes_max: int = 65_536
     schema_parts_max: int = 10_000
     """Of an entry schema, with references followed."""

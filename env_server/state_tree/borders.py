@@ -79,18 +79,22 @@ class Borders:
                     (_REGION_LEFT if number in was else _REGION_ENTERED, key, self._documents[number])
                     for number in sorted({*was}.symmetric_difference(now))
                 ]
+        left = limits.move_looks_max
         for reach in self._proximities:
-            reach.cross(index, key, before, after, limits.move_looks_max, told, count)
+            try:
+                left -= reach.cross(index, key, before, after, left, told, count)
+            except LimitExceeded:
+                raise _too_crowded(reach.name, limits.move_looks_max) from None
         return told
 
 
 class _Reach:
     """One proximity."""
 
-    __slots__ = ("_accept", "_accept_other", "_distance", "_name", "_prefix")
+    __slots__ = ("_accept", "_accept_other", "_distance", "_prefix", "name")
 
     def __init__(self, proximity: Proximity) -> None:
-        self._name = proximity.name
+        self.name = proximity.name
         self._distance = proximity.distance
         self._prefix = f'{{"proximity":{_encode(proximity.name)},"other":'
         self._accept = compile_key_glob(proximity.key_glob, "proximities.key_glob")
@@ -105,16 +109,22 @@ class _Reach:
         looks_max: int,
         told: list[Crossing],
         count: Count,
-    ) -> None:
-        """Adds what is told. Raises as `Borders.cross`."""
+    ) -> int:
+        """Adds what is told; returns how much was looked at where the entry goes to.
+
+        Raises:
+            LimitExceeded: that is more than `looks_max`.
+        """
         is_one, is_other = _matches(self._accept, key), _matches(self._accept_other, key)
         if not is_one and not is_other:
-            return
+            return 0
         was = now = _NOBODY
+        looked = 0
         if before is not None:
             was = self._near(index, before, _ALL, count)
         if after is not None:
             now = self._near(index, after, looks_max, count)
+            looked = index.looked
         mine = self._document(key)
         changed = {other for _, other in was}.symmetric_difference(other for _, other in now)
         changed.discard(key)
@@ -124,6 +134,7 @@ class _Reach:
                 type_ = _PROXIMITY_ENTERED if other in entered else _PROXIMITY_LEFT
                 told.append((type_, key, self._document(other)))
                 told.append((type_, other, mine))
+        return looked
 
     def _near(self, index: SpaceIndex, position: Position, looks_max: int, count: Count) -> list[Near]:
         usual, index.looks_max = index.looks_max, looks_max
@@ -131,13 +142,6 @@ class _Reach:
         try:
             near = index.within(position, self._distance)
             return near
-        except LimitExceeded:
-            problem = (
-                f"proximity {self._name!r} is so crowded there that more than move_looks_max = {looks_max} are near"
-            )
-            raise Exhausted.of(
-                Reason.RATE_LIMITED, "move_looks_max", looks_max, problem, proximity=self._name
-            ) from None
         finally:
             index.looks_max = usual
             count(len(near) + max(index.looked - LOOKS_FREE, 0))
@@ -153,6 +157,11 @@ class _Reach:
 
     def _document(self, other: str) -> Json:
         return Json(f"{self._prefix}{_encode(other)}}}".encode())
+
+
+def _too_crowded(proximity: str, looks_max: int) -> Exhausted:
+    problem = f"it is so crowded there that the move would look at more than move_looks_max = {looks_max}"
+    return Exhausted.of(Reason.RATE_LIMITED, "move_looks_max", looks_max, problem, proximity=proximity)
 
 
 def _matches(accept: TextTest | None, key: str) -> bool:

@@ -19,7 +19,7 @@ def plan_control(
 
     Raises:
         InvalidRequest: INVALID_FIELD.
-        WrongState: CLOCK_PAUSED, CLOCK_MODE_MISMATCH.
+        WrongState: CLOCK_PAUSED, CLOCK_MODE_MISMATCH; CLOCK_ON_ITS_WAY: it cannot come after the way that it is on.
         OutOfRange: TIME_PASSED.
     """
     state = replace(line.state, now_ns=now_ns)
@@ -32,14 +32,8 @@ def plan_control(
             return replace(state, paused=False) if state.paused else None
         case ClockAction.SET_RATE:
             return _set_rate(line, state, asked, path)
-        case ClockAction.STEP if line.declaration.mode is ClockMode.EVENT_DRIVEN:
-            return None if state.stepping else replace(state, stepping=True)
         case ClockAction.STEP:
-            first = line.first
-            if first is None:
-                return None
-            end_ns = max(_end_of(state), first.timer.due_ns)
-            return _go(line, replace(state, target_ns=end_ns), bound_ns)
+            return _step(line, state, path, bound_ns)
         case _:
             return _aim(line, state, asked, path, bound_ns)
 
@@ -67,6 +61,17 @@ def check_time(ns: int, field: str) -> None:
         raise InvalidRequest(Reason.INVALID_FIELD, field, "must fit in 64 bits")
 
 
+def _step(line: Timeline, state: ClockState, path: str, bound_ns: int | None) -> ClockState | None:
+    if line.is_under_way:
+        raise _on_its_way(state, path)
+    if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+        return replace(state, stepping=True)
+    first = line.first
+    if first is None:
+        return None
+    return _go(line, replace(state, target_ns=max(state.now_ns, first.timer.due_ns)), bound_ns)
+
+
 def _aim(line: Timeline, state: ClockState, asked: ControlClock, path: str, bound_ns: int | None) -> ClockState | None:
     """Advances or skips."""
     skips = asked.action is ClockAction.SKIP_TO
@@ -85,6 +90,8 @@ def _aim(line: Timeline, state: ClockState, asked: ControlClock, path: str, boun
         where = f"at {state.now_ns} ns" + (f", on its way to {end_ns} ns," if end_ns > state.now_ns else "")
         problem = f"the clock of {path} is {where} already: it does not go back"
         raise OutOfRange(Reason.TIME_PASSED, problem, metadata={"now_ns": str(state.now_ns), "end_ns": str(end_ns)})
+    if line.is_under_way and (state.stepping or state.skipping is not skips):
+        raise _on_its_way(state, path)
     if goal_ns == end_ns:
         return None
     return _go(line, replace(state, target_ns=goal_ns, skipping=skips), bound_ns)
@@ -117,6 +124,12 @@ def _set_rate(line: Timeline, state: ClockState, asked: ControlClock, path: str)
 def _end_of(state: ClockState) -> int:
     """Where it will be when it has done all that it was asked."""
     return state.now_ns if state.target_ns is None else max(state.now_ns, state.target_ns)
+
+
+def _on_its_way(state: ClockState, path: str) -> WrongState:
+    where = "on a step" if state.target_ns is None else f"on its way to {state.target_ns} ns"
+    problem = f"the clock of {path} is {where}: wait until it has arrived, or pause it"
+    return WrongState(Reason.CLOCK_ON_ITS_WAY, problem, metadata={"path": path})
 
 
 def _mismatch(line: Timeline, path: str, what: str) -> WrongState:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from ecumene.client import Clock, World
+from ecumene.launch.clock_places import release_clock
 
 from agent_runtime.settings import parse_launch
 from tests.faults.takeovers import Fleet, open_world
-from tests.faults.waking import Town, describe_town
+from tests.faults.waking import TTL_S, Town, describe_town
 from tests.faults.waking_agents import HOUR_NS
 from tests.services import ServerProcess
 
@@ -75,5 +76,37 @@ async def test_agents_live_on_by_a_clock_that_is_made_again(
             await pass_time(world, 21 * HOUR_NS)
         await town.check_once(21 * HOUR_NS)
         assert fleet.lost == []
+    finally:
+        await fleet.end()
+
+
+@pytest.mark.timeout(300)
+async def test_a_clock_that_was_released_goes_on_and_a_run_that_is_gone_on_with_takes_its_place_again(
+    tmp_path: Path, server: ServerProcess, world: World
+) -> None:
+    description = describe_town(tmp_path, residents=2, hourly=6, parts=1)
+    for group in description["groups"]:
+        group["clock"] = HOURS
+    fleet, town = Fleet(server, parse_launch(description)), Town(world, residents=2, hourly=6)
+    await town.prepare()
+    await world.environment(STAFF).register()
+    await make_clock(world, 0)
+    try:
+        await fleet.begin(1)
+        await fleet.host(0, *fleet.parts)
+        async with asyncio.timeout(120):
+            await pass_time(world, 10 * HOUR_NS)
+            assert await release_clock(world, HOURS, "r") == [], "its parts are hosted"
+            await fleet.kill(0)
+            while not (released := await release_clock(world, HOURS, "r")):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            while len(released) < len(fleet.parts):
+                released += await release_clock(world, HOURS, "r")
+            await pass_time(world, 15 * HOUR_NS)
+            await fleet.start(0)
+            await fleet.host(0, *fleet.parts, wait_s=TTL_S)
+            assert len([entry async for entry in world.environment(STAFF).entries()]) == len(fleet.parts)
+            await pass_time(world, 21 * HOUR_NS)
+        await town.check_once(21 * HOUR_NS)
     finally:
         await fleet.end()

@@ -132,7 +132,15 @@ def test_simulated_time_goes_on_and_its_timers_fire(ecumene: Callable[..., Any])
     assert ecumene("env", "get", "/town")["clock_state"]["now_ns"] == 9 * 10**13
     ecumene("clock", "cancel-timer", "/town", "tick")
     assert ecumene("timers", "/town") == {"timers": []}
-    assert "no such clock" in ecumene("clock", "show", "/", code=1)
+    assert "no such clock: / has none" in ecumene("clock", "show", "/", code=1)
+    ecumene("env", "set", "/plain")
+    assert "ecumene env set PATH --clock" in ecumene("clock", "advance", "/plain", "1h", code=1)
+    ecumene("env", "set", "/plain", "--clock", "manual")
+    assert ecumene("clock", "advance", "/plain", "1h")["now_ns"] == 36 * 10**11
+    for wrong in (["--at=-5m"], ["--every", "0"], ["--every=-1h"]):
+        ecumene("clock", "set-timer", "/plain", "t", *wrong, code=2)
+    ecumene("clock", "skip", "/plain", "--", "-5m", code=2)
+    assert "/plain has none" in ecumene("near", "/plain", "--key", "a", "--radius", "1", code=1)
 
 
 def test_ticks_that_a_skip_passes_go_by_the_timers_policy(ecumene: Callable[..., Any]) -> None:

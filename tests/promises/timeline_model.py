@@ -101,6 +101,8 @@ class TimelineModel:
             if clock.paused:
                 clock.target, clock.skipping = None, False
         elif action is ClockAction.STEP:
+            if clock.target is not None:
+                return "CLOCK_ON_ITS_WAY"
             dues = [timer.due for timer in self.timers if timer.clock == path]
             if not dues:
                 return "unchanged"
@@ -109,8 +111,12 @@ class TimelineModel:
             return "CLOCK_PAUSED"
         else:
             to = end + ns if action is ClockAction.ADVANCE_BY else ns
-            if to <= end:
-                return "TIME_PASSED" if to < end else "unchanged"
+            if to < end:
+                return "TIME_PASSED"
+            if clock.target is not None and clock.skipping is not (action is ClockAction.SKIP_TO):
+                return "CLOCK_ON_ITS_WAY"
+            if to == end:
+                return "unchanged"
             clock.target, clock.skipping = to, action is ClockAction.SKIP_TO
         return ""
 
@@ -164,6 +170,8 @@ class TimelineModel:
             "last": not timer.every,
             "payload": timer.payload,
         }
+        if self.clocks[timer.clock].skipping and timer.due < now:
+            document["skipped"] = True
         shown = self.nearest(timer.path)
         assert shown is not None
         self.told.append((timer.path, timer.name, self.clocks[shown].now, document))

@@ -71,8 +71,12 @@ def draw_rumour(chance: random.Random) -> list[int]:
 def list_known() -> dict[str, Known]:
     chance = random.Random(1)
     columns = zip(*(draw_rumour(chance) for _ in range(DRAWN)), strict=True)
+    # Half know it on the third day, near enough to normally distributed (skewness 0.25). Other days are not, and
+    # by Bernstein's inequality alone a day late would hardly be noticed in thirty towns.
     return {
-        f"knowing_{day}": Known(statistics.fmean(column), statistics.stdev(column), "drawn", range=RESIDENTS)
+        f"knowing_{day}": Known(
+            statistics.fmean(column), statistics.stdev(column), "drawn", range=RESIDENTS if day != 3 else 0
+        )
         for day, column in enumerate(columns, start=1)
     }
 

@@ -95,9 +95,9 @@ class Clocks:
         """The environment that owns the clock."""
         return self._tree.nodes.by_number[line.number]
 
-    def path_of(self, key: TimerKey) -> str:
-        """The environment whose timer it is."""
-        return self._tree.nodes.by_number[key[0]].path
+    def path_of(self, number: int) -> str:
+        """The path of the environment of that number."""
+        return self._tree.nodes.by_number[number].path
 
     def lives(self, line: Timeline) -> bool:
         """Whether its environment is still there."""
@@ -247,14 +247,8 @@ class Clocks:
     def gone(self, nodes: Sequence[Node]) -> Callable[[], None]:
         """See Timing."""
         lines = [self.lines[node.number] for node in nodes if node.number in self.lines]
-        timers = [
-            (line, (node.number, name), line.timers[node.number, name])
-            for node in nodes
-            for name, line in self.timers.get(node.number, {}).items()
-        ]
-        for _, key, _ in timers:
-            self._drop(key)
-            self._tree.note_fact(FactKind.TIMER, facts.key_of(key), None)
+        timers = [timer for node in nodes if node.number in self.timers for timer in self._drop_all(node.number)]
+        self._tree.note_facts_gone(FactKind.TIMER, [facts.key_of(key) for _, key, _ in timers])
         for line in lines:
             self._remove(line)
             self._tree.note_fact(FactKind.CLOCK, str(line.number), None)
@@ -316,6 +310,12 @@ class Clocks:
             del self.timers[key[0]]
         line.drop(key)
         self.timer_count -= 1
+
+    def _drop_all(self, number: int) -> list[tuple[Timeline, TimerKey, Timer]]:
+        """No timer of an environment waits any more; returns them. There may be very many."""
+        names = self.timers.pop(number)
+        self.timer_count -= len(names)
+        return [(line, key, line.drop(key)) for name, line in names.items() for key in [(number, name)]]
 
     def _journal_timer(self, key: TimerKey, before: tuple[Timeline, Timer] | None) -> None:
         if self._tree.journal is None:

@@ -19,7 +19,7 @@ from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.own_changes import OwnChanges
 from env_server.pipeline.timekeeping.hearings import may_be_told
 from env_server.pipeline.timekeeping.participation import Participation
-from env_server.pipeline.timekeeping.running import Running
+from env_server.pipeline.timekeeping.running import FULL_RETRY_S, Running
 from env_server.state_tree.tree import Tree
 from env_server.timeline.idleness import Jump, plan_jump
 from env_server.timeline.line import Timeline
@@ -27,7 +27,6 @@ from env_server.timeline.line import Timeline
 _HOLDERS_TOLD_MAX: Final = 10
 _JUMP_BYTES: Final = 256
 """Of a jump in a record, roughly."""
-_FULL_RETRY_S: Final = 1.0
 _SLEEP_S_MAX: Final = 3600.0
 _SLEEP_S_MIN: Final = 0.001
 
@@ -143,7 +142,7 @@ class Jumping:
         if not jump.is_held:
             return []
         first = line.first
-        is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key))
+        is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key[0]))
         where = f"to {jump.to_ns} ns" if is_seen else "on"
         return [f"the clock above does not let it go {where}"]
 
@@ -196,7 +195,7 @@ class Jumping:
             self._running.go_on()  # what is due there fires in the same group
         else:
             self._cancel_alarm(line)
-            self._set_alarm(line, _FULL_RETRY_S)
+            self._set_alarm(line, FULL_RETRY_S)
 
     def _jump(self, line: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""

@@ -23,7 +23,8 @@ from env_server.timeline.control import arrive
 from env_server.timeline.line import Due, Timeline
 from env_server.timeline.ticks import plan_tick
 
-_FULL_RETRY_S: Final = 1.0
+FULL_RETRY_S: Final = 1.0
+"""After how long it is tried again what a full disk has refused."""
 _FIRING_BYTES: Final = 256
 """Of a firing in a record, without its payload, roughly."""
 _SLEEP_NS_MAX: Final = 3_600_000_000_000
@@ -171,7 +172,7 @@ class Running:
         self.is_full = self._admission.refusal(1, _size(due)) is not None
         if self.is_full:
             self._rests = True
-            self._retry = self._clock.call_later(_FULL_RETRY_S, self._wake)
+            self._retry = self._clock.call_later(FULL_RETRY_S, self._wake)
         return self.is_full
 
     def _next(self, line: Timeline) -> Due | None:

@@ -58,10 +58,8 @@ class Timekeeping:
         """`is_quiet` tells whether nothing else is on its way in the world."""
         self._tree = tree
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
-        self._jumping = Jumping(
-            *(tree, running, own, admission),
-            *(lambda: not running.is_at_work and is_quiet(), clock, limits),
-        )
+        self._is_world_quiet = is_quiet
+        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
         self._clocks = clocks = running.clocks
         clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
@@ -143,13 +141,13 @@ class Timekeeping:
         clocks = self._clocks
         line = clocks.find(path)
         clocks.tell(line)
-        first = line.first
+        timers, next_due_ns = self._count_timers(line, group)
         return ClockSeen(
             clocks.node_of(line).path,
             line.declaration,
             line.state,
-            len(line.timers),
-            None if first is None else first.timer.due_ns,
+            timers,
+            next_due_ns,
             tuple(self._held_by(line, group)),
             self._find_place(line, group),
         )
@@ -180,6 +178,16 @@ class Timekeeping:
             return call
         self._running.when_arrived(line, call)
         return lambda: self._running.forget(line, call)
+
+    def _count_timers(self, line: Timeline, group: str) -> tuple[int, int | None]:
+        """How many timers wait, and when the first is due, of those that the group sees; for one it looks at all."""
+        if not group:
+            first = line.first
+            return len(line.timers), None if first is None else first.timer.due_ns
+        clocks, access = self._clocks, self._tree.grants.access
+        places = {number: access(group, clocks.path_of(number)) for number in {number for number, _ in line.timers}}
+        dues = [timer.due_ns for (number, _), timer in line.timers.items() if places[number]]
+        return len(dues), min(dues, default=None)
 
     def _check_seen(self, group: str, path: str) -> None:
         if group:
@@ -218,6 +226,10 @@ class Timekeeping:
             is_seen = not holders or bool(self._find_place(line, group))
             held += holders if is_seen else ["somebody takes part who is not to be seen from here"]
         return held
+
+    def _is_quiet(self) -> bool:
+        """Whether no clock has something to do, and nothing else is on its way in the world."""
+        return not self._running.is_at_work and self._is_world_quiet()
 
     def _rested(self, line: Timeline) -> None:
         self._jumping.stir(line)

@@ -78,6 +78,7 @@ _REASONS: Final[dict[grpc.StatusCode, tuple[Reason, ...]]] = {
         Reason.CLOCK_MODE_MISMATCH,
         Reason.CELL_FULL,
         Reason.NOT_PLACED,
+        Reason.CLOCK_ON_ITS_WAY,
     ),
     grpc.StatusCode.OUT_OF_RANGE: (
         Reason.REVISION_COMPACTED,

@@ -7,6 +7,7 @@ simulation packages.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -23,6 +24,7 @@ from ecumene.cli.failures import ExitCode
 
 def program() -> NoReturn:
     """The command as a process. Once its outcome is said, a further Ctrl-C ends what is left of it without a word."""
+    gc.disable()  # until its target is imported
     try:
         code = main()
     except KeyboardInterrupt:  # a second one, while the first was reported
@@ -68,7 +70,7 @@ def dispatch(arguments: list[str]) -> int:
     """Run the subcommand that the arguments name; usage errors are already reported."""
     selected = find_command(next((word for word in arguments if not word.startswith("-")), ""))
     if selected and selected.name in PASS_THROUGH and arguments[0] == selected.name:
-        return int(load_target(selected)(arguments[1:]) or 0)
+        return int(load_for_good(selected)(arguments[1:]) or 0)
     click_command = typer.main.get_command(build_app(selected))
     try:
         outcome = click_command(arguments, prog_name="ecumene", standalone_mode=False)
@@ -86,8 +88,18 @@ def build_app(selected: Command | None) -> typer.Typer:
     app = typer.Typer(name="ecumene", add_completion=False, help="Worlds for societies of agents.")
     app.callback()(root)
     for command in COMMANDS:
-        attach(app, command, load_target(command) if command is selected else placeholder)
+        attach(app, command, load_for_good(command) if command is selected else placeholder)
     return app
+
+
+def load_for_good(command: Command) -> Any:
+    """Import a target. All that is imported stays: a collector that looks through it again and again is a quarter of
+    the start, so `program` turns it off, and it never looks at what is there when it is turned on here."""
+    target = load_target(command)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return target
 
 
 def attach(app: typer.Typer, command: Command, target: Callable[..., Any] | typer.Typer) -> None:

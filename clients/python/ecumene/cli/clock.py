@@ -11,14 +11,16 @@ import typer
 
 from ecumene.cli.arguments import parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
-from ecumene.cli.durations import parse_duration, show_duration, show_moment
+from ecumene.cli.durations import parse_time_ahead, show_duration, show_moment
 from ecumene.cli.env_output import show_mode, show_written
 from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo
+from ecumene.client.reasons import EnvironmentNotFoundError
 from ecumene.client.timeline import EnvironmentClock
 from ecumene.client.timeline_reasons import TimePassedError
 from ecumene.client.world import World
+from ecumene.launch.clock_places import find_unhosted, release_clock
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -48,7 +50,43 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show how the clock of an environment stands, or that of the nearest one above."""
-    control(server, world, path, as_json, EnvironmentClock.state)
+
+    async def look(opened: World) -> tuple[ClockState, list[tuple[str, str]]]:
+        state = await opened.environment(path).clock().state()
+        names = [why.split(": ")[0] for why in state.held_by]
+        found = [await find_unhosted(opened, name) for name in names]
+        return state, [one for one in found if one is not None]
+
+    state, unhosted = run_in_world(server, world, look)
+    if as_json:
+        print_json(to_document(state))
+        return
+    print_table(("clock", state.path), describe_clock(state))
+    for run in dict.fromkeys(run for run, _ in unhosted):
+        parts = ", ".join(part for name, part in unhosted if name == run)
+        print(f"it waits for {parts} of run {run}, which nobody hosts: go on with it, or let the clock go:")
+        print(f"    ecumene clock release {state.path} {run}")
+
+
+@app.command()
+def release(
+    path: PathArgument,
+    run: Annotated[str, typer.Argument(help="A run that is not to be gone on with.", metavar="RUN")],
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let an event-driven clock wait no more for the parts of a run that nobody hosts."""
+    try:
+        parts = run_in_world(server, world, lambda opened: release_clock(opened, path, run))
+    except EnvironmentNotFoundError as error:
+        raise CliError(f"there is no run {run} in world {world}, or no {path}") from error
+    if as_json:
+        print_json({"released": parts})
+    elif parts:
+        print(f"the clock of {path} waits no more for {', '.join(parts)} of run {run}")
+    else:
+        print(f"the clock of {path} waits for no part of run {run} that nobody hosts")
 
 
 @app.command()
@@ -63,7 +101,7 @@ def advance(
     """Let a manual clock go on, for a while or up to a time, firing what is due on the way."""
     if bool(duration) == bool(to):
         raise UsageError("how far is it to go?", hint="give a duration, or a time with --to")
-    by_ns, to_ns = (parse_duration(text) if text else None for text in (duration, to))
+    by_ns, to_ns = (parse_time_ahead(text) if text else None for text in (duration, to))
     go(server, world, path, as_json, lambda clock: clock.advance(by_ns=by_ns, to_ns=to_ns))
 
 
@@ -87,7 +125,7 @@ def skip(
     as_json: JsonOption = False,
 ) -> None:
     """Go to a time at once; timers that were due before do as their policy says."""
-    to_ns = parse_duration(to)
+    to_ns = parse_time_ahead(to)
     go(server, world, path, as_json, lambda clock: clock.skip_to(to_ns))
 
 
@@ -148,8 +186,10 @@ def set_timer(
         raise UsageError("--at and --after: give one of the two")
     if not (after or at or every):
         raise UsageError("when is it due?", hint="give --after or --at, or --every alone")
-    at_ns, after_ns = (parse_duration(text) if text else None for text in (at, after))
-    every_ns = parse_duration(every) if every else 0
+    at_ns, after_ns = (parse_time_ahead(text) if text else None for text in (at, after))
+    every_ns = parse_time_ahead(every) if every else 0
+    if every and not every_ns:
+        raise UsageError("--every is above 0; a timer that fires once has --after or --at alone")
     document: Any = parse_value(payload) if payload else None
     done = run_in_world(
         server,

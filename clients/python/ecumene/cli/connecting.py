@@ -10,7 +10,10 @@ import typer
 
 from ecumene.cli.failures import CliError, UsageError
 from ecumene.client.addresses import DEFAULT_SERVER, SERVER_VARIABLE, has_port
-from ecumene.client.errors import ConnectionFailedError
+from ecumene.client.errors import ConnectionFailedError, EcumeneError
+from ecumene.client.reasons import WorldNotFoundError
+from ecumene.client.space_reasons import SpaceNotFoundError
+from ecumene.client.timeline_reasons import ClockNotFoundError, ClockPausedError
 from ecumene.client.world import World, connect
 from ecumene.client.worlds import Worlds
 
@@ -24,6 +27,14 @@ WorldOption = Annotated[str, typer.Option("--world", help="Name of the world.", 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 Answer = TypeVar("Answer")
+
+_HINTS: dict[type[EcumeneError], str] = {
+    WorldNotFoundError: "which there are: ecumene world list",
+    ClockNotFoundError: "give it one: ecumene env set PATH --clock manual",
+    ClockPausedError: "let it go on with ecumene clock resume PATH, or do one step",
+    SpaceNotFoundError: "a program gives it one: environment.change(space=Grid(10, 10))",
+}
+"""What is to be done about errors that say only what is missing."""
 
 
 def check_address(address: str) -> str:
@@ -70,3 +81,5 @@ def _run(connected: Callable[[], Awaitable[Answer]]) -> Answer:
         return asyncio.run(main())
     except ConnectionFailedError as error:
         raise CliError(str(error), hint=NO_SERVER_HINT) from error
+    except tuple(_HINTS) as error:
+        raise CliError(str(error), hint=_HINTS[type(error)]) from error

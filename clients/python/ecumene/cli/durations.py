@@ -44,6 +44,17 @@ def parse_duration(text: str) -> int:
     return sign * int(total)
 
 
+def parse_time_ahead(text: str) -> int:
+    """`parse_duration` where simulated time goes on: it does not go back, nor lie before 0.
+
+    Raises UsageError.
+    """
+    duration_ns = parse_duration(text)
+    if duration_ns < 0:
+        raise UsageError(f"{text!r} is negative: simulated time begins at 0 and never goes back")
+    return duration_ns
+
+
 def show_duration(duration_ns: int) -> str:
     """A duration in the form that `parse_duration` reads; whole seconds and more, the rest as their decimals."""
     sign, left_ns = ("-", -duration_ns) if duration_ns < 0 else ("", duration_ns)

@@ -204,7 +204,7 @@ def invoke(
 async def create_unless_there(
     environment: Environment, kind: str, config: dict[str, Json], clock: Clock | None = None
 ) -> Written:
-    """Create an environment; one that is there stays as it is.
+    """Create an environment; one that is there stays as it is, but is given a clock if it has none.
 
     Raises CliError if that is not what was asked for.
     """
@@ -215,8 +215,10 @@ async def create_unless_there(
             raise CliError(f"{there.path} is there already, of kind {there.kind}, not {kind}")
         if config and there.config != config:
             raise CliError(f"{there.path} is there already, with another config: {show_cell(there.config)}")
-        if clock and (there.clock is None or there.clock.mode != clock.mode):
-            found = there.clock.mode.replace("_", "-") if there.clock else "none"
+        if clock and there.clock is None:
+            return await environment.change(clock=clock)
+        if clock and there.clock and there.clock.mode != clock.mode:
+            found = there.clock.mode.replace("_", "-")
             raise CliError(f"{there.path} is there already, with another clock: {found}")
     return done
 

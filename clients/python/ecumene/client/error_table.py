@@ -58,6 +58,7 @@ REASONS: dict[str, Row] = {
     "HAS_CHILDREN": (_Code.FAILED_PRECONDITION, reasons.HasChildrenError),
     "GATE_CLOSED": (_Code.FAILED_PRECONDITION, reasons.GateClosedError),
     "CLOCK_PAUSED": (_Code.FAILED_PRECONDITION, timeline_reasons.ClockPausedError),
+    "CLOCK_ON_ITS_WAY": (_Code.FAILED_PRECONDITION, timeline_reasons.ClockOnItsWayError),
     "SESSION_EXPIRED": (_Code.FAILED_PRECONDITION, reasons.SessionExpiredError),
     "LEASE_EXPIRED": (_Code.FAILED_PRECONDITION, reasons.LeaseExpiredError),
     "NESTED_INVOKE": (_Code.FAILED_PRECONDITION, reasons.NestedInvokeError),

@@ -21,7 +21,7 @@
     ├── WrongStateError               the state must change first
     │   ├── HasChildrenError · GateClosedError · ClockPausedError · SessionExpiredError · LeaseExpiredError
     │   ├── NestedInvokeError · EntryKindMismatchError · OperationRefusedError · HistoryMismatchError
-    │   └── ProtectedError · ClockModeMismatchError · CellFullError · NotPlacedError
+    │   └── ProtectedError · ClockOnItsWayError · ClockModeMismatchError · CellFullError · NotPlacedError
     ├── OutOfRangeError               outside what is retained or allowed
     │   ├── RevisionCompactedError · RevisionInFutureError · PageExpiredError · SequencePassedError
     │   ├── CounterOverflowError · SubscriptionLapsedError · OutcomeNotKeptError

@@ -25,6 +25,10 @@ class InvalidPositionError(InvalidArgumentError):
 class SpaceNotFoundError(NotFoundError):
     """The environment has no space."""
 
+    def describe(self) -> str:
+        """Tells that the environment is there, and what it lacks."""
+        return f"no such space: {self.path} has none" if self.path else super().describe()
+
 
 class RegionNotFoundError(NotFoundError):
     """The space has no region, or no proximity, of that name."""

@@ -40,7 +40,8 @@ class EnvironmentClock:
     What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
     breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
     by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
-    ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
+    ClockPausedError, ClockOnItsWayError, ClockModeMismatchError, and ConnectionFailedError: no answer within the
+    handle's timeout.
     """
 
     def __init__(self, world: World, path: str, timeout_s: float | None) -> None:

@@ -14,6 +14,10 @@ from ecumene.client.errors import (
 class ClockNotFoundError(NotFoundError):
     """No clock here or above; for what controls one: the environment has none of its own."""
 
+    def describe(self) -> str:
+        """Tells that the environment is there, and what it lacks."""
+        return f"no such clock: {self.path} has none of its own" if self.path else super().describe()
+
 
 class TimerNotFoundError(NotFoundError):
     """The environment has no timer of that name."""
@@ -29,6 +33,10 @@ class ClockExistsError(AlreadyExistsError):
 
 class ClockPausedError(WrongStateError):
     """The environment's clock is paused: it neither advances nor skips; it steps."""
+
+
+class ClockOnItsWayError(WrongStateError):
+    """The clock goes somewhere, and what is asked cannot come after that: wait until it has arrived, or pause it."""
 
 
 class ClockModeMismatchError(WrongStateError):

@@ -118,7 +118,7 @@ def check_key(key: object) -> str:
     """
     if isinstance(key, str) and key:
         return key
-    message = f"key: must be a str such as 'mood', not {_show(key)}"
+    message = "key: must not be empty" if key == "" else f"key: must be a str such as 'mood', not {_show(key)}"
     raise InvalidKeyError(ErrorDetails(message=message, reason="INVALID_KEY", executed=Executed.NO))
 
 

@@ -6,8 +6,6 @@ import importlib.metadata
 from collections.abc import Callable
 from typing import cast
 
-from ecumene.launch.errors import ServiceMissingError
-
 SERVICE_GROUP = "ecumene.services"
 
 
@@ -17,11 +15,17 @@ def check_service(service: str) -> None:
     Raises ServiceMissingError.
     """
     if not importlib.metadata.entry_points(group=SERVICE_GROUP, name=service):
-        raise ServiceMissingError(service)
+        raise _miss(service)
 
 
 def load_service(service: str) -> Callable[[list[str]], int | None]:
     """Import a service's `main`. Raises ServiceMissingError."""
     for entry_point in importlib.metadata.entry_points(group=SERVICE_GROUP, name=service):
         return cast("Callable[[list[str]], int | None]", entry_point.load())
-    raise ServiceMissingError(service)
+    raise _miss(service)
+
+
+def _miss(service: str) -> Exception:
+    from ecumene.launch.errors import ServiceMissingError  # with all of the client, which a service may not need
+
+    return ServiceMissingError(service)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.model import EventFilter, EventType
+from ecumene.client.waking import find_first_wake, wakes_path
 from ecumene.client.world import World
 
 
@@ -20,7 +20,7 @@ async def wait_woken(world: World, run: str, until_ns: int, *, agents: int, time
         TimeoutError: it took longer than `timeout_s`; tells of how many it knew, and who is late.
         EcumeneError: the watch ended.
     """
-    places = EventFilter(path_prefix=f"/runtime/runs/{run}/wakes", types=(EventType.ENTRY_SET,))
+    places = EventFilter(path_prefix=wakes_path(run), types=(EventType.ENTRY_SET,))
     known: set[tuple[str, str]] = set()
     late: set[tuple[str, str]] = set()
     try:
@@ -40,15 +40,8 @@ async def wait_woken(world: World, run: str, until_ns: int, *, agents: int, time
 def _note(batch: EventBatch, until_ns: int, known: set[tuple[str, str]], late: set[tuple[str, str]]) -> None:
     for path, agent, value in zip(batch.paths, batch.keys, batch.values, strict=True):
         known.add((path, agent))
-        if _find_next(value) <= until_ns:
+        first_ns = find_first_wake(value)
+        if first_ns is not None and first_ns <= until_ns:
             late.add((path, agent))
         else:
             late.discard((path, agent))
-
-
-def _find_next(value: Any) -> float:
-    """The first time that is wanted; one that no runtime has written wants none."""
-    try:
-        return min((int(wake[0]) for wake in value["wakes"]), default=float("inf"))
-    except (TypeError, KeyError, IndexError, ValueError):
-        return float("inf")

@@ -13,10 +13,10 @@ import pytest
 from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import runtime_service_pb2 as pb
 from ecumene.client import ClientSettings, Clock, connect
+from ecumene.client.waking import name_timer
 
 from agent_runtime.node.populations import run_folder
 from agent_runtime.node.records import Records
-from agent_runtime.ownership.wake_book import name_timer
 from tests.services import ServerProcess
 from tests.unit.agent_runtime.nodes import (
     NOWHERE,

@@ -154,9 +154,15 @@ async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -
     await attendance.close()
 
 
-async def test_a_run_that_is_ended_leaves_its_clocks(world: World) -> None:
+async def test_a_run_that_is_ended_leaves_its_clocks_and_no_timer(world: World) -> None:
     for part in ("g.0", "g.1"):
         await Attendance(world, world, "r", part, "/town").join(HEARS)
     await Attendance(world, world, "other", "g.0", "/town").join(HEARS)
-    await leave_clocks(world, "r", ["g.0", "g.1", "g.2"], ["/town", "", "/nowhere", "/town"])
+    await world.environment("/manual").register(clock=Clock.manual())
+    for path, name in (("/town", "wakes.r.g.0"), ("/town", "wakes.other.g.0"), ("/manual", "wakes.r.h.0")):
+        await world.environment(path).set_timer(name, at_ns=10)
+    places = [("g.0", "/town"), ("g.1", "/town"), ("g.2", "/town"), ("h.0", "/manual"), ("i.0", "/nowhere")]
+    await leave_clocks(world, "r", places)
     assert [entry.key async for entry in world.environment("/staff").entries()] == ["wakes.other.g.0"]
+    assert [timer.name async for timer in world.environment("/town").timers()] == ["wakes.other.g.0"]
+    assert not [timer async for timer in world.environment("/manual").timers()]

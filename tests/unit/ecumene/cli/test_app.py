@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -41,6 +42,23 @@ def test_a_run_begins_without_what_draws_its_picture() -> None:
     code = "import sys; import ecumene.cli.run; print('matplotlib' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
     assert shown == "False\n"
+
+
+def test_what_a_command_imports_is_never_looked_through_and_what_it_makes_is() -> None:
+    code = (
+        "import gc, sys; from ecumene.cli import app; sys.argv[1:] = ['version'];"
+        "exit = sys.exit;"
+        "sys.exit = lambda code: exit(print('FROZEN', gc.get_freeze_count() > 1000, gc.isenabled(), code));"
+        "app.program()"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+    assert "FROZEN True True 0" in shown
+
+
+def test_in_a_program_of_somebody_else_the_collector_is_theirs() -> None:
+    frozen = gc.get_freeze_count()
+    assert app.main(["version"]) == 0
+    assert (gc.get_freeze_count(), gc.isenabled()) == (frozen, True)
 
 
 def test_version_as_json(capsys: pytest.CaptureFixture[str]) -> None:

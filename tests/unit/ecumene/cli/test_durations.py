@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ecumene.cli.durations import parse_duration, show_duration, show_moment
+from ecumene.cli.durations import parse_duration, parse_time_ahead, show_duration, show_moment
 from ecumene.cli.failures import UsageError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +33,13 @@ H = 3_600_000_000_000
 )
 def test_durations_are_read(text: str, expected: int) -> None:
     assert parse_duration(text) == expected
+
+
+def test_time_does_not_go_back() -> None:
+    assert parse_time_ahead("0") == 0
+    assert parse_time_ahead("1h") == H
+    with pytest.raises(UsageError, match="'-5m' is negative"):
+        parse_time_ahead("-5m")
 
 
 NO_DURATIONS = "h .5h 1.h 1x 1h1h 30m1h 1e9 1.5 0.5ns 1h30 ٣h nan --1h 9223372036854775808".split()  # noqa: SIM905

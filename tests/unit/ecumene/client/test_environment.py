@@ -192,7 +192,7 @@ async def test_a_refused_argument_is_raised_where_it_was_given(world: World) -> 
         (lambda room: room.set(None, 1), ecumene.InvalidKeyError, r"not None \(NoneType\)"),
         (lambda room: room.get(b"k"), ecumene.InvalidKeyError, r"not b'k' \(bytes\)"),
         (lambda room: room.delete(3), ecumene.InvalidKeyError, "key: must be a str"),
-        (lambda room: room.delete(""), ecumene.InvalidKeyError, "key: must be a str such as 'mood', not ''"),
+        (lambda room: room.delete(""), ecumene.InvalidKeyError, "key: must not be empty"),
         (lambda room: room.create(3, 1), ecumene.InvalidKeyError, "key: must be a str"),
         (lambda room: room.append(3, 1), ecumene.InvalidKeyError, "key: must be a str"),
         (lambda room: room.register(config=[1]), ecumene.InvalidValueError, r"config: give a dict, not \[1\] \(list\)"),
@@ -232,6 +232,6 @@ async def test_names_that_are_no_text_are_refused_wherever_they_stand(world: Wor
         lambda: world.writes().delete("/room", ""),
         lambda: frame.delete("/room", ""),
     ):
-        with pytest.raises(ecumene.InvalidKeyError, match="key: must be a str"):
+        with pytest.raises(ecumene.InvalidKeyError, match="key: must "):
             ask()
     assert len(frame) == 0, "nothing is left of what was refused"

@@ -107,6 +107,23 @@ def test_a_crowd_is_refused_and_the_bound_of_others_stays() -> None:
     assert len(told) == 2 * 39 and looked[-1] >= 40
 
 
+def test_all_proximities_together_look_at_no_more() -> None:
+    index = open_space(SHAPE, LIMITS)
+    for number in range(100):
+        index.put(f"k{number}", HERE)
+    proximities = tuple(Proximity(f"p{number}", 1.0) for number in range(8))
+
+    def enter(key: str, looks_max: int) -> int:
+        limits = Limits(move_looks_max=looks_max)
+        borders = borders_of(Space(SHAPE, (), proximities), index)
+        return len(borders.cross(index, key, None, HERE, limits, lambda count: None))
+
+    assert enter("m", 2_000) == 8 * 2 * 100
+    with pytest.raises(Exhausted) as caught:
+        enter("m", 500)
+    assert caught.value.metadata["limit"] == "move_looks_max" and caught.value.metadata["proximity"] in ("p3", "p4")
+
+
 def test_what_a_refused_move_looked_at_is_counted() -> None:
     index = open_space(SHAPE, LIMITS)
     for number in range(1_000):

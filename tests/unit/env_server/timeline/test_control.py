@@ -42,16 +42,17 @@ def test_a_skip_jumps_if_it_is_let() -> None:
     assert plan(ClockAction.SKIP_TO, 120, mode=ClockMode.REALTIME) == ClockState(120)
 
 
-def test_a_step_goes_to_the_first_timer_or_to_the_end_of_the_way() -> None:
+def test_a_step_goes_to_the_first_timer() -> None:
     assert plan(ClockAction.STEP) is None
     assert plan(ClockAction.STEP, due=110) == ClockState(100, target_ns=110)
     assert plan(ClockAction.STEP, due=90, paused=True) == ClockState(100, paused=True, target_ns=100)
-    assert plan(ClockAction.STEP, due=110, target_ns=130) == ClockState(100, target_ns=130)
 
 
 def test_what_is_asked_on_the_way_comes_after_it() -> None:
     assert plan(ClockAction.ADVANCE_BY, 5, due=110, target_ns=120) == ClockState(100, target_ns=125)
     assert plan(ClockAction.ADVANCE_TO, 120, due=110, target_ns=120) is None
+    skip = plan(ClockAction.SKIP_TO, 125, bound=110, target_ns=120, skipping=True)
+    assert skip == ClockState(100, target_ns=125, skipping=True)
     assert plan(ClockAction.PAUSE, target_ns=120, skipping=True) == ClockState(100, paused=True)
     assert plan(ClockAction.PAUSE, target_ns=120, paused=True) == ClockState(100, paused=True), "a step ends, too"
 
@@ -78,6 +79,16 @@ def test_where_a_clock_is_already_is_told_as_it_is(target_ns: int | None, where:
         ("TIME_PASSED", {"action": ClockAction.SKIP_TO, "ns": 119, "target_ns": 120}),
         ("CLOCK_PAUSED", {"action": ClockAction.ADVANCE_BY, "ns": 1, "paused": True}),
         ("CLOCK_PAUSED", {"action": ClockAction.SKIP_TO, "ns": 200, "paused": True}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.SKIP_TO, "ns": 200, "target_ns": 120}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.SKIP_TO, "ns": 120, "target_ns": 120}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.ADVANCE_BY, "ns": 1, "target_ns": 120, "skipping": True}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.STEP, "due": 130, "target_ns": 120}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.STEP, "paused": True, "target_ns": 120}),
+        ("CLOCK_ON_ITS_WAY", {"action": ClockAction.STEP, "stepping": True, "mode": ClockMode.EVENT_DRIVEN}),
+        (
+            "CLOCK_ON_ITS_WAY",
+            {"action": ClockAction.SKIP_TO, "ns": 200, "stepping": True, "mode": ClockMode.EVENT_DRIVEN},
+        ),
         ("CLOCK_MODE_MISMATCH", {"action": ClockAction.ADVANCE_BY, "ns": 1, "mode": ClockMode.REALTIME}),
         ("CLOCK_MODE_MISMATCH", {"action": ClockAction.SET_RATE, "rate": 2.0}),
         ("INVALID_FIELD", {"action": ClockAction.SET_RATE, "rate": 0.0, "mode": ClockMode.REALTIME}),

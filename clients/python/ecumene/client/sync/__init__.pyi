@@ -27,6 +27,7 @@ from ecumene.client import ClockExistsError as ClockExistsError
 from ecumene.client import ClockMode as ClockMode
 from ecumene.client import ClockModeMismatchError as ClockModeMismatchError
 from ecumene.client import ClockNotFoundError as ClockNotFoundError
+from ecumene.client import ClockOnItsWayError as ClockOnItsWayError
 from ecumene.client import ClockPausedError as ClockPausedError
 from ecumene.client import ClockState as ClockState
 from ecumene.client import ClosedError as ClosedError
@@ -201,6 +202,7 @@ __all__ = [
     "ClockMode",
     "ClockModeMismatchError",
     "ClockNotFoundError",
+    "ClockOnItsWayError",
     "ClockPausedError",
     "ClockReporter",
     "ClockState",
@@ -398,6 +400,34 @@ def connect(
         WorldNotFoundError: the server has no such world.
         EcumeneError: the server refused the session; the class says why.
     """
+
+class ClockReporter:
+    """Reports for one participant of an event-driven clock: an entry, as it was set in one revision.
+
+    Get it from `EnvironmentClock.reporter`. A report holds until the next one, also over reconnects, until the entry
+    is set again or goes, or until `close`; without one the clock waits. `on_void` is called when reports do not count
+    any more, with the reason: FencedError when somebody else has set the entry, ParticipantNotFoundError when it is
+    gone.
+    """
+
+    path: str
+
+    key: str
+
+    set_revision: int
+
+    def report(self, *, busy: bool = False, earliest_wake_ns: int | None = None, consumed_revision: int = 0) -> None:
+        """Say how the participant stands. That it is idle is sent behind the ops that this session was given before.
+
+        `consumed_revision`: every event that it hears up to this one is dealt with. `earliest_wake_ns`: when the
+        clock has to stop at the latest; None = it waits for events alone. `busy`: it has something to do that it has
+        not heard of by events.
+
+        Raises:
+            EcumeneError: its reports do not count any more.
+        """
+    def close(self) -> None:
+        """Report no more: the clock waits, until the entry goes or somebody else reports for it."""
 
 class Deliveries:
     """What a subscription delivers to one consumer: every event at least once, in order.
@@ -747,6 +777,74 @@ class Environment:
     ) -> BulkResult:
         """Create many entries, and place them; as `move_many`. One that exists is a failure, unless `if_absent`."""
 
+class EnvironmentClock:
+    """The handle of an environment's clock; making it asks the server nothing. Get it from `Environment.clock`.
+
+    What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
+    breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
+    by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
+    ClockPausedError, ClockOnItsWayError, ClockModeMismatchError, and ConnectionFailedError: no answer within the
+    handle's timeout.
+    """
+
+    path: str
+
+    def state(self) -> ClockState:
+        """How it stands; that of the nearest environment above which has one, if this one has none.
+
+        Raises:
+            ClockNotFoundError: there is none at all.
+        """
+    def advance(self, *, by_ns: int | None = None, to_ns: int | None = None) -> ClockState:
+        """Manual clocks: on by so much, or up to a time, firing what is due, each timer at its own time.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+    def step(self) -> ClockState:
+        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode.
+
+        An event-driven clock makes one jump, as soon as everybody is idle; at once if it has no participants.
+        """
+    def skip_to(self, to_ns: int) -> ClockState:
+        """To a time at once: what was due before is dealt with by each timer's `missed`. Any mode.
+
+        Raises:
+            TimePassedError: the time has passed.
+        """
+    def pause(self) -> ClockState:
+        """Let it stand until it is resumed."""
+    def resume(self) -> ClockState:
+        """Let it go on."""
+    def set_rate(self, rate: float) -> ClockState:
+        """Realtime clocks: simulated time a real time from now on; finite, above 0."""
+    def participate(
+        self, name: str, *, ttl_s: float | None = 15.0, hears: Sequence[EventFilter] | None = None
+    ) -> Participant:
+        """Take part in an event-driven clock, under this name: `async with clock.participate("bob") as bob:`.
+
+        `hears`: what it has to deal with before time goes on, by path_prefix, path_glob, key_glob and types; None = all
+        events of the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the
+        lease under which it takes part: when this program is gone, or does not answer for so long, the clock goes on
+        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this
+        program is gone, the clock stands until another one takes it, or the entry is deleted.
+
+        Raises (when entered):
+            ClockNotFoundError: there is no clock, here or above.
+            ClockModeMismatchError: the nearest one is not event-driven: it waits for nobody.
+            PermissionDeniedError: its participants are where the world's group may not look, or write.
+            EntryExistsError: somebody takes part under this name, with `ttl_s`.
+            EcumeneError: the server refused; the class says why.
+        """
+    def reporter(
+        self, key: str, set_revision: int, *, on_void: Callable[[EcumeneError], None] | None = None
+    ) -> ClockReporter:
+        """Reports for a participant of an event-driven clock that was set as an entry in this revision.
+
+        For programs with a watch of their own; most want `participate`. What the entry's value says that it hears has
+        to be watched from `set_revision` on. `on_void` is called when the reports do not count any more.
+        """
+
 class FrameWatch:
     """Batches of events: in order, without gap, without duplicate, over reconnects too.
 
@@ -936,6 +1034,47 @@ class Lock:
             FencedError: it was not held any more.
         """
     def __enter__(self) -> int: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+class Participant:
+    """A participant of an event-driven clock, and all that it hears, in batches and in order:
+
+        async with world.environment("/town").clock().participate("bob") as bob:
+            async for batch in bob:
+                ...                         # deal with its events; await the ops to which they lead
+                bob.wake_at(bob.now_ns + ns(minutes=5))
+
+    The clock stands while a batch is in the hands of the block. Asking for the next one says that the last is dealt
+    with; then the clock goes on as soon as everybody has said so, to the first timer, or wake, of all. Ops that the
+    block has issued by then take effect before. The batch in which the clock has come to `wake_at` says so with a
+    CLOCK_CHANGED event; another wake has to be asked for anew.
+
+    Nothing is left out and nothing comes twice, over reconnects and cancelled waits too; while nobody waits for the
+    next batch, the clock stands. It leaves with the block. One task reads it at a time.
+
+    Iterating raises:
+        LeaseExpiredError: its lease has ended: the clock does not wait for it any more.
+        FencedError: somebody else takes part under its name.
+        ParticipantNotFoundError: its entry was deleted.
+        ClosedError: another task waits for its next batch.
+        EcumeneError: as FrameWatch.
+    """
+
+    name: str
+
+    @property
+    def now_ns(self) -> int:
+        """The clock's time, as of the last batch."""
+    def wake_at(self, at_ns: int | None) -> None:
+        """Let the clock not pass this time without waking it; instead of what was asked before, None = of nothing.
+
+        A time that has passed is due as soon as everybody is idle: the clock then tells its time once more.
+        """
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> EventBatch: ...
+    def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
@@ -1330,142 +1469,6 @@ class Worlds:
         """
     def close(self) -> None:
         """End the connection."""
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-class ClockReporter:
-    """Reports for one participant of an event-driven clock: an entry, as it was set in one revision.
-
-    Get it from `EnvironmentClock.reporter`. A report holds until the next one, also over reconnects, until the entry
-    is set again or goes, or until `close`; without one the clock waits. `on_void` is called when reports do not count
-    any more, with the reason: FencedError when somebody else has set the entry, ParticipantNotFoundError when it is
-    gone.
-    """
-
-    path: str
-
-    key: str
-
-    set_revision: int
-
-    def report(self, *, busy: bool = False, earliest_wake_ns: int | None = None, consumed_revision: int = 0) -> None:
-        """Say how the participant stands. That it is idle is sent behind the ops that this session was given before.
-
-        `consumed_revision`: every event that it hears up to this one is dealt with. `earliest_wake_ns`: when the
-        clock has to stop at the latest; None = it waits for events alone. `busy`: it has something to do that it has
-        not heard of by events.
-
-        Raises:
-            EcumeneError: its reports do not count any more.
-        """
-    def close(self) -> None:
-        """Report no more: the clock waits, until the entry goes or somebody else reports for it."""
-
-class EnvironmentClock:
-    """The handle of an environment's clock; making it asks the server nothing. Get it from `Environment.clock`.
-
-    What changes the clock is a call of its own, outside the session's frames: it is sent again when its connection
-    breaks, and done once. It returns the clock as it stands on arrival: every timer that was due on the way has fired
-    by then. All raise EcumeneError, among them ClockNotFoundError (the environment has no clock of its own),
-    ClockPausedError, ClockModeMismatchError, and ConnectionFailedError: no answer within the handle's timeout.
-    """
-
-    path: str
-
-    def state(self) -> ClockState:
-        """How it stands; that of the nearest environment above which has one, if this one has none.
-
-        Raises:
-            ClockNotFoundError: there is none at all.
-        """
-    def advance(self, *, by_ns: int | None = None, to_ns: int | None = None) -> ClockState:
-        """Manual clocks: on by so much, or up to a time, firing what is due, each timer at its own time.
-
-        Raises:
-            TimePassedError: the time has passed.
-        """
-    def step(self) -> ClockState:
-        """On to the next timer that is due, and fire all that are due then; nothing when there is none. Any mode.
-
-        An event-driven clock makes one jump, as soon as everybody is idle; at once if it has no participants.
-        """
-    def skip_to(self, to_ns: int) -> ClockState:
-        """To a time at once: what was due before is dealt with by each timer's `missed`. Any mode.
-
-        Raises:
-            TimePassedError: the time has passed.
-        """
-    def pause(self) -> ClockState:
-        """Let it stand until it is resumed."""
-    def resume(self) -> ClockState:
-        """Let it go on."""
-    def set_rate(self, rate: float) -> ClockState:
-        """Realtime clocks: simulated time a real time from now on; finite, above 0."""
-    def participate(
-        self, name: str, *, ttl_s: float | None = 15.0, hears: Sequence[EventFilter] | None = None
-    ) -> Participant:
-        """Take part in an event-driven clock, under this name: `async with clock.participate("bob") as bob:`.
-
-        `hears`: what it has to deal with before time goes on, by path_prefix, path_glob, key_glob and types; None = all
-        events of the clock's environment and below. The clock's own changes are heard in any case. `ttl_s`: of the
-        lease under which it takes part: when this program is gone, or does not answer for so long, the clock goes on
-        without it. None = without a lease: it takes the place of whoever takes part under this name, and if this
-        program is gone, the clock stands until another one takes it, or the entry is deleted.
-
-        Raises (when entered):
-            ClockNotFoundError: there is no clock, here or above.
-            ClockModeMismatchError: the nearest one is not event-driven: it waits for nobody.
-            PermissionDeniedError: its participants are where the world's group may not look, or write.
-            EntryExistsError: somebody takes part under this name, with `ttl_s`.
-            EcumeneError: the server refused; the class says why.
-        """
-    def reporter(
-        self, key: str, set_revision: int, *, on_void: Callable[[EcumeneError], None] | None = None
-    ) -> ClockReporter:
-        """Reports for a participant of an event-driven clock that was set as an entry in this revision.
-
-        For programs with a watch of their own; most want `participate`. What the entry's value says that it hears has
-        to be watched from `set_revision` on. `on_void` is called when the reports do not count any more.
-        """
-
-class Participant:
-    """A participant of an event-driven clock, and all that it hears, in batches and in order:
-
-        async with world.environment("/town").clock().participate("bob") as bob:
-            async for batch in bob:
-                ...                         # deal with its events; await the ops to which they lead
-                bob.wake_at(bob.now_ns + ns(minutes=5))
-
-    The clock stands while a batch is in the hands of the block. Asking for the next one says that the last is dealt
-    with; then the clock goes on as soon as everybody has said so, to the first timer, or wake, of all. Ops that the
-    block has issued by then take effect before. The batch in which the clock has come to `wake_at` says so with a
-    CLOCK_CHANGED event; another wake has to be asked for anew.
-
-    Nothing is left out and nothing comes twice, over reconnects and cancelled waits too; while nobody waits for the
-    next batch, the clock stands. It leaves with the block. One task reads it at a time.
-
-    Iterating raises:
-        LeaseExpiredError: its lease has ended: the clock does not wait for it any more.
-        FencedError: somebody else takes part under its name.
-        ParticipantNotFoundError: its entry was deleted.
-        ClosedError: another task waits for its next batch.
-        EcumeneError: as FrameWatch.
-    """
-
-    name: str
-
-    @property
-    def now_ns(self) -> int:
-        """The clock's time, as of the last batch."""
-    def wake_at(self, at_ns: int | None) -> None:
-        """Let the clock not pass this time without waking it; instead of what was asked before, None = of nothing.
-
-        A time that has passed is due as soon as everybody is idle: the clock then tells its time once more.
-        """
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> EventBatch: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

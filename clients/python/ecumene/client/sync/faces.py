@@ -209,8 +209,8 @@ def _enter(face: Face) -> Any:
 
     def leave(_: Any) -> None:
         """What nobody knows to have been entered is left."""
-        leaving = asyncio.get_running_loop().create_task(type(inner).__aexit__(inner, None, None, None))
-        connection.loop.keep(leaving)
+        leaving = type(inner).__aexit__(inner, None, None, None)
+        connection.loop.keep(asyncio.get_running_loop().create_task(leaving, name="ecumene sync leave"))
 
     entered = connection.loop.call_or_put_back(leave, type(inner).__aenter__, inner)
     return face if entered is inner else wrap(entered, connection)

@@ -97,6 +97,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """Metadata: path, key, capacity."""
     ERROR_REASON_NOT_PLACED: _ErrorReason.ValueType  # 92
     """The entry has no position. Metadata: path, key."""
+    ERROR_REASON_CLOCK_ON_ITS_WAY: _ErrorReason.ValueType  # 93
+    """The clock goes somewhere, and what is asked cannot come after that. Metadata: path."""
     ERROR_REASON_REVISION_COMPACTED: _ErrorReason.ValueType  # 100
     """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
     still retained); list again and watch from there.
@@ -225,6 +227,8 @@ ERROR_REASON_CELL_FULL: ErrorReason.ValueType  # 91
 """Metadata: path, key, capacity."""
 ERROR_REASON_NOT_PLACED: ErrorReason.ValueType  # 92
 """The entry has no position. Metadata: path, key."""
+ERROR_REASON_CLOCK_ON_ITS_WAY: ErrorReason.ValueType  # 93
+"""The clock goes somewhere, and what is asked cannot come after that. Metadata: path."""
 ERROR_REASON_REVISION_COMPACTED: ErrorReason.ValueType  # 100
 """OUT_OF_RANGE. Metadata: what is retained or allowed. REVISION_COMPACTED: asked, compacted (the oldest revision
 still retained); list again and watch from there.

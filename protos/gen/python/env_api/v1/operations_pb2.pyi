@@ -236,8 +236,8 @@ Global___Update: typing_extensions.TypeAlias = Update
 class Move(google.protobuf.message.Message):
     """Told by ENTRY_MOVED, also when the entry is there already, and by what follows from it (see Region, Proximity), in one
     revision. A change with a version of its own, but no report: no gate counts it, no aggregate changes. Refused with
-    RESOURCE_EXHAUSTED / RATE_LIMITED (move_looks_max) into a place where a proximity has too many to look at; an entry can
-    always leave one.
+    RESOURCE_EXHAUSTED / RATE_LIMITED (move_looks_max) into a place where all proximities together have too many to look at;
+    an entry can always leave one.
     """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor

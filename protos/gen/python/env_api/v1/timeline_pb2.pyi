@@ -172,7 +172,7 @@ class ClockState(google.protobuf.message.Message):
     """It is on its way to there."""
     lookahead_ns: builtins.int
     timers: builtins.int
-    """Timers on it, and when the first of them is due."""
+    """Timers on it, and when the first of them is due: of those that the group that asks sees."""
     next_due_ns: builtins.int
     participants_path: builtins.str
     """Event-driven: where its participants are; empty where the group that asks may not look."""
@@ -212,7 +212,9 @@ Global___ClockState: typing_extensions.TypeAlias = ClockState
 @typing.final
 class ControlClock(google.protobuf.message.Message):
     """Paused clocks refuse to advance or skip with FAILED_PRECONDITION / CLOCK_PAUSED, and step. What a clock is asked while it
-    is still on its way comes after that: an advance begins where the way ends.
+    is still on its way comes after that: an advance begins where the way of an advance ends, and a skip goes on from a skip.
+    What cannot, a step, a skip during an advance or a step, an advance during a skip or a step, is refused with
+    FAILED_PRECONDITION / CLOCK_ON_ITS_WAY: wait until it has arrived, or pause it, which ends its way.
     """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor

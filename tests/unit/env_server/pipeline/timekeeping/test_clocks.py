@@ -229,3 +229,21 @@ def test_a_few_of_many_timers_are_the_first_ones_by_name() -> None:
     listed = stand.world.timekeeping.list_timers
     assert [timer.name for timer in listed("/a", "a", limit=2)] == ["b", "c"]
     assert [timer.name for timer in listed("/a", limit=9)] == list("abcde")
+
+
+def test_a_group_is_told_of_the_timers_that_it_sees() -> None:
+    stand = Stand()
+    stand.done(new_environment("/town", clock=MANUAL), new_environment("/town/east"), new_environment("/town/west"))
+    stand.done(set_timer("/town/west", "secret", at_ns=5), set_timer("/town/west", "other", at_ns=6))
+    see = stand.world.timekeeping.see
+
+    def timers(group: str) -> tuple[int, int | None]:
+        seen = see("/town", group)
+        return seen.timers, seen.next_due_ns
+
+    assert (timers(""), timers("/town/east")) == ((2, 5), (0, None))
+    stand.done(set_timer("/town/east", "own", at_ns=9), set_timer("/town", "bell", at_ns=8))
+    assert (timers(""), timers("/town/east")) == ((4, 5), (2, 8))
+    granted = EnvironmentUpdate(set_grants=(Grant("/town/east", Access.READ),))
+    stand.done(Op("/town/west", "", Code.UPDATE_ENVIRONMENT, granted))
+    assert timers("/town/east") == (4, 5)

@@ -9,6 +9,7 @@ import pytest
 from env_server.model.environments import Access, Declaration, Grant
 from env_server.model.errors import Reason
 from env_server.model.operations import Code, Delete, EnvironmentUpdate, RegisterEnvironment, Transact, Write
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from tests.attended import Worker, held_by, make_town, now_ns, timer
 from tests.engine import Op, Stand, drop, new_environment, put
 
@@ -112,7 +113,7 @@ def test_grants_to_others_hold_nobody_up() -> None:
     worker.report("bob", bob, consumed_revision=consumed)
     stand.done(grant("/far", Grant("/h", Access.READ)), grant("/town", *READ), grant("/far/hut", *READ))
     worker.report("bob", bob, consumed_revision=consumed)
-    assert held_by(stand) == (f"bob: has consumed {consumed} of {consumed + 3}",), "it hears of /far, and no more than it"
+    assert held_by(stand) == (f"bob: has consumed {consumed} of {consumed + 3}",), "its own events are heard"
 
 
 def test_after_a_restart_all_is_heard_as_it_is_granted_then() -> None:
@@ -162,3 +163,14 @@ def test_who_may_not_see_what_is_heard_is_not_told_how_far_that_is_consumed(hear
     assert "bob: has consumed " in told(stand, "")
     assert ("bob: has consumed " in told(stand, "/g")) is is_told
     assert ("bob: has not consumed all that it hears" in told(stand, "/g")) is not is_told
+
+
+def test_who_may_not_see_a_timer_is_not_told_when_a_clock_above_lets_it_come() -> None:
+    stand = make_town(lookahead_ns=10)
+    stand.done(Op("/", "", Code.UPDATE_ENVIRONMENT, EnvironmentUpdate(clock=ClockDeclaration(ClockMode.MANUAL))))
+    stand.done(new_environment("/town/east"), new_environment("/town/west"), timer("/town/west", "secret", 50))
+    stand.done(grant(WORKERS, Grant("/town/east", Access.READ)))
+    worker = Worker(stand)
+    worker.report("bob", worker.join("bob"))
+    assert "to 50 ns" in told(stand, "")
+    assert "50" not in told(stand, "/town/east") and "does not let it go on" in told(stand, "/town/east")
