@@ -215,7 +215,7 @@ class SessionStream:
             elif kind == "keep_alive":
                 self._world.leasing.keep(message.keep_alive.lease_ids, self._put_kept)
             else:
-                problem = _REFUSED.get(kind, "must be set, and known")
+                problem = _REFUSED.get(kind or "", "must be set, and known")
                 raise InvalidRequest(Reason.INVALID_FIELD, kind or "request", problem)
         except WorldError as error:
             self._put_error(error)
