@@ -134,5 +134,5 @@ def _on_its_way(state: ClockState, path: str) -> WrongState:
 
 def _mismatch(line: Timeline, path: str, what: str) -> WrongState:
     mode = line.declaration.mode.name.lower()
-    problem = f"the clock of {path} is {mode} and cannot be {what}"
+    problem = f"the clock of {path} is {mode.replace('_', '-')} and cannot be {what}"
     return WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": path, "mode": mode})
