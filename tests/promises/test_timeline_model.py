@@ -66,11 +66,11 @@ def ways_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a kill leaves undone stays undone."""
     add = Clocks._add
 
-    def add_quietly(self: Clocks, line: Any) -> None:
-        add(self, line)
-        self.lines[line.number] = line
-        if line.state.target_ns is not None:
-            line.state = type(line.state)(line.state.now_ns, paused=line.state.paused)
+    def add_quietly(self: Clocks, timeline: Any) -> None:
+        add(self, timeline)
+        self.by_number[timeline.number] = timeline
+        if timeline.state.target_ns is not None:
+            timeline.state = type(timeline.state)(timeline.state.now_ns, paused=timeline.state.paused)
 
     monkeypatch.setattr(Clocks, "_add", add_quietly)
 

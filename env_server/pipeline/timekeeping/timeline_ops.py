@@ -16,7 +16,7 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.control import check_time, plan_control
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 
 
 class TimelineOps:
@@ -37,8 +37,8 @@ class TimelineOps:
         """Sets a timer, or sets it anew, on the nearest clock."""
         clocks, limits, tree = self._clocks, self._limits, self._tree
         check_segment(name, limits)
-        line = clocks.find(node.path)
-        due_ns = self._due(asked, clocks.read(line))
+        timeline = clocks.find(node.path)
+        due_ns = self._due(asked, clocks.read(timeline))
         check_time(asked.every_ns, "set_timer.every_ns")
         if asked.every_ns < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "set_timer.every_ns", "must not be negative")
@@ -52,7 +52,7 @@ class TimelineOps:
             problem = f"{clocks.timer_count} timers wait, as many as may"
             raise Exhausted.of(Reason.TIMER_QUOTA, "timers_max", limits.timers_max, problem, limits.retry_delay_ms)
         timer = Timer(name, due_ns, clocks.next_order(), asked.every_ns, asked.missed, asked.payload)
-        clocks.set_timer(line, (node.number, name), timer)
+        clocks.set_timer(timeline, (node.number, name), timer)
         tree.row(node, EventType.TIMER_SET, name, facts.tell_setting(timer), 0)
         return Written(tree.revision + 1, 0)
 
@@ -84,13 +84,13 @@ class TimelineOps:
         if key:
             raise InvalidRequest(Reason.INVALID_FIELD, "key", "must be empty for what controls a clock")
         clocks, tree = self._clocks, self._tree
-        line = clocks.lines.get(node.number)
-        if line is None:
+        timeline = clocks.by_number.get(node.number)
+        if timeline is None:
             raise NotFound(Reason.CLOCK_NOT_FOUND, path=node.path)
-        state = plan_control(line, clocks.read(line), clocks.bound(line), asked, node.path)
+        state = plan_control(timeline, clocks.read(timeline), clocks.bound(timeline), asked, node.path)
         if state is None:
             return Written(tree.revision, 0, changed=False)
-        clocks.change(line, state)
-        self._stir(line)
-        clocks.tell_change(line)
+        clocks.change(timeline, state)
+        self._stir(timeline)
+        clocks.tell_change(timeline)
         return Written(tree.revision + 1, 0)

@@ -12,7 +12,7 @@ from env_server.model.limits import Limits
 from env_server.model.operations import ClockAction, Code, Delete
 from env_server.pipeline.timekeeping.running import Running
 from env_server.testing.ops import control, set_timer
-from env_server.timeline.line import Due, Timeline
+from env_server.timeline.timeline import Due, Timeline
 from tests.engine import Op, Stand, invoke, new_environment
 from tests.timelines import MANUAL, REALTIME, SECOND, fired, now
 
@@ -33,9 +33,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     look = Running._next
 
-    def count(running: Running, line: Timeline) -> Due | None:
-        seen.append(line.number)
-        return look(running, line)
+    def count(running: Running, timeline: Timeline) -> Due | None:
+        seen.append(timeline.number)
+        return look(running, timeline)
 
     monkeypatch.setattr(Running, "_next", count)
     return seen
