@@ -92,7 +92,7 @@ class AttendedTown:
             if mind.said_consumed < owed:
                 raise Wrong(f"{mind.key} has consumed {mind.said_consumed} of {owed}")
             wakes.append(mind.said_wake_ns)
-        dues = [timer.due_ns for timer in timeline.timers.values()]
+        dues = [timer.due_ns for queue in timeline.timers.values() for timer in queue.by_name.values()]
         times = [ns for ns in (*dues, *wakes) if ns is not None]
         if not times or to_ns != max(timeline.state.now_ns, min(times)):
             raise Wrong(f"jumps to {to_ns} from {timeline.state.now_ns}, due are {times}")

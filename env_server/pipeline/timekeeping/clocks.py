@@ -1,20 +1,22 @@
 """The clocks of one world, joined to its tree: kept as facts, taken back with a transaction, told beside each row."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from env_server.model.changes import EventType, FactKind
 from env_server.model.errors import NotFound, Reason
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockMode, ClockState, Timer
+from env_server.model.timelines import ClockMode, ClockState
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.timekeeping.timers import Timers
+from env_server.pipeline.timekeeping.told_times import ToldTimes
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
-from env_server.timeline.timeline import Saved, Timeline, TimerKey
+from env_server.timeline.timeline import Saved, Timeline
 
 _FACT_BYTES: Final = 64
 """Of the fact of a clock in a record, roughly."""
@@ -33,22 +35,14 @@ class Clocks:
         self._stir = stir
         #: By the number of the environment that owns the clock.
         self.by_number: dict[int, Timeline] = {}
-        #: The clock of each timer, by the environment's number and its name.
-        self.timers: dict[int, dict[str, Timeline]] = {}
-        self.timer_count = 0
-        self._last_order = 0
+        self.timers = Timers(tree, stir)
         #: Realtime clocks that heed the one above.
         self._bounded: dict[int, Timeline] = {}
         #: Clocks that wait for one above to go on, by that one's number.
         self._held: dict[int, dict[int, Timeline]] = {}
         #: The numbers of the clocks that each of those waits for.
         self._holders: dict[int, list[int]] = {}
-        #: Nodes in the path table of the open group, by the number of their clock; and what running ones show there.
-        self._entered: dict[int, list[Node]] = {}
-        self._shown: dict[int, int] = {}
-        #: What rows of the open group told of clocks that show another time since.
-        self._told: dict[int, int] = {}
-        self._group = 0
+        self._told = ToldTimes(tree, self.read)
 
     def load(self, clocks: Mapping[str, bytes], timers: Mapping[str, bytes]) -> None:
         """Takes over what was stored. Realtime clocks go on from where they stood."""
@@ -57,12 +51,7 @@ class Clocks:
             node = by_number.get(int(key))
             if node is not None and node.declaration.clock is not None:
                 self._add(Timeline(node.number, node.declaration.clock, facts.decode_clock(fact), now_ns))
-        for key, fact in timers.items():
-            owner, name, timer = facts.decode_timer(key, fact)
-            timeline = self.by_number.get(owner)
-            if timeline is not None and name[0] in by_number:
-                self._put(timeline, name, timer)
-                self._last_order = max(self._last_order, timer.order)
+        self.timers.load(timers, self.by_number)
 
     @property
     def any(self) -> bool:
@@ -125,7 +114,7 @@ class Clocks:
         if now_ns <= timeline.state.now_ns or self._admission.refusal(1, _FACT_BYTES) is not None:
             return timeline.state.now_ns
         self._note_told(timeline, now_ns)
-        self._reenter(timeline)
+        self._told.reenter(timeline)
         self._commits.touch()
         return now_ns
 
@@ -155,13 +144,13 @@ class Clocks:
             timeline.restore(Saved(state, state.now_ns, self._clock.monotonic_ns()))
         else:
             timeline.state = state
-        self._reenter(timeline)
+        self._told.reenter(timeline)
         self._note(timeline)
         if self._tree.journal is not None:
 
             def undo() -> None:
                 timeline.restore(before)
-                self._reenter(timeline)
+                self._told.reenter(timeline)
 
             self._tree.journal.append(undo)
         self._stir_held(timeline)
@@ -170,45 +159,10 @@ class Clocks:
         """Writes the row that says where the clock stands."""
         self._tree.row(self.node_of(timeline), EventType.CLOCK_CHANGED, "", facts.tell_clock(timeline), 0)
 
-    def next_order(self) -> int:
-        """The rank of a timer that is set now."""
-        self._last_order += 1
-        return self._last_order
-
-    def set_timer(self, timeline: Timeline, key: TimerKey, timer: Timer) -> None:
-        """A timer waits on the clock, as part of the running op, instead of one of this name."""
-        before = self._get(key)
-        if before is not None:
-            self._drop(key)
-        self._put(timeline, key, timer)
-        self._tree.note_fact(FactKind.TIMER, facts.key_of(key), facts.encode_timer(timeline.number, timer))
-        self._journal_timer(key, before)
-
-    def drop_timer(self, key: TimerKey) -> None:
-        """A timer waits no more, as part of the running op."""
-        before = self._get(key)
-        self._drop(key)
-        self._tree.note_fact(FactKind.TIMER, facts.key_of(key), None)
-        self._journal_timer(key, before)
-
     def enter(self, node: Node) -> int | None:
         """See Timing."""
         timeline = self.nearest(node)
-        if timeline is None:
-            return None
-        if self._group != self._tree.changes.number:
-            self._group = self._tree.changes.number
-            self._entered.clear()
-            self._shown.clear()
-            self._told.clear()
-        entered = self._entered.setdefault(timeline.number, [])
-        entered.append(node)
-        if not timeline.runs:
-            return timeline.state.now_ns
-        shown = self._shown.get(timeline.number)
-        if shown is None:
-            shown = self._shown[timeline.number] = self.read(timeline)
-        return shown
+        return None if timeline is None else self._told.enter(node, timeline)
 
     def shown(self, node: Node) -> int | None:
         """See Timing."""
@@ -217,12 +171,10 @@ class Clocks:
 
     def settle(self) -> None:
         """See Timing."""
-        if self._group != self._tree.changes.number:
-            return
-        for number, shown in (*self._told.items(), *self._shown.items()):
+        for number, told_ns in self._told.all_told():
             timeline = self.by_number.get(number)
-            if timeline is not None and timeline.runs and shown > timeline.state.now_ns:
-                self._note_told(timeline, shown, self._tree.revision)
+            if timeline is not None and timeline.runs and told_ns > timeline.state.now_ns:
+                self._note_told(timeline, told_ns, self._tree.revision)
 
     def declared(self, node: Node) -> None:
         """See Timing."""
@@ -233,22 +185,21 @@ class Clocks:
         self._keep_shown()
         self._add(timeline)
         self._note(timeline)
-        self._reenter_below(node)
+        self._told.reenter_below(node)
         if outer is not None:
             self._stir_held(outer)
         if self._tree.journal is not None:
 
             def undo() -> None:
                 self._remove(timeline)
-                self._reenter_below(node)
+                self._told.reenter_below(node)
 
             self._tree.journal.append(undo)
 
-    def gone(self, nodes: Sequence[Node]) -> Callable[[], None]:
+    def gone(self, nodes: Sequence[Node]) -> tuple[Callable[[], None], list[Any]]:
         """See Timing."""
         timelines = [self.by_number[node.number] for node in nodes if node.number in self.by_number]
-        timers = [timer for node in nodes if node.number in self.timers for timer in self._drop_all(node.number)]
-        self._tree.note_facts_gone(FactKind.TIMER, [facts.key_of(key) for _, key, _ in timers])
+        undo_timers, held = self.timers.gone(nodes)
         for timeline in timelines:
             self._remove(timeline)
             self._tree.note_fact(FactKind.CLOCK, str(timeline.number), None)
@@ -257,10 +208,9 @@ class Clocks:
         def undo() -> None:
             for timeline in timelines:
                 self._add(timeline)
-            for timeline, key, timer in timers:
-                self._put(timeline, key, timer)
+            undo_timers()
 
-        return undo
+        return undo, held
 
     def _add(self, timeline: Timeline) -> None:
         self.by_number[timeline.number] = timeline
@@ -293,42 +243,6 @@ class Clocks:
             yield above
             above = self.above(above)
 
-    def _get(self, key: TimerKey) -> tuple[Timeline, Timer] | None:
-        timeline = self.timers.get(key[0], {}).get(key[1])
-        return None if timeline is None else (timeline, timeline.timers[key])
-
-    def _put(self, timeline: Timeline, key: TimerKey, timer: Timer) -> None:
-        timeline.put(key, timer)
-        self.timers.setdefault(key[0], {})[key[1]] = timeline
-        self.timer_count += 1
-        self._stir(timeline)
-
-    def _drop(self, key: TimerKey) -> None:
-        names = self.timers[key[0]]
-        timeline = names.pop(key[1])
-        if not names:
-            del self.timers[key[0]]
-        timeline.drop(key)
-        self.timer_count -= 1
-
-    def _drop_all(self, number: int) -> list[tuple[Timeline, TimerKey, Timer]]:
-        """No timer of an environment waits any more; returns them. There may be very many."""
-        names = self.timers.pop(number)
-        self.timer_count -= len(names)
-        return [(timeline, key, timeline.drop(key)) for name, timeline in names.items() for key in [(number, name)]]
-
-    def _journal_timer(self, key: TimerKey, before: tuple[Timeline, Timer] | None) -> None:
-        if self._tree.journal is None:
-            return
-
-        def undo() -> None:
-            if self._get(key) is not None:
-                self._drop(key)
-            if before is not None:
-                self._put(before[0], key, before[1])
-
-        self._tree.journal.append(undo)
-
     def _note(self, timeline: Timeline, revision: int = 0) -> None:
         self._tree.note_fact(FactKind.CLOCK, str(timeline.number), facts.encode_clock(timeline.state), revision)
 
@@ -344,32 +258,9 @@ class Clocks:
 
     def _keep_shown(self) -> None:
         """Of clocks whose bound may fall: they do not go behind what rows of the open group tell."""
-        if self._group != self._tree.changes.number:
-            return
         for timeline in self._bounded.values():
-            if (
-                timeline.runs
-                and (shown := self._shown.get(timeline.number, timeline.state.now_ns)) > timeline.state.now_ns
-            ):
+            if timeline.runs and (shown := self._told.shown_of(timeline)) > timeline.state.now_ns:
                 before = timeline.save()
                 self._note_told(timeline, shown)
                 if self._tree.journal is not None:
                     self._tree.journal.append(partial(timeline.restore, before))
-
-    def _reenter(self, timeline: Timeline) -> None:
-        """Rows that are written from now on tell another time of this clock."""
-        if self._group == self._tree.changes.number:
-            _leave(self._entered.pop(timeline.number, ()))
-            if (shown := self._shown.pop(timeline.number, None)) is not None:
-                self._told[timeline.number] = shown
-
-    def _reenter_below(self, node: Node) -> None:
-        """Rows of an environment, and of those below it, tell the time of another clock from now on."""
-        by_number, prefix = self._tree.nodes.by_number, node.path.rstrip("/") + "/"
-        entered = (by_number.get(place.number) for place in self._tree.changes.places)
-        _leave(one for one in entered if one is not None and (one is node or one.path.startswith(prefix)))
-
-
-def _leave(nodes: Iterable[Node]) -> None:
-    for node in nodes:
-        node.group = 0

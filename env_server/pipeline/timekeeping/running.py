@@ -243,11 +243,12 @@ class Running:
         now_ns = max(now_ns, due.timer.due_ns)
         if now_ns > timeline.state.now_ns:
             clocks.move(timeline, now_ns)
-        tick = plan_tick(due.timer, now_ns, timeline.late_ns(self._limits.timer_late_ms_max), clocks.next_order())
+        late_ns, order = timeline.late_ns(self._limits.timer_late_ms_max), clocks.timers.next_order()
+        tick = plan_tick(due.timer, now_ns, late_ns, order)
         if tick.next is None:
-            clocks.drop_timer(due.key)
+            clocks.timers.drop(due.key)
         else:
-            clocks.set_timer(timeline, due.key, tick.next)
+            clocks.timers.set(timeline, due.key, tick.next)
         if not tick.fires:
             self._commits.touch()
             return False

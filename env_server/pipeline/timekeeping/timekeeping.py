@@ -160,10 +160,10 @@ class Timekeeping:
         """
         self._check_seen(group, path)
         number = self._tree.nodes.find(path).number
-        found = self._clocks.timers.get(number, {})
+        found = self._clocks.timers.of(number)
         later = (name for name in found if name > after)
         names = sorted(later) if limit is None else nsmallest(limit, later)
-        return [found[name].timers[number, name] for name in names]
+        return [found[name] for name in names]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
         """Calls once the nearest clock is on no way and no step any more, gone, or `ended`; returns what forgets it."""
@@ -176,14 +176,14 @@ class Timekeeping:
         return lambda: self._running.forget(timeline, call)
 
     def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
-        """How many timers wait, and when the first is due, of those that the group sees; for one it looks at all."""
+        """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
         if not group:
             first = timeline.first
-            return len(timeline.timers), None if first is None else first.timer.due_ns
-        clocks, access = self._clocks, self._tree.grants.access
-        places = {number: access(group, clocks.path_of(number)) for number in {number for number, _ in timeline.timers}}
-        dues = [timer.due_ns for (number, _), timer in timeline.timers.items() if places[number]]
-        return len(dues), min(dues, default=None)
+            return timeline.timer_count, None if first is None else first.timer.due_ns
+        path_of, access = self._clocks.path_of, self._tree.grants.access
+        seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
+        dues = [first.due_ns for queue in seen if (first := queue.first) is not None]
+        return sum(map(len, seen)), min(dues, default=None)
 
     def _check_seen(self, group: str, path: str) -> None:
         if group:

@@ -36,6 +36,7 @@ class TimelineOps:
     def _set(self, node: Node, name: str, asked: SetTimer) -> Written:
         """Sets a timer, or sets it anew, on the nearest clock."""
         clocks, limits, tree = self._clocks, self._limits, self._tree
+        timers = clocks.timers
         check_segment(name, limits)
         timeline = clocks.find(node.path)
         due_ns = self._due(asked, clocks.read(timeline))
@@ -45,14 +46,14 @@ class TimelineOps:
         if asked.payload is not None:
             check_count(len(asked.payload.text), "timer_payload_bytes_max", limits)
             check_document(asked.payload, limits, "set_timer.payload_json")
-        is_there = name in clocks.timers.get(node.number, {})
+        is_there = timers.has((node.number, name))
         if is_there and asked.if_absent:
             return Written(tree.revision, 0, changed=False)
-        if not is_there and clocks.timer_count >= limits.timers_max:
-            problem = f"{clocks.timer_count} timers wait, as many as may"
+        if not is_there and timers.count >= limits.timers_max:
+            problem = f"{timers.count} timers wait, as many as may"
             raise Exhausted.of(Reason.TIMER_QUOTA, "timers_max", limits.timers_max, problem, limits.retry_delay_ms)
-        timer = Timer(name, due_ns, clocks.next_order(), asked.every_ns, asked.missed, asked.payload)
-        clocks.set_timer(timeline, (node.number, name), timer)
+        timer = Timer(name, due_ns, timers.next_order(), asked.every_ns, asked.missed, asked.payload)
+        timers.set(timeline, (node.number, name), timer)
         tree.row(node, EventType.TIMER_SET, name, facts.tell_setting(timer), 0)
         return Written(tree.revision + 1, 0)
 
@@ -72,11 +73,12 @@ class TimelineOps:
 
     def _cancel(self, node: Node, name: str, asked: Delete) -> Written:
         check_segment(name, self._limits)
-        if name not in self._clocks.timers.get(node.number, {}):
+        timers = self._clocks.timers
+        if not timers.has((node.number, name)):
             if asked.if_present:
                 return Written(self._tree.revision, 0, changed=False)
             raise NotFound(Reason.TIMER_NOT_FOUND, path=node.path, timer=name)
-        self._clocks.drop_timer((node.number, name))
+        timers.drop((node.number, name))
         self._tree.row(node, EventType.TIMER_CANCELLED, name, NOTHING, 0)
         return Written(self._tree.revision + 1, 0)
 

@@ -8,7 +8,8 @@ import pytest
 
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.model.values import INT_MAX
-from env_server.timeline.timeline import Timeline
+from env_server.timeline.timeline import Timeline, TimerKey
+from env_server.timeline.timer_queue import TimerQueue
 
 
 def timeline_of(mode: ClockMode = ClockMode.MANUAL, **state: object) -> Timeline:
@@ -48,17 +49,40 @@ def test_the_delay_to_a_time_is_long_enough_and_at_least_something(rate: float) 
     assert delay_ns == 1 or timeline.read(1000 + delay_ns - 1) <= 1_000_100
 
 
-def test_the_first_timer_is_the_one_of_a_sorted_list_whatever_was_set_anew_and_cancelled(seed: int) -> None:
+def test_the_first_timer_is_the_one_of_a_sorted_list_whatever_was_set_anew_cancelled_and_taken_out(seed: int) -> None:
     chance, timeline, orders = random.Random(seed), timeline_of(), 0
-    for _ in range(3000):
-        key = (chance.randrange(3), chance.choice("abcdefghij"))
-        if key in timeline.timers and chance.random() < 0.4:
-            timeline.drop(key)
+    expected: dict[TimerKey, Timer] = {}
+    taken_out: dict[int, TimerQueue] = {}
+    for _ in range(5000):
+        number = chance.randrange(4)
+        key = (number, chance.choice("abcdefghij"))
+        if chance.random() < 0.02 and number in timeline.timers:
+            taken_out[number] = timeline.drop_all(number)
+            expected = {one: timer for one, timer in expected.items() if one[0] != number}
+        elif number in taken_out and number not in timeline.timers:
+            queue = taken_out.pop(number)
+            timeline.put_all(number, queue)
+            expected.update({(number, name): timer for name, timer in queue.by_name.items()})
+        elif key in expected and chance.random() < 0.4:
+            assert timeline.drop(key) is expected.pop(key)
         else:
             orders += 1
-            timeline.put(key, Timer(key[1], chance.randrange(20), orders))
-        waiting = sorted((timer.due_ns, timer.order, key) for key, timer in timeline.timers.items())
+            expected[key] = Timer(key[1], chance.randrange(20), orders)
+            timeline.put(key, expected[key])
+        assert timeline.get(key) is expected.get(key)
+        waiting = sorted((timer.due_ns, timer.order, key) for key, timer in expected.items())
         first = timeline.first
         assert (first is None) == (not waiting)
         assert first is None or (first.timer.due_ns, first.timer.order, first.key) == waiting[0]
+        assert timeline.timer_count == len(expected)
     assert len(timeline._queue) <= 64 + 2 * len(timeline.timers) + 1
+    assert all(len(queue) for queue in timeline.timers.values())
+
+
+def test_who_is_set_anew_without_end_takes_no_more_room() -> None:
+    timeline = timeline_of()
+    for due in (*range(1000, 0, -1), *range(1000)):
+        timeline.put((1, "t"), Timer("t", due, due))
+        timeline.put((2, "u"), Timer("u", -due, due))
+    assert len(timeline._queue) < 100
+    assert all(len(queue._queue) < 100 for queue in timeline.timers.values())
