@@ -38,6 +38,10 @@ class Clocks:
         self.timers = Timers(tree, stir)
         #: Realtime clocks that heed the one above.
         self._bounded: dict[int, Timeline] = {}
+        #: The same by the number of each clock that they follow; None = to be found.
+        self._followers: dict[int, list[Timeline]] | None = {}
+        #: The numbers of the clocks whose followers were settled in this loop step.
+        self._settled: set[int] = set()
         #: Clocks that wait for one above to go on, by that one's number.
         self._held: dict[int, dict[int, Timeline]] = {}
         #: The numbers of the clocks that each of those waits for.
@@ -182,7 +186,9 @@ class Clocks:
         declaration = node.declaration.clock
         timeline = Timeline(node.number, declaration, facts.begin(declaration), self._clock.monotonic_ns())
         outer = self.nearest(node.parent)
-        self._keep_shown()
+        if outer is not None:
+            self._settle_bounded(outer)
+        self._keep_shown(node)
         self._add(timeline)
         self._note(timeline)
         self._told.reenter_below(node)
@@ -216,11 +222,13 @@ class Clocks:
         self.by_number[timeline.number] = timeline
         if timeline.declaration.mode is ClockMode.REALTIME and timeline.declaration.lookahead_ns is not None:
             self._bounded[timeline.number] = timeline
+        self._followers = None if self._bounded else {}
         self._stir(timeline)
 
     def _remove(self, timeline: Timeline) -> None:
         del self.by_number[timeline.number]
         self._bounded.pop(timeline.number, None)
+        self._followers = None if self._bounded else {}
         self._let_go(timeline)
         self._stir_held(timeline)  # bound to another clock now
 
@@ -251,14 +259,28 @@ class Clocks:
         self._note(timeline, revision)
 
     def _settle_bounded(self, above: Timeline) -> None:
-        """Realtime clocks that stand because this one does have stood until now."""
-        moved = [timeline for timeline in self._bounded.values() if timeline.runs and above in self._heeded(timeline)]
+        """Realtime clocks that stand because this one does have stood until now: once a loop step, as it begins."""
+        if not self._bounded or above.number in self._settled:
+            return
+        if not self._settled:
+            self._clock.call_soon(self._settled.clear)
+        self._settled.add(above.number)
+        if self._followers is None:
+            self._followers = {}
+            for timeline in self._bounded.values():
+                for heeded in self._heeded(timeline):
+                    self._followers.setdefault(heeded.number, []).append(timeline)
+        moved = [timeline for timeline in self._followers.get(above.number, ()) if timeline.runs]
         for timeline, now_ns in [(timeline, self.read(timeline)) for timeline in moved]:
             timeline.go_on_from(now_ns, self._clock.monotonic_ns())
 
-    def _keep_shown(self) -> None:
-        """Of clocks whose bound may fall: they do not go behind what rows of the open group tell."""
-        for timeline in self._bounded.values():
+    def _keep_shown(self, node: Node) -> None:
+        """Clocks below, whose bound may fall, do not go behind what rows of the open group tell."""
+        if not self._bounded:
+            return
+        below = {clock.number: clock for one in self._told.entered_below(node) if (clock := self.nearest(one))}
+        for number in below.keys() & self._bounded.keys():
+            timeline = below[number]
             if timeline.runs and (shown := self._told.shown_of(timeline)) > timeline.state.now_ns:
                 before = timeline.save()
                 self._note_told(timeline, shown)

@@ -27,6 +27,8 @@ FULL_RETRY_S: Final = 1.0
 """After how long it is tried again what a full disk has refused."""
 _FIRING_BYTES: Final = 256
 """Of a firing in a record, without its payload, roughly."""
+_LOOKS_MAX: Final = 512
+"""Clocks that are looked at in one step; each firing needs a look."""
 _SLEEP_NS_MAX: Final = 3_600_000_000_000
 _SLEEP_NS_MIN: Final = 1_000_000
 """A realtime clock is looked at so often at most, whatever its timers ask for."""
@@ -136,7 +138,9 @@ class Running:
     def _go_a_slice(self) -> None:
         self._looked.clear()
         room, bytes_left = self._limits.timer_slice_max, self._limits.timer_slice_bytes_max
-        while self._stirred:
+        for _ in range(_LOOKS_MAX):
+            if not self._stirred:
+                return
             number, timeline = next(iter(self._stirred.items()))
             del self._stirred[number]
             due = self._next(timeline)
@@ -152,6 +156,8 @@ class Running:
             room -= 1
             bytes_left -= _size(due)
             self._fire(timeline, due)
+        if self._stirred:
+            self._rest()
 
     def _begin(self) -> None:
         self._is_scheduled = False

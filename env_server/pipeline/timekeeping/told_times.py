@@ -42,11 +42,29 @@ class ToldTimes:
             if (shown := self._shown.pop(timeline.number, None)) is not None:
                 self._told[timeline.number] = shown
 
+    def entered_below(self, node: Node) -> list[Node]:
+        """Those of an environment, and of all below it, beside whose rows the open group tells a time already.
+
+        Looks at no more than there are below it, nor than the group has told of.
+        """
+        changes, found = self._tree.changes, []
+        stack, left = [node], len(changes.places)
+        while stack and left >= 0:
+            one = stack.pop()
+            if one.group == changes.number:
+                found.append(one)
+            left -= 1 + len(one.children)
+            if left >= 0:
+                stack += one.children.values()
+        if not stack and left >= 0:
+            return found
+        by_number, prefix = self._tree.nodes.by_number, node.path.rstrip("/") + "/"
+        entered = (by_number.get(place.number) for place in changes.places)
+        return [one for one in entered if one is not None and (one is node or one.path.startswith(prefix))]
+
     def reenter_below(self, node: Node) -> None:
         """Rows of an environment, and of those below it, tell the time of another clock from now on."""
-        by_number, prefix = self._tree.nodes.by_number, node.path.rstrip("/") + "/"
-        entered = (by_number.get(place.number) for place in self._tree.changes.places)
-        _leave(one for one in entered if one is not None and (one is node or one.path.startswith(prefix)))
+        _leave(self.entered_below(node))
 
     def shown_of(self, timeline: Timeline) -> int:
         """What rows of the open group tell of the clock, as far as it shows that still; else where it stands."""
