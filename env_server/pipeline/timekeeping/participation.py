@@ -32,8 +32,8 @@ from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
-from env_server.timeline.line import Timeline
 from env_server.timeline.participants import Participant
+from env_server.timeline.timeline import Timeline
 
 _QUIET_TYPES: Final = ENTRY_TYPES | {
     *(EventType.TIMER_SET, EventType.TIMER_CANCELLED, EventType.TIMER_FIRED),
@@ -58,26 +58,26 @@ class Participation:
         #: The last group that was found to concern somebody before it was published.
         self._concerned = 0
 
-    def of(self, line: Timeline) -> Attended:
+    def of(self, timeline: Timeline) -> Attended:
         """The clock with its participants, who are looked for if they were not yet."""
-        attended = self._attended.get(line.number)
-        if attended is not None and attended.line is line:
+        attended = self._attended.get(timeline.number)
+        if attended is not None and attended.timeline is timeline:
             return attended
         if attended is not None:  # its declaration was taken back
-            self.forget(attended.line)
-        path = self._clocks.node_of(line).path
-        attended = self._attended[line.number] = Attended(line, path, self._tree.revision)
-        self._by_place.setdefault(attended.place, {})[line.number] = attended
+            self.forget(attended.timeline)
+        path = self._clocks.node_of(timeline).path
+        attended = self._attended[timeline.number] = Attended(timeline, path, self._tree.revision)
+        self._by_place.setdefault(attended.place, {})[timeline.number] = attended
         self._read(attended)
         return attended
 
-    def forget(self, line: Timeline) -> None:
+    def forget(self, timeline: Timeline) -> None:
         """The clock is gone."""
-        attended = self._attended.get(line.number)
-        if attended is None or attended.line is not line:
+        attended = self._attended.get(timeline.number)
+        if attended is None or attended.timeline is not timeline:
             return
-        del self._attended[line.number]
-        del self._by_place[attended.place][line.number]
+        del self._attended[timeline.number]
+        del self._by_place[attended.place][timeline.number]
         if not self._by_place[attended.place]:
             del self._by_place[attended.place]
         gone = NotFound(Reason.CLOCK_NOT_FOUND, path=attended.path)
@@ -127,13 +127,13 @@ class Participation:
         tree = self._tree
         if report.group:
             check_seen(tree.grants, report.group, report.path)
-        line = self._clocks.lines.get(tree.nodes.find(report.path).number)
-        if line is None:
+        timeline = self._clocks.by_number.get(tree.nodes.find(report.path).number)
+        if timeline is None:
             raise NotFound(Reason.CLOCK_NOT_FOUND, path=report.path)
-        if line.declaration.mode is not ClockMode.EVENT_DRIVEN:
+        if timeline.declaration.mode is not ClockMode.EVENT_DRIVEN:
             problem = f"the clock of {report.path} is not event-driven: it waits for nobody"
             raise WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": report.path})
-        attended = self.of(line)
+        attended = self.of(timeline)
         if (denied := self._find_denial(report.group, attended)) is not None:
             raise denied
         if attended.is_overfull:
@@ -301,7 +301,7 @@ class Participation:
 
     def _stir(self, attended: Attended) -> None:
         attended.participants.stir()
-        self._moved(attended.line)
+        self._moved(attended.timeline)
 
 
 def _unheard(participant: Participant) -> InvalidRequest:
