@@ -362,8 +362,17 @@ class Clocks:
 
     def _reenter_below(self, node: Node) -> None:
         """Rows of an environment, and of those below it, tell the time of another clock from now on."""
+        places = self._tree.changes.places
+        reached = [node]
+        for one in reached:
+            if len(reached) + len(one.children) > len(places) + 1:
+                break
+            reached += one.children.values()
+        else:  # fewer than the group touches, so that a frame that declares many clocks looks at each of few places
+            _leave(reached)
+            return
         by_number, prefix = self._tree.nodes.by_number, node.path.rstrip("/") + "/"
-        entered = (by_number.get(place.number) for place in self._tree.changes.places)
+        entered = (by_number.get(place.number) for place in places)
         _leave(one for one in entered if one is not None and (one is node or one.path.startswith(prefix)))
 
 
