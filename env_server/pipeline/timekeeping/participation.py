@@ -11,7 +11,7 @@ happened so far: who heard what of it is not known.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from env_server.events.filters import TYPES, find_values
+from env_server.events.filters import TYPES, find_rows_at, find_values
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
@@ -206,9 +206,7 @@ class Participation:
     def _follow(self, attended: Attended, changes: Changes, place: int) -> None:
         """Rows of a group that concern the participants' environment."""
         types, keys = changes.types, dict[str, None]()
-        for row, where in enumerate(changes.path):
-            if where != place:
-                continue
+        for row in find_rows_at(changes, (place,)):
             if types[row] in ENTRY_TYPES:
                 keys[changes.keys[row]] = None
             elif types[row] in _COMING_AND_GOING:

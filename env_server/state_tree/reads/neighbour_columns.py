@@ -71,7 +71,7 @@ def find_nearest(
     They are looked for within a radius that holds enough of most; of who has too few, within twice that, and so on. As
     soon as that looks at too much, those who are left are put to the index.
 
-    Raises (while it runs): as `find_within`.
+    Raises (while it runs): as `find_within`, and `neighbours_looks_max`.
     """
     table = yield from _sort(entries, asked, index.dimensions, limits)
     check_weight(len(table.wanted), index.dimensions, NEIGHBOUR_BYTES * len(table.wanted) * table.most(count), limits)
@@ -88,7 +88,7 @@ def find_nearest(
             radius = radius * 2 or inf
     except LimitExceeded:
         index.looks_max = limits.space_looks_max
-        yield from _find_in_index(index, find, table, count, found)
+        yield from _find_in_index(index, find, table, count, found, limits.neighbours_looks_max)
     for some in range(0, len(table.wanted), _SCAN_SLICE):
         rows = [found[number] for number in table.wanted[some : some + _SCAN_SLICE]]
         table.add(list(map(len, rows)), list(chain.from_iterable(rows)))
@@ -207,19 +207,22 @@ def _find_enough(
 
 
 def _find_in_index(
-    index: SpaceIndex, find: Find, table: _Table, count: int, found: dict[int, list[int]]
+    index: SpaceIndex, find: Find, table: _Table, count: int, found: dict[int, list[int]], looks_max: int
 ) -> Generator[None, None, None]:
-    """Finds those who were not found, one by one."""
+    """Finds those who were not found, one by one. Raises LimitExceeded: neighbours_looks_max."""
     for number, (name, position) in enumerate(zip(table.names, table.places, strict=True), 1):
         index.put(name, position)
         if number % PUT_SLICE == 0:
             yield
-    looked = 0
+    looked = looked_in_all = 0
     for number in table.wanted:
         if number not in found:
             name = table.names[number]
             others = [other for _, other in find(index, table.places[number]) if other != name]
             found[number] = [bisect_left(table.names, other) for other in others[:count]]
+            looked_in_all += index.looked
+            if looked_in_all > looks_max:
+                raise LimitExceeded("neighbours_looks_max", looks_max, looked_in_all)
             looked += max(index.looked, LOOKS_SLICE // ROWS_AT_ONCE_MAX)
             if looked >= LOOKS_SLICE:
                 looked = 0

@@ -81,7 +81,7 @@ def find_in_slices(
     `asked` empty = of all that are somewhere; `count`: neighbours of each at most; 0 = any number.
 
     Raises (while it runs):
-        LimitExceeded: as `check_weight`, and `space_looks_max`.
+        LimitExceeded: as `check_weight`, `space_looks_max`, and `neighbours_looks_max`.
     """
     keys: list[str] = []
     for place, (key, entry) in enumerate(entries.items(), 1):
@@ -93,13 +93,16 @@ def find_in_slices(
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
     table = Table(entries, index, find, count, limits)
     rows: list[str] = []
-    looked = 0
+    looked = looked_in_all = 0
     for name in order:
         if name is None:
             yield
             continue
         rows.append(name)
         table.ask(name, entries[name].position or ())
+        looked_in_all += index.looked
+        if looked_in_all > limits.neighbours_looks_max:
+            raise LimitExceeded("neighbours_looks_max", limits.neighbours_looks_max, looked_in_all)
         looked += max(index.looked, LOOKS_SLICE // ROWS_AT_ONCE_MAX)
         if looked >= LOOKS_SLICE:
             looked = 0

@@ -129,7 +129,8 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     """The neighbours of entries, of all that are somewhere when none is named.
 
     Raises:
-        LimitExceeded: message_bytes_max: the answer would be too large; or space_looks_max.
+        LimitExceeded: message_bytes_max: the answer would be too large; space_looks_max: one row looks at too much;
+            neighbours_looks_max: all rows do.
         NotFound, InvalidRequest, WrongState, Exhausted: as `read_nearby`.
     """
     looks.check()

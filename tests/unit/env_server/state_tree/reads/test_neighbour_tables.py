@@ -11,7 +11,7 @@ from env_server.model.errors import Reason
 from env_server.model.frames import NeighbourTable
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, Nearby, Neighbours, Placed, Query
-from env_server.model.spaces import Grid, Plane, Space
+from env_server.model.spaces import Graph, Grid, Plane, Space
 from tests.engine import Op, Stand, new_environment, put
 
 PLACES = {"a": (1.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 4.0), "d": (7.0, 7.0)}
@@ -111,3 +111,15 @@ def test_few_rows_that_look_at_much_are_found_in_slices() -> None:
     sent = stand.do(ask(Neighbours(radius=0.0, keys=keys)))
     table: Any = sent.outcome()
     assert sent.parts[0].pending == [0] and table.counts == [2999] * 40
+
+
+def test_what_all_rows_look_at_together_is_bounded() -> None:
+    """Each row of a hub looks at all of its edges, and finds nobody: the answer's size bounds nothing there."""
+    stand = Stand(limits=Limits(neighbours_looks_max=20_000))
+    hub = Graph(1001, tuple((0, node, 1.0) for node in range(1, 1001)))
+    stand.done(new_environment("/g", space=Space(hub)))
+    stand.done(*(place(f"k{node}", (float(node),)) for node in range(1, 201)))
+    told: Any = stand.do(ask(Neighbours(radius=1.0)))
+    assert told.error.reason is Reason.LIMIT_EXCEEDED and told.error.metadata["limit"] == "neighbours_looks_max"
+    few: Any = stand.done(ask(Neighbours(radius=1.0, keys=("k1", "k2"))))[0]
+    assert table_of(few) == {"k1": [], "k2": []}
