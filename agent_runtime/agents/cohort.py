@@ -39,7 +39,9 @@ class Cohort:
         count = len(rows)
         if count and int(rows[-1]) - int(rows[0]) == count - 1 and bool((np.diff(rows) == 1).all()):
             return self._ids.slice(int(rows[0]), count)
-        return self._ids.take(pa.array(rows))
+        # From its bytes: of what may be one of pandas, pyarrow asks that, which is half a second to import.
+        places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(np.ascontiguousarray(rows, np.int32))])
+        return self._ids.take(places)
 
     def read_id(self, row: int) -> str:
         """Id of one row."""

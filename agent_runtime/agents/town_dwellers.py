@@ -99,12 +99,17 @@ class Routines:
     def __init__(self, parameters: TownParameters) -> None:
         self._parameters = parameters
         self.map = draw_map(parameters)
+        self._homes: dict[str, tuple[int, int]] = {}
         self._days: dict[str, tuple[int, tuple[Stop, ...]]] = {}
         """The day of each resident that was asked for last."""
 
     def find_home(self, agent_id: str) -> tuple[int, int]:
         """Where a resident lives."""
-        return self.map.find_cell(HOME, find_number(agent_id) % self.map.counts[HOME])
+        known = self._homes.get(agent_id)
+        if known is None:
+            cell = self.map.find_cell(HOME, find_number(agent_id) % self.map.counts[HOME])
+            known = self._homes[agent_id] = cell
+        return known
 
     def find_office(self, agent_id: str) -> tuple[int, int]:
         """Where a resident works; who live together mostly do not."""
@@ -131,11 +136,21 @@ class Routines:
     def find_stop(self, agent_id: str, at_ns: int) -> Stop:
         """The last stop not after a time."""
         day = at_ns // DAY_NS
-        here = Stop(day * DAY_NS, HOME, self.find_home(agent_id))
+        past = [stop for stop in self.list_stops(agent_id, day) if stop.at_ns <= at_ns]
+        return past[-1] if past else self._begin_day(agent_id, day)
+
+    def find_place(self, agent_id: str, at_ns: int) -> tuple[Stop, Stop]:
+        """What `find_stop` and `find_next` say, in one look. Raises LookupError."""
+        day = at_ns // DAY_NS
+        here: Stop | None = None
         for stop in self.list_stops(agent_id, day):
-            if stop.at_ns <= at_ns:
-                here = stop
-        return here
+            if stop.at_ns > at_ns:
+                return here or self._begin_day(agent_id, day), stop
+            here = stop
+        return here or self._begin_day(agent_id, day), self.find_next(agent_id, at_ns)
+
+    def _begin_day(self, agent_id: str, day: int) -> Stop:
+        return Stop(day * DAY_NS, HOME, self.find_home(agent_id))
 
     def _draw_day(self, agent_id: str, day: int) -> list[Stop]:
         parameters = self._parameters
@@ -182,17 +197,13 @@ class TownDwellers(RuleAgents):
 
     def wake_many(self, agent_ids: Sequence[str], times_ns: Sequence[int]) -> Routine:
         """Go there; the entry's value is the minute of the day."""
-        next_ns, values, cells = [], [], []
-        routines = self.routines
+        next_ns, cells = [], []
         for name, at_ns in zip(agent_ids, times_ns, strict=True):
-            cells.append(self.choose_cell(name, at_ns))
-            values.append(at_ns % DAY_NS // MINUTE_NS)
-            next_ns.append(routines.find_next(name, at_ns).at_ns)
+            here, later = self.routines.find_place(name, at_ns)
+            cells.append(here.cell)
+            next_ns.append(later.at_ns)
+        values = [at_ns % DAY_NS // MINUTE_NS for at_ns in times_ns]
         return Routine(next_ns, values, self.parameters.path, cells)
-
-    def choose_cell(self, agent_id: str, at_ns: int) -> tuple[int, int]:
-        """Where one goes whose time has come."""
-        return self.routines.find_stop(agent_id, at_ns).cell
 
 
 def read_parameters(group: GroupInfo) -> TownParameters:

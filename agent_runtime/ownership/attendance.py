@@ -50,7 +50,8 @@ class Attendance:
         self._place: tuple[str, int] | None = None
         """The clock's path, and the revision in which the entry was set."""
         self._reporter: ClockReporter | None = None
-        self._consumed = -1
+        self._told: tuple[int, int | None] | None = None
+        """What was reported last: revision and time."""
         self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
@@ -65,6 +66,7 @@ class Attendance:
             return ()
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
         self._place = (state.path, joined.revision)
+        self._told = None  # what was said meanwhile was said to nobody
         self._reporter = self._make_reporter(*self._place)
         return (hear_clock(state.path),)
 
@@ -74,15 +76,13 @@ class Attendance:
         Raises EcumeneError.
         """
         await self.close()
-        self._consumed = -1
         await self.join(self._hears)
 
-    def report(self, consumed_revision: int) -> None:
-        """The part has nothing to do, and has dealt with everything up to a revision."""
-        if consumed_revision != self._consumed:
-            self._consumed = consumed_revision
-            if self._reporter is not None:
-                self._reporter.report(consumed_revision=consumed_revision)
+    def report(self, consumed_revision: int, earliest_wake_ns: int | None = None) -> None:
+        """The part has nothing to do before that time, and has dealt with everything up to a revision."""
+        if (told := (consumed_revision, earliest_wake_ns)) != self._told:
+            self._told = told
+            self._report()
 
     async def close(self) -> None:
         """Let the clock wait for the next owner."""
@@ -112,8 +112,12 @@ class Attendance:
     def _report_again(self) -> None:
         if self._place is not None:
             self._reporter = self._make_reporter(*self._place)
-            if self._consumed >= 0:
-                self._reporter.report(consumed_revision=self._consumed)
+            self._report()
+
+    def _report(self) -> None:
+        if self._reporter is not None and self._told is not None:
+            consumed_revision, earliest_wake_ns = self._told
+            self._reporter.report(consumed_revision=consumed_revision, earliest_wake_ns=earliest_wake_ns)
 
 
 async def leave_clocks(world: World, run: str, timers: Iterable[tuple[str, str]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ecumene.client import EcumeneError, FrameResult
+from ecumene.client import EcumeneError, FrameResult, Json
 from ecumene.client.records import TurnStatus
 
 from agent_runtime.actions.settlement import ADOPTED, Settled, judge_failure
@@ -88,9 +88,11 @@ class ColumnWakes:
             next_ns = decided.next_ns
             frames = frames or await self._ask_after_all(pack, keys, times, next_ns)
             if not frames:
-                await self._end(pack, end, next_ns)
+                await self._close(pack, end)
+                self._free(pack, next_ns)
                 return
-        self._context.tasks.start(self._settle(pack, decided, frames), "column wakes")
+        sent = self._wakes.send(decided.next_ns)
+        self._context.tasks.start(self._settle(pack, decided, frames, sent), "column wakes")
 
     def list_done(self, known: Mapping[int, DoneTurn]) -> dict[int, DoneTurn]:
         """Of turns that an earlier owner began, by place: those that have had their effect."""
@@ -134,10 +136,13 @@ class ColumnWakes:
         self, pack: Thinkers, keys: list[str], times: list[int], next_times: list[int]
     ) -> asyncio.Future[FrameResult]:
         """The block of what they want next."""
-        documents = [
-            write_wakes(() if next_ns == NEVER_NS else (Wake(next_ns),), at_ns)
-            for next_ns, at_ns in zip(next_times, times, strict=True)
-        ]
+        known: dict[tuple[int, int], dict[str, Json]] = {}
+        documents = []
+        for next_ns, at_ns in zip(next_times, times, strict=True):
+            if (document := known.get((next_ns, at_ns))) is None:
+                wakes = () if next_ns == NEVER_NS else (Wake(next_ns),)
+                document = known[next_ns, at_ns] = write_wakes(wakes, at_ns)
+            documents.append(document)
         notice, path = pack.notice, self._wakes.book.path
         return await self._context.outbox.submit(
             path, 0, notice.revision, keys, documents, notice.event.id, is_repeatable=False
@@ -166,8 +171,15 @@ class ColumnWakes:
             frame = outbox.submit(decided.path, 0, notice.revision, ids, acts.values, cause, positions=acts.positions)
             frames.append(await frame)
 
-    async def _settle(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
+    async def _settle(
+        self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]], sent: int
+    ) -> None:
         """Record what became of a pack, and free its agents for what they want next."""
+        await self._judge(pack, decided, frames)
+        self._free(pack, decided.next_ns)
+        self._wakes.settle(sent)
+
+    async def _judge(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
         try:
             asked, *done = [await self._settle_block(frame, len(pack)) for frame in frames]
         except asyncio.CancelledError:
@@ -184,7 +196,7 @@ class ColumnWakes:
             revisions[acts.places] = settled.revisions
             for index, outcome in settled.others.items():
                 revisions[acts.places[index]] = outcome.revision or 0
-                decided.ends |= _judge(acts.places[index], outcome)
+                decided.ends |= _judge_one(acts.places[index], outcome)
         if isinstance(asked, TurnEnd):
             decided.ends.update(dict.fromkeys(range(len(pack)), asked))
         else:
@@ -192,8 +204,6 @@ class ColumnWakes:
                 if outcome.error is not None:
                     decided.ends[index] = TurnEnd(*judge_failure(outcome.error))
         await self._record(pack, decided, acting, revisions)
-        self._wakes.end_many(pack.rows, np.array(decided.next_ns, dtype=np.int64))
-        self._release(pack)
 
     async def _settle_block(self, frame: asyncio.Future[FrameResult], agents: int) -> Settled | TurnEnd:
         """What became of a block, or how the turns end of which nobody knows it. Other blocks are told as they were."""
@@ -220,13 +230,12 @@ class ColumnWakes:
             told = [decided.values[place] for place in places]
             await self._close(some, end, told, known if known.all() else None, act=(ACT, decided.path))
 
-    async def _end(self, pack: Thinkers, end: TurnEnd, next_ns: list[int]) -> None:
-        await self._close(pack, end)
+    def _free(self, pack: Thinkers, next_ns: list[int]) -> None:
         self._wakes.end_many(pack.rows, np.array(next_ns, dtype=np.int64))
         self._release(pack)
 
 
-def _judge(place: int, outcome: Outcome) -> dict[int, TurnEnd]:
+def _judge_one(place: int, outcome: Outcome) -> dict[int, TurnEnd]:
     """How a turn ended whose op was not simply done."""
     if outcome.error is not None:
         return {place: TurnEnd(*judge_failure(outcome.error))}

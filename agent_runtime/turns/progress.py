@@ -36,6 +36,11 @@ class Progress:
         """Whether every turn that was begun has ended."""
         return not self._open
 
+    @property
+    def turns_open(self) -> int:
+        """How many turns were given and have not ended."""
+        return sum(self._open.values())
+
     def admit(self, revision: int, row: int, turns: int, left_out: npt.NDArray[np.bool_] | None = None) -> None:
         """A notice went to a row, or to EVERY_ROW but those `left_out`; `turns` of it will be told as ended."""
         if turns:

@@ -36,13 +36,18 @@ class WakeTimer:
         self._told: type[EcumeneError] | None = None
         """Why it cannot be set, as the log says."""
         self.on_set: Callable[[], None] | None = None
-        """Called when it has been set, or could not be."""
+        """Called when it is about to be set, and when it has been, or could not be."""
 
     @property
     def is_idle(self) -> bool:
         """Whether the world knows when somebody is to be woken next."""
+        return not self._is_setting and self.is_told
+
+    @property
+    def is_told(self) -> bool:
+        """The same, or it will know by an op that has been issued."""
         next_ns = self._wakes.next_ns
-        return not self._is_setting and (next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns))
+        return next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns)
 
     def note_fired(self) -> None:
         """It has fired: perhaps one of an earlier setting, which is as good as none."""
@@ -59,11 +64,14 @@ class WakeTimer:
         while True:
             await self._wakes.has_changed.wait()
             self._wakes.has_changed.clear()
+            # Who was woken in this step, and decides in the next, may have sent by then what it wants.
+            await asyncio.sleep(0)
             next_ns = self._wakes.next_ns
             if next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns):
                 continue
             # Before the answer: it may fire, and be told, before that comes.
             self._set_ns = next_ns
+            self._note_set()
             if not await self._set(next_ns):
                 self._set_ns = None
                 await asyncio.sleep(GONE_RETRY_S if self._is_clock_new else RETRY_S)
@@ -84,12 +92,15 @@ class WakeTimer:
             return False
         finally:
             self._is_setting = False
-            if self.on_set is not None:
-                self.on_set()
+            self._note_set()
         if self._told is not None:
             self._told = None
             logger.warning("agents of %s are woken by time again", self._wakes.book.path)
         return True
+
+    def _note_set(self) -> None:
+        if self.on_set is not None:
+            self.on_set()
 
     def _tell(self, error: EcumeneError) -> None:
         """Once, however often it is tried."""

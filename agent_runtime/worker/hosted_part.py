@@ -82,12 +82,14 @@ class PartActivity(NamedTuple):
     """What a part is about to do.
 
     Attributes:
-        is_busy: turns run or wait, or the world does not know yet when somebody is to be woken.
-        consumed_revision: every event up to it has had its turns, and the world has answered to all of them.
+        is_busy: turns run or wait, or the world is not told yet when somebody is to be woken.
+        consumed_revision: every event up to it has had its turns, and all that these do is sent.
+        next_ns: when somebody wants to be woken next.
     """
 
     is_busy: bool
     consumed_revision: int
+    next_ns: int | None = None
 
 
 class HostedPart:
@@ -194,11 +196,12 @@ class HostedPart:
     @property
     def activity(self) -> PartActivity:
         """What the part is about to do, for a clock that waits for it."""
-        through = self._turns.mailboxes.progress.through(self._feed.reached)
-        is_idle = self._is_ready and self._turns.mailboxes.progress.is_idle
-        if self._timer is not None:
-            is_idle = is_idle and self._timer.is_idle
-        return PartActivity(not is_idle, through)
+        progress, wakes, timer, reached = self._turns.mailboxes.progress, self._wakes, self._timer, self._feed.reached
+        if wakes is None or timer is None:
+            return PartActivity(not (self._is_ready and progress.is_idle), progress.through(reached))
+        if not (self._is_ready and timer.is_told and progress.turns_open == wakes.turns_sent):
+            return PartActivity(True, progress.through(reached))
+        return PartActivity(False, reached, wakes.next_ns)
 
     def statistics(self) -> TurnsStatistics:
         """How full it is."""
@@ -272,17 +275,21 @@ class HostedPart:
         await self._feed.run()
 
     async def _attend(self, attendance: Attendance) -> None:
-        """Tells the clock whenever the part has nothing to do: turns, batches and timers that end are told to look."""
+        """Tells the clock whenever the part has nothing to do: turns, batches and timers that end are told to look.
+
+        What turns have sent takes effect before the clock goes on, and so does the setting of the timer; should that be
+        refused, the clock still stops where somebody wants to be woken, since the report says when.
+        """
         move = self._has_moved.set
         self._turns.mailboxes.progress.on_idle = self._feed.on_reached = move
         self._watch.call_on_mark(move)
-        if self._timer is not None:
-            self._timer.on_set = move
+        if self._timer is not None and self._wakes is not None:
+            self._timer.on_set = self._wakes.on_sent = move
         while True:
             self._has_moved.clear()
             activity = self.activity
             if not activity.is_busy:
-                attendance.report(activity.consumed_revision)
+                attendance.report(activity.consumed_revision, activity.next_ns)
             await self._has_moved.wait()
 
     async def _stop_attending(self) -> None:
@@ -299,7 +306,9 @@ class HostedPart:
                 wakes.load(agent, document, revision)
 
     async def _ring(self, event: Event, received_s: float) -> None:
-        assert self._timer is not None
+        assert self._timer is not None and self._wakes is not None
+        # Before the timer counts as fired: it would be set anew for those whom this firing wakes.
+        await self._wakes.wait_due(event.sim_time_ns or 0)
         self._timer.note_fired()
         await self._turns.wake(event, received_s)
 

@@ -310,6 +310,16 @@ class World:
         self._listening.publish(changes)
 
     def _is_quiet(self) -> bool:
-        """Whether everything is durable, and nothing goes on that may still change something."""
-        is_done = self._commits.is_durable and self._queues.is_empty
-        return is_done and not self._listening.is_behind and not self.leasing.is_clearing
+        """Whether nothing goes on that may still change something, and nothing is to be told that a clock waits for.
+
+        What is not on the disk yet does not matter where nobody hears it for whom a clock waits, nor a listener: the
+        jump is recorded behind it, and goes with it if it is lost.
+        """
+        commits = self._commits
+        if not self._queues.is_empty or self._listening.is_behind or self.leasing.is_clearing:
+            return False
+        if commits.is_durable:
+            return True
+        if self._listening.any_listens or self._tree.owes_aggregates:
+            return False
+        return not self.timekeeping.concerns(commits.list_under_way(), commits.durable_number)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from env_server.model.spaces import Area, Disc, NodeSet, Position
-from env_server.space.spot_tree import Range, Window
+from env_server.space.cell_tree import Range, Window
 
 _STRIPS_MAX: Final = 64
 

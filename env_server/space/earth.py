@@ -8,10 +8,11 @@ from pyproj import Geod
 
 from env_server.model.limits import Limits
 from env_server.model.spaces import Area, Box, Disc, Position
+from env_server.space.cell_tree import Window
 from env_server.space.checking import finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Found, Seen, Spot, Spots
-from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.spot_tree import SpotTree
 from env_server.space.surroundings import Surroundings
 
 _ELLIPSOID = Geod(ellps="WGS84")

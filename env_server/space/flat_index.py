@@ -7,9 +7,10 @@ from itertools import product
 from env_server.model.ports import Areas, Near, Vicinities
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.areas import FlatAreas
+from env_server.space.cell_tree import Range, Window
 from env_server.space.checking import check_count, check_radius, refuse_field
 from env_server.space.leaves import Spot
-from env_server.space.spot_tree import Lens, Range, SpotTree, Window
+from env_server.space.spot_tree import Lens, SpotTree
 
 
 class Interval:

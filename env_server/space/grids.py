@@ -6,10 +6,11 @@ from collections.abc import Callable
 from env_server.model.limits import Limits
 from env_server.model.ports import Near, Vicinities
 from env_server.model.spaces import Box, Grid, Neighbourhood, Position
+from env_server.space.cell_tree import Window
 from env_server.space.checking import check_radius, check_whole, finite, refuse_field
 from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Seen, Spots
-from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.spot_tree import SpotTree
 from env_server.space.surroundings import FlatLens, Surroundings
 
 _SIDE_MAX = 2**32 - 1

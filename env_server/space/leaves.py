@@ -70,10 +70,18 @@ def bound_of(found: Found, count: int) -> float:
 class Leaf(Spots):
     """Spots that are all different."""
 
-    __slots__ = ("_rows", "shared")
+    __slots__ = ("_rows", "at", "east", "north", "parent", "shared", "south", "west")
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, parent: Any, at: int, width: int, low: Spot, high: Spot) -> None:
+        """The part `at` of a cell.
+
+        All that lies from `low` on and below `high` belongs here; of what lies about there the tree has to tell.
+        """
         super().__init__(width)
+        self.parent = parent
+        self.at = at
+        self.west, self.south = low
+        self.east, self.north = high
         #: Spots at which there are several.
         self.shared = 0
         self._rows: dict[Spot, int] = {}
@@ -127,9 +135,22 @@ class Leaf(Spots):
             return False
         del rows[before]
         rows[spot] = row
-        for column, number in zip(self.columns, spot, strict=True):
-            column[row] = number
+        columns = self.columns
+        columns[0][row], columns[1][row] = spot[0], spot[1]
+        for place in range(2, len(columns)):
+            columns[place][row] = spot[place]
         return True
+
+    def retire(self) -> None:
+        """Its spots are in other leaves now, and nothing belongs here."""
+        self.west = inf
+        self.parent = None
+        self.columns, self.crowds, self._rows = (), [], {}
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it was made part of others, or has become empty."""
+        return self.parent is None
 
     def crowd(self, spot: Spot) -> Crowd:
         """Who is at a spot; an empty list when nobody is."""

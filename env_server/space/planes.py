@@ -5,10 +5,11 @@ from math import hypot, isfinite
 from env_server.model.limits import Limits
 from env_server.model.ports import Vicinities
 from env_server.model.spaces import Box, Plane, Position
+from env_server.space.cell_tree import Window
 from env_server.space.checking import check_radius, finite, refuse_field, refuse_position
 from env_server.space.flat_index import FlatIndex, Interval
 from env_server.space.leaves import Seen, Spots
-from env_server.space.spot_tree import SpotTree, Window
+from env_server.space.spot_tree import SpotTree
 from env_server.space.surroundings import FlatLens, Surroundings
 
 _BITS = 40

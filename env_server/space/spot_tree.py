@@ -1,30 +1,17 @@
-"""An index of positions in a rectangle that follows them: crowded parts are divided finer, deserted ones joined again.
-
-A cell is divided into four once it has more than `LEAF_SPOTS_MAX` different positions. Which cell a position
-belongs to is decided by whole numbers, so borders are the same for whoever asks; the rectangles that cells cover are
-told a little too large rather than too small.
-"""
+"""Who is near, in cells that follow who is where: most questions look at one leaf and those next to it."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from itertools import pairwise
 from math import inf
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 from env_server.model.errors import LimitExceeded
 from env_server.model.ports import Near
 from env_server.model.spaces import Position
-from env_server.space.leaves import Crowd, Found, Leaf, Seen, Spot, Spots, bound_of, distance_of
+from env_server.space.cell_tree import LEAF_SPOTS_MAX, Cell, CellTree, Window, leaves_of
+from env_server.space.leaves import Found, Leaf, Seen, Spot, Spots, bound_of, distance_of
 
-Range = tuple[float, float]
-"""From one coordinate to another, both included."""
-Window = tuple[Range, Range]
-"""A range of x and one of y."""
-
-LEAF_SPOTS_MAX: Final = 32
-JOINED_SPOTS_MAX: Final = LEAF_SPOTS_MAX // 2
-"""A divided cell with no more than these is joined: so far below that one that comes and goes changes nothing."""
 _Told = tuple[float, str, int, Spots]
 """How far away, who, and in which row of which spots."""
 _HOME_SPOTS_MAX: Final = 4 * LEAF_SPOTS_MAX
@@ -58,115 +45,15 @@ class Lens(Protocol):
         """How far away a rectangle is whose sides have these gaps; rather too little than too much."""
 
 
-@final
-class _Cell:
-    """A divided one, of four parts: low x and low y, high x and low y, low x and high y, high x and high y.
-
-    `shift`: bits of a coordinate that tell places within a part. The high parts begin at (`middle_x`, `middle_y`), in
-    units. The ranges are what the parts cover, with margins.
-    """
-
-    __slots__ = ("count", "high_x", "high_y", "low_x", "low_y", "middle_x", "middle_y", "parts", "shift")
-
-    def __init__(self, shift: int, x: int, y: int, xs: tuple[Range, Range], ys: tuple[Range, Range]) -> None:
-        self.shift = shift
-        self.middle_x = x + (1 << shift)
-        self.middle_y = y + (1 << shift)
-        self.low_x, self.high_x = xs
-        self.low_y, self.high_y = ys
-        self.count = 0
-        self.parts: list[_Cell | Leaf | None] = [None] * 4
-
-
-class SpotTree:
+class SpotTree(CellTree):
     """Who is where. `looked` is what the last query looked at: cells, spots and keys together."""
 
     def __init__(self, low: Spot, *, per_unit: float, bits: int, margins: tuple[float, float], looks_max: int) -> None:
-        """Covers 2**`bits` units from `low` on each side, `per_unit` of them to 1.
-
-        A cell's range is told with `margins` added below and above.
-        """
-        self._low_x, self._low_y = low[0], low[1]
-        self._per_unit = per_unit
-        self._below, self._above = margins
-        self._root = self._cell(0, 0, max(0, bits - 1))
+        """As of `CellTree`; a query may look at `looks_max`."""
+        super().__init__(low, per_unit=per_unit, bits=bits, margins=margins)
         self.looks_max = looks_max
         self.looked = 0
         self._told: list[_Told] = []
-
-    def put(self, key: str, spot: Spot) -> None:
-        """One more at a spot."""
-        x, y = self._units(spot)
-        cell = self._root
-        path = []
-        while True:
-            path.append(cell)
-            shift = cell.shift
-            at = x >> shift & 1 | (y >> shift & 1) << 1
-            part = cell.parts[at]
-            if type(part) is not _Cell:
-                break
-            cell = part
-        if part is None:
-            part = cell.parts[at] = Leaf(len(spot))
-        if part.put(key, spot):
-            for cell in path:
-                cell.count += 1
-            if len(part) > LEAF_SPOTS_MAX and shift:
-                cell.parts[at] = self._divide(part.spots(), x, y, shift)
-
-    def move(self, key: str, before: Spot, spot: Spot) -> None:
-        """As `drop` and `put`, for somebody who mostly does not go far."""
-        x, y = self._units(before)
-        to_x, to_y = self._units(spot)
-        part: _Cell | Leaf | None = self._root
-        while type(part) is _Cell:
-            shift = part.shift
-            if (x ^ to_x | y ^ to_y) >> shift & 1:
-                break
-            part = part.parts[x >> shift & 1 | (y >> shift & 1) << 1]
-        else:
-            if part.move(before, spot):  # type: ignore[union-attr]
-                return
-        self.drop(key, before)
-        self.put(key, spot)
-
-    def drop(self, key: str, spot: Spot) -> None:
-        """One less at a spot; it must be there."""
-        x, y = self._units(spot)
-        path = []
-        part: _Cell | Leaf | None = self._root
-        while type(part) is _Cell:
-            cell = part
-            shift = cell.shift
-            at = x >> shift & 1 | (y >> shift & 1) << 1
-            path.append((cell, at))
-            part = cell.parts[at]
-        assert part is not None
-        if part.drop(key, spot):
-            if not part:
-                cell.parts[at] = None
-            for cell, _at in path:
-                cell.count -= 1
-            self._join(path)
-
-    def let_go(self, spots_max: int) -> int:
-        """Frees about so many spots, and returns how many; 0 = none are left. Nothing else may be done with it then."""
-        freed = 0
-        parts = self._root.parts
-        while parts and freed < spots_max:
-            part = parts.pop()
-            if type(part) is _Cell:
-                parts += part.parts
-                freed += 1
-            elif part is not None:
-                freed += len(part)
-        return freed
-
-    def crowd(self, spot: Spot) -> Crowd:
-        """Who is at a spot; an empty list when nobody is."""
-        leaf = self._leaf(spot)
-        return leaf.crowd(spot) if leaf else []
 
     def leaves(self, windows: list[Window]) -> list[Leaf]:
         """The leaves that may have something in the windows, each once.
@@ -196,7 +83,7 @@ class SpotTree:
 
     def places(self) -> list[Position]:
         """Where those are whom the last `within` or `nearest` told, in its order; nothing may have moved since."""
-        places = []
+        places: list[Position] = []
         for _, _, row, leaf in self._told:
             xs, ys = leaf.columns[0], leaf.columns[1]
             places.append((xs[row], ys[row]))
@@ -225,12 +112,12 @@ class SpotTree:
             return self._first(lens.gather(few, bound, count), count)
         found: Found = []
         turn = 0
-        heap: list[tuple[float, int, _Cell | Leaf]] = [(0.0, 0, self._root)]
+        heap: list[tuple[float, int, Cell | Leaf]] = [(0.0, 0, self._root)]
         while heap:
             gap, _turn, part = heappop(heap)
             if gap > bound:
                 break
-            if type(part) is _Cell:
+            if type(part) is Cell:
                 self._look(1)
                 for farther, inner in _parts(part, lens, bound):
                     turn += 1
@@ -249,22 +136,22 @@ class SpotTree:
 
         Infinite where that part is too crowded, or too deserted, to say.
         """
-        around: _Cell | None = None
-        part: _Cell | Leaf | None = self._root
+        around: Cell | None = None
+        part: Cell | Leaf | None = self._root
         x, y = self._units(spot)
-        while type(part) is _Cell:
+        while type(part) is Cell:
             if part.count >= count:
                 around = part
             shift = part.shift
             part = part.parts[x >> shift & 1 | (y >> shift & 1) << 1]
-        home: list[Leaf] = [] if part is None else [part]  # type: ignore[list-item]
+        home: list[Leaf] = [] if part is None else [part]
         if around is not None and around.count <= _HOME_SPOTS_MAX and (part is None or len(part) < count):
-            home = _leaves(around)
+            home = leaves_of(around)
         if not home:
             return inf
         self._look(sum(map(len, home)))
         if any(leaf.shared for leaf in home):
-            found = [(distance, row, leaf) for leaf in home for distance, row in lens.estimate(leaf)]
+            found: Found = [(distance, row, leaf) for leaf in home for distance, row in lens.estimate(leaf)]
             found.sort(key=distance_of)
             return bound_of(found, count)
         seen = lens.estimate(home[0])
@@ -280,13 +167,13 @@ class SpotTree:
         for (west, east), (south, north) in windows:
             x_low, y_low = self._units((west, south))
             x_high, y_high = self._units((east, north))
-            part: _Cell | Leaf | None = self._root
-            while type(part) is _Cell:
+            part: Cell | Leaf | None = self._root
+            while type(part) is Cell:
                 shift = part.shift
                 if (x_low ^ x_high | y_low ^ y_high) >> shift & 1:
                     break
                 part = part.parts[x_low >> shift & 1 | (y_low >> shift & 1) << 1]
-            if type(part) is not _Cell:
+            if type(part) is not Cell:
                 if part is not None:
                     leaves.append(part)
                     looked += len(part.crowds)
@@ -305,7 +192,7 @@ class SpotTree:
                     seen = cell.parts[first:last]
                 looked += 1
                 for part in seen:
-                    if type(part) is _Cell:
+                    if type(part) is Cell:
                         cells.append(part)
                     elif part is not None:
                         leaves.append(part)
@@ -345,50 +232,8 @@ class SpotTree:
         if self.looked > self.looks_max:
             raise LimitExceeded("space_looks_max", self.looks_max, self.looked)
 
-    def _units(self, spot: Spot) -> tuple[int, int]:
-        return int((spot[0] - self._low_x) * self._per_unit), int((spot[1] - self._low_y) * self._per_unit)
 
-    def _leaf(self, spot: Spot) -> Leaf | None:
-        x, y = self._units(spot)
-        part: _Cell | Leaf | None = self._root
-        while type(part) is _Cell:
-            part = part.parts[x >> part.shift & 1 | (y >> part.shift & 1) << 1]
-        return part
-
-    def _cell(self, x: int, y: int, shift: int) -> _Cell:
-        """An empty one from a corner on."""
-        ranges = []
-        for low, units in ((self._low_x, x), (self._low_y, y)):
-            start, middle, end = (low + (units + (part << shift)) / self._per_unit for part in range(3))
-            ranges.append(((start - self._below, middle + self._above), (middle - self._below, end + self._above)))
-        return _Cell(shift, x, y, *ranges)
-
-    def _divide(self, spots: list[tuple[Spot, Crowd]], x: int, y: int, shift: int) -> _Cell:
-        """Spots around (x, y), with `shift` bits, as a cell."""
-        mask = -1 << shift
-        shift -= 1
-        cell = self._cell(x & mask, y & mask, shift)
-        cell.count = len(spots)
-        parts: dict[int, list[tuple[Spot, Crowd]]] = {}
-        for spot, crowd in spots:
-            x, y = self._units(spot)
-            parts.setdefault(x >> shift & 1 | (y >> shift & 1) << 1, []).append((spot, crowd))
-        for at, some in parts.items():
-            if len(some) > LEAF_SPOTS_MAX and shift:
-                cell.parts[at] = self._divide(some, *self._units(some[0][0]), shift)
-            else:
-                cell.parts[at] = _as_leaf(some)
-        return cell
-
-    def _join(self, path: list[tuple[_Cell, int]]) -> None:
-        """Makes a leaf of the first cell on a way from the root that has become empty enough; the root stays."""
-        for (outer, at), (cell, _at) in pairwise(path):
-            if cell.count <= JOINED_SPOTS_MAX:
-                outer.parts[at] = _as_leaf(_spots(cell)) if cell.count else None
-                return
-
-
-def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | Leaf]]:
+def _parts(cell: Cell, lens: Lens, bound: float) -> list[tuple[float, Cell | Leaf]]:
     """The parts of a cell that may have something within a bound, with how far away they are at least."""
     near = []
     gap_x, gap_y = lens.gap_x, lens.gap_y
@@ -406,28 +251,3 @@ def _parts(cell: _Cell, lens: Lens, bound: float) -> list[tuple[float, _Cell | L
             if gap <= bound:
                 near.append((gap, part))
     return near
-
-
-def _as_leaf(spots: list[tuple[Spot, Crowd]]) -> Leaf:
-    leaf = Leaf(len(spots[0][0]))
-    for spot, crowd in spots:
-        leaf.add(spot, crowd)
-    return leaf
-
-
-def _leaves(cell: _Cell) -> list[Leaf]:
-    leaves: list[Leaf] = []
-    for part in cell.parts:
-        if type(part) is _Cell:
-            leaves += _leaves(part)
-        elif part is not None:
-            leaves.append(part)
-    return leaves
-
-
-def _spots(cell: _Cell) -> list[tuple[Spot, Crowd]]:
-    spots = []
-    for part in cell.parts:
-        if part is not None:
-            spots += _spots(part) if type(part) is _Cell else part.spots()
-    return spots

@@ -6,8 +6,8 @@ from itertools import product
 from math import inf
 
 from env_server.model.spaces import Position
+from env_server.space.cell_tree import Range, Window
 from env_server.space.leaves import Found, Seen, Spots
-from env_server.space.spot_tree import Range, Window
 
 
 class Surroundings:

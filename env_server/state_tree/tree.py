@@ -307,6 +307,11 @@ class Tree:
             del changes.extras[late]
         self.due.clear()
 
+    @property
+    def owes_aggregates(self) -> bool:
+        """Whether aggregates may have changed in the open group, of which rows are still to be written."""
+        return bool(self.stirred or self.roll_ups.noted)
+
     def note_aggregates(self) -> None:
         """Writes one row for each aggregate that changed in the group, at the group's last revision."""
         self.roll_ups.settle()

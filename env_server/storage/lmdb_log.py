@@ -37,6 +37,7 @@ class LmdbCommitLog:
         self._map_bytes = limits.map_bytes
         self._is_ahead = limits.ahead_ms_max > 0
         self._closed = False
+        self._data_file = tables.directory / layout.DATA_FILE
         self._streams: list[Generator[Any, None, None]] = []
         self._reading = threading.Condition()
         self._readers = 0
@@ -171,7 +172,7 @@ class LmdbCommitLog:
     def room_bytes(self) -> int:
         """See ports.CommitLog. Pages freed inside the file are used again, so the file as it is counts as room."""
         disk = os.statvfs(self._tables.directory)
-        file = (self._tables.directory / layout.DATA_FILE).stat()
+        file = self._data_file.stat()
         return min(self._map_bytes, file.st_blocks * _BLOCK_BYTES + disk.f_bavail * disk.f_frsize)
 
     def close(self) -> None:

@@ -31,6 +31,8 @@ SLICE_ROWS: Final = 8192
 _ENTRY: Final = struct.Struct("<BBQQQ")
 """Kind of entry, kind of value, version, created, modified; then what the kind has a flag for, and the value."""
 _ENTRY_DOUBLE: Final = struct.Struct("<BBQQQd")
+_ENTRY_PLACED_DOUBLE: Final = struct.Struct("<BBQQQQB2dd")
+"""As `_ENTRY`, then `_PLACE`, two coordinates and the value."""
 _ITEM: Final = struct.Struct("<BQ")
 """Kind of value, revision; the value follows."""
 _ENVIRONMENT: Final = struct.Struct("<QQQH")
@@ -196,14 +198,19 @@ def _slice(rows: dict[_Name, _Row]) -> Iterator[list[tuple[_Name, _Row]]]:
 def _encode_entries(entries: list[tuple[tuple[int, str], Entry | None]]) -> list[tuple[bytes, bytes | None]]:
     """Keys and bodies, unrolled: this is where the rows are many."""
     rows: list[tuple[bytes, bytes | None]] = []
-    pack, pack_double, prefix_of = _ENTRY.pack, _ENTRY_DOUBLE.pack, layout.NUMBER.pack
+    pack, pack_double, pack_placed = _ENTRY.pack, _ENTRY_DOUBLE.pack, _ENTRY_PLACED_DOUBLE.pack
+    prefix_of = layout.NUMBER.pack
     for (number, name), entry in entries:
         key = prefix_of(number) + name.encode()
         if entry is None:
             rows.append((key, None))
             continue
         value, version, created, modified, kind, lease, position, written = entry
-        if lease or position or written:
+        if position and len(position) == 2 and type(value) is float and not lease:  # in one, as most of a crowd are
+            body = pack_placed(
+                kind | _PLACED, _DOUBLE_KIND, version, created, modified, written, 2, position[0], position[1], value
+            )
+        elif lease or position or written:
             flags = (_LEASED if lease else 0) | (_PLACED if position or written else 0)
             body = pack(kind | flags, _kind_of_state(value), version, created, modified)
             if lease:

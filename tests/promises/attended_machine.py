@@ -2,7 +2,7 @@
 
 Workers hear of events late, act on some of them, report what is true, and say when they want to be woken; all of it
 between single loop steps, so that changes are on their way at every stage. The judge looks at a jump in the moment of
-its decision, with nothing but the log and what the workers have said.
+its decision, with nothing but the log, what is on its way to it, and what the workers have said.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class AttendedTown:
         stand.done(new_environment("/town/square"), new_environment("/far"))
         self.worker = Worker(stand)
         self.minds: dict[str, Mind] = {}
-        self.jumps = 0
+        self.jumps = self.ahead = 0
+        """Jumps in all, and those behind ops that were not on the disk yet."""
         self._number = 0
         self._log: list[tuple[int, int, str, str, Any]] = []
         self._read_at = -1
@@ -81,12 +82,11 @@ class AttendedTown:
     def judge(self, line: Timeline, to_ns: int) -> None:
         """Looks at a jump that is about to be."""
         self.jumps += 1
-        world = self.stand.world
-        if world.revision != world.durable_revision:
-            raise Wrong(f"jumps at revision {world.revision}, of which {world.durable_revision} is durable")
-        wakes = []
+        self.ahead += self.stand.world.revision != self._durable()
+        wakes, under_way = [], self._list_under_way()
         for mind in self.minds.values():
-            owed = max(self._last_heard(mind), mind.set_revision)
+            on_its_way = max((row[0] for row in under_way if _hears(mind.hears, row)), default=0)
+            owed = max(self._last_heard(mind), mind.set_revision, on_its_way)
             if not mind.is_idle:
                 raise Wrong(f"{mind.key} is not idle")
             if mind.said_consumed < owed:
@@ -98,6 +98,20 @@ class AttendedTown:
             raise Wrong(f"jumps to {to_ns} from {line.state.now_ns}, due are {times}")
         if line.state.paused and not line.state.stepping:
             raise Wrong("jumps while it is paused")
+
+    def _list_under_way(self) -> list[tuple[int, int, str, str, Any]]:
+        """Rows that are not on the disk."""
+        return [
+            (
+                changes.revisions[row],
+                changes.types[row],
+                changes.places[changes.path[row]].path,
+                changes.keys[row],
+                None,
+            )
+            for changes in self.stand.world._commits.list_under_way()
+            for row in range(len(changes))
+        ]
 
     def _last_heard(self, mind: Mind) -> int:
         rows = self._rows()
@@ -191,8 +205,10 @@ class AttendedTown:
             self._join()
         for mind in self.minds.values():
             mind.wake_ns = None
-            mind.forget_said()
-        self.stand.send(put("/far", "k0", 0))  # what is said now is said while something is on its way
+        self._forget_all_said()
+        self.worker.end()
+        # What is said now is said while something is on its way that is waited for, although nobody hears it.
+        self.stand.send(put("/far", "k0", 0), new_environment("/elsewhere"))
         for _ in range(400):
             for mind in self.minds.values():
                 if not mind.is_idle or mind.said_consumed < max(self._last_heard(mind), mind.set_revision):

@@ -11,7 +11,7 @@ up, it waits as ever. What is published, and what asks for `when_seen`, is durab
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from env_server.model.changes import Changes
 from env_server.model.frames import Answer
@@ -134,6 +134,12 @@ class Commits:
     def is_durable(self) -> bool:
         """Whether everything applied is on the disk, and told."""
         return not (self._in_flight or _holds_anything(self._tree.changes))
+
+    def list_under_way(self) -> Iterator[Changes]:
+        """The groups that are not published, in order: the last one still grows."""
+        yield from self._in_flight
+        if len(self._tree.changes):
+            yield self._tree.changes
 
     @property
     def is_idle(self) -> bool:

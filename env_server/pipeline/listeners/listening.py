@@ -104,6 +104,11 @@ class Listening:
             self._positions.hold()
 
     @property
+    def any_listens(self) -> bool:
+        """Whether there are listeners that would hear what happens."""
+        return bool(self._listeners) and len(self._audiences) > 0
+
+    @property
     def is_behind(self) -> bool:
         """Whether a listener runs, or has not heard all that it has to."""
         if not self._listeners or not len(self._audiences):

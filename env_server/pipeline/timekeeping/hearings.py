@@ -80,6 +80,15 @@ class Hearings:
                 hears.last = changes.revisions[-1 if rows is None else rows[-1]]
                 yield hears.attended
 
+    def any_hears(self, changes: Changes) -> bool:
+        """Whether anybody hears anything of a group, which may still grow."""
+        kept, changes.views = changes.views, {}
+        try:
+            selected = (hears.matcher.select(changes) for hears in self._routes.find(changes))
+            return any(rows is None or bool(rows) for rows in selected)
+        finally:
+            changes.views = kept
+
     def heed_grants(self) -> list[Hears]:
         """Lets all be heard as grants are now; returns what is heard otherwise since.
 

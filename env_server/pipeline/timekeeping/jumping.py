@@ -5,7 +5,7 @@ timer, the clock above. When only the world holds it, it is looked at again as g
 ends without either is found by looking again after a while.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -84,9 +84,17 @@ class Jumping:
         for line in waiting.values():
             self.stir(line)
 
+    def concerns(self, under_way: Iterable[Changes], durable_number: int) -> bool:
+        """Whether clocks have to wait for groups to be published; see Participation.concerns."""
+        return self._participation.concerns(under_way, durable_number)
+
     def report(self, report: ClockReport, reporter: Reporter) -> None:
-        """Takes a report. Raises as Participation.report."""
+        """Takes a report, and lets the clock jump, if that was all: in the same group as the ops before the report.
+
+        Raises as Participation.report.
+        """
         self._participation.report(report, reporter)
+        self._look()
 
     def end_reports(self, reporter: Reporter) -> None:
         """What this reporter has said counts no more."""
@@ -184,6 +192,7 @@ class Jumping:
         """Changes the clock as a change of the world's own; later, without room on the disk."""
         if self._admission.refusal(1, _JUMP_BYTES) is None:
             self._own.make([(line.number, "")], effect)
+            self._running.go_on()  # what is due there fires in the same group
         else:
             self._cancel_alarm(line)
             self._set_alarm(line, FULL_RETRY_S)

@@ -8,7 +8,7 @@ Reports are ephemeral. After a restart, as for a clock that was just declared, e
 happened so far: who heard what of it is not known.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from env_server.events.filters import TYPES, find_rows_at, find_values
@@ -35,6 +35,11 @@ from env_server.state_tree.visibility import check_seen
 from env_server.timeline.line import Timeline
 from env_server.timeline.participants import Participant
 
+_QUIET_TYPES: Final = ENTRY_TYPES | {
+    *(EventType.TIMER_SET, EventType.TIMER_CANCELLED, EventType.TIMER_FIRED),
+    *(EventType.REGION_ENTERED, EventType.REGION_LEFT, EventType.PROXIMITY_ENTERED, EventType.PROXIMITY_LEFT),
+}
+"""Of rows that concern nobody but those who hear them."""
 _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_DELETED)
 
 
@@ -50,6 +55,8 @@ class Participation:
         self._by_place: dict[str, dict[int, Attended]] = {}
         self._hearings = Hearings(tree, limits)
         self._reported: dict[Reporter, dict[Participant, Attended]] = {}
+        #: The last group that was found to concern somebody before it was published.
+        self._concerned = 0
 
     def of(self, line: Timeline) -> Attended:
         """The clock with its participants, who are looked for if they were not yet."""
@@ -91,6 +98,19 @@ class Participation:
             self._hear_clocks(changes)
         for attended in self._hearings.publish(changes):
             self._stir(attended)
+
+    def concerns(self, under_way: Iterable[Changes], durable_number: int) -> bool:
+        """Whether groups that are not published yet may change whom a clock waits for, or what these have to consume.
+
+        Those up to `durable_number` are published. The last one may still grow.
+        """
+        if self._concerned > durable_number:
+            return True
+        for changes in under_way:
+            if self._may_concern(changes):
+                self._concerned = changes.number
+                return True
+        return False
 
     def report(self, report: ClockReport, reporter: Reporter) -> None:
         """Takes a report.
@@ -148,6 +168,13 @@ class Participation:
         """Of all that it holds; nothing else may be called afterwards."""
         vars(self._hearings).clear()
         vars(self).clear()
+
+    def _may_concern(self, changes: Changes) -> bool:
+        if not _QUIET_TYPES.issuperset(changes.types):
+            return True
+        if any(place.path in self._by_place for place in changes.places):
+            return True
+        return self._hearings.any_hears(changes)
 
     def _find_denial(self, group: str, attended: Attended) -> DeniedView | None:
         """Why the group may not report to the clock; None = it may."""

@@ -1,6 +1,6 @@
 """The clocks and timers of a world, as its services and behaviours see them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -78,6 +78,10 @@ class Timekeeping:
     def publish(self, changes: Changes) -> None:
         """A group is durable: each once, in order."""
         self._jumping.publish(changes)
+
+    def concerns(self, under_way: Iterable[Changes], durable_number: int) -> bool:
+        """Whether those who take part in clocks may be concerned by groups that are not published yet."""
+        return self._jumping.concerns(under_way, durable_number)
 
     def report(self, report: ClockReport, reporter: Reporter) -> None:
         """Takes what is said of a participant of an event-driven clock.

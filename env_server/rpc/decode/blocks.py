@@ -116,12 +116,14 @@ def _join_all(values: list[Any], lease: int, positions: list[Position]) -> list[
 
 
 def _decode_documents(texts: Sequence[bytes], limits: Limits) -> tuple[list[Json | None], Refusals]:
-    documents: list[Json | None] = []
-    refused: Refusals = {}
-    for index, text in enumerate(texts):
-        try:
-            documents.append(decode_json(text, limits, "block.json"))
-        except WorldError as error:
-            refused[index] = error
-            documents.append(None)
-    return documents, refused
+    """The documents, each looked at once however often it is there, and what is wrong with some."""
+    known: dict[bytes, Json | WorldError] = {}
+    for text in texts:
+        if text not in known:
+            try:
+                known[text] = decode_json(text, limits, "block.json")
+            except WorldError as error:
+                known[text] = error
+    found = [known[text] for text in texts]
+    refused = {index: one for index, one in enumerate(found) if isinstance(one, WorldError)}
+    return [None if isinstance(one, WorldError) else one for one in found], refused

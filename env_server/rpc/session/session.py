@@ -34,6 +34,8 @@ from env_server.rpc.streams import Streams
 from env_server.worlds import Worlds
 
 HELLO_TIMEOUT_S = 10.0
+BATCH_BYTES_MAX = 64 * 1024
+_REFUSED = {"hello": "was said already", "batch": "must not be in another one"}
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +134,7 @@ class SessionStream:
             last_frame_seq=welcomed.last_seq,
             heartbeat_ms=limits.heartbeat_ms,
             position=welcomed.position,
+            batch_bytes_max=BATCH_BYTES_MAX,
         )
         return session_pb2.SessionResponse(welcome=welcome).SerializeToString()
 
@@ -188,7 +191,7 @@ class SessionStream:
             if self._in_flight <= 0:
                 self._outbox.end()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes, *, in_batch: bool = False) -> None:
         """One message of the client; whatever is wrong with it is said in band, and the stream goes on."""
         try:
             message = parse(session_pb2.SessionRequest, data)
@@ -205,17 +208,29 @@ class SessionStream:
                 self._watches.start(message.watch)
             elif kind == "cancel":
                 self._watches.cancel(message.cancel.watch_id)
+            elif kind == "batch" and not in_batch:
+                self._take_batch(message.batch)
             elif kind == "ping":
                 self._put_pong(message.ping.token)
             elif kind == "keep_alive":
                 self._world.leasing.keep(message.keep_alive.lease_ids, self._put_kept)
             else:
-                problem = "was said already" if kind == "hello" else "must be set, and known"
+                problem = _REFUSED.get(kind or "", "must be set, and known")
                 raise InvalidRequest(Reason.INVALID_FIELD, kind or "request", problem)
         except WorldError as error:
             self._put_error(error)
         except Exception as defect:  # noqa: BLE001 - the edge: the client learns an incident id
             self._put_error(self._report_defect(defect))
+
+    def _take_batch(self, batch: session_pb2.RequestBatch) -> None:
+        """Raises InvalidRequest: it is too large; nothing of it is taken."""
+        size_bytes = sum(map(len, batch.requests))
+        if size_bytes > BATCH_BYTES_MAX:
+            raise InvalidRequest(
+                Reason.INVALID_FIELD, "batch", f"has {size_bytes} bytes, {BATCH_BYTES_MAX} are allowed"
+            )
+        for data in batch.requests:
+            self._take(data, in_batch=True)
 
     def void(self, void: ReportVoid) -> None:
         """What was reported of a participant of a clock counts no more."""

@@ -49,8 +49,8 @@ def fly(model: Model, seen: Neighbours, headings: np.ndarray[Any, Any]) -> tuple
     """Places and headings after a step of all."""
     rules, side = model.rules, model.side
     counts = np.array(seen.counts)
-    others = np.array(seen.rows)
-    places = np.array(seen.coordinates).reshape(-1, 2)
+    others = np.fromiter(seen.rows, np.int64)
+    places = np.fromiter(seen.coordinates, np.float64).reshape(-1, 2)
     birds = np.repeat(np.arange(len(counts)), counts)
     gaps = places[others] - places[birds]
     gaps -= side * np.round(gaps / side)
@@ -72,6 +72,7 @@ class Town:
         self._wanted = model.rules["wanted"]
         self._place = place
         self._kinds = np.array([kind for (kind,) in model.traits])
+        self._numbers = np.zeros(0, np.int64)
         self._places = list(model.places)
         inhabited = set(model.places)
         cells = ((float(x), float(y)) for x in range(side) for y in range(side))
@@ -82,10 +83,12 @@ class Town:
     async def step(self, keys: list[str]) -> None:
         """Everybody sees the others, then who is not content moves."""
         seen = await self._place.neighbours(adjacent=True)
-        numbers = np.array([int(key[1:]) for key in seen.keys])
+        if not len(self._numbers):  # nobody comes or goes
+            self._numbers = np.array([int(key[1:]) for key in seen.keys])
+        numbers = self._numbers
         kinds, counts = self._kinds[numbers], np.array(seen.counts)
         each = np.repeat(np.arange(len(counts)), counts)
-        alike = np.bincount(each, kinds[np.array(seen.rows)] == kinds[each], len(counts))
+        alike = np.bincount(each, kinds[np.fromiter(seen.rows, np.int64)] == kinds[each], len(counts))
         movers = sorted(numbers[(counts > 0) & (alike < self._wanted * counts)].tolist())
         self._chance.shuffle(movers)
         for mover in movers:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from ecumene.client.spaces import Box, Grid, Plane, Proximity, Region
 from ecumene.client.world import World, connect
 
 ASKED_AT_ONCE = 500
+TURNS = 5
 ROW_BYTES = 96
 """Of a row of a table of neighbours, at most; a table must fit one message."""
 TABLE_BYTES_MAX = 3_500_000
@@ -54,8 +56,7 @@ class SpaceLoad:
         spare_collector()
         values = [index * 0.5 for index in range(case.entries)]
         await self._change("create", place.set_many(crowd.keys, values, crowd.points), case.entries)
-        await self._change("set", place.set_many(self._names, values[: case.moves]), case.moves)
-        await self._move("move_plain", crowd.walk(self._movers))
+        await self._set_and_move(values, crowd.walk(self._movers))
         await self._ask("knn", nearest=NEAREST)
         await self._ask("radius", radius=case.radius)
         await self._tabulate()
@@ -71,6 +72,31 @@ class SpaceLoad:
         """All movers at once; what was told of it is counted afterwards."""
         before = (await self._place.set(self._names[0], 1.0)).revision
         end = await self._change(name, self._place.move_many(self._names, points), len(self._names))
+        await self._count(name, before, end)
+
+    async def _set_and_move(self, values: Sequence[float], points: Sequence[Point]) -> None:
+        """Sets and moves in turns: what the server writes into its tables now and then is borne by both."""
+        names, place = self._names, self._place
+        before = (await place.set(names[0], 1.0)).revision
+        size = -(-len(names) // TURNS)
+        costs: dict[str, list[LoadResult]] = {"set": [], "move_plain": []}
+        end = before
+        for start in range(0, len(names), size):
+            part = slice(start, start + size)
+            for name, work in (
+                ("set", place.set_many(names[part], values[part])),
+                ("move_plain", place.move_many(names[part], points[part])),
+            ):
+                meter = Meter(self._case.server_pid)
+                result = (await work).raise_failure()
+                costs[name].append(meter.stop(len(names[part]), result.ok_count))
+                end = result.revision
+        for name, parts in costs.items():
+            self._note(name, _sum(parts))
+        await self._count("move_plain", before, end)
+
+    async def _count(self, name: str, before: int, end: int) -> None:
+        """What was told of moves, from the revision behind `before` on."""
         told = 0
         watched = EventFilter(path_prefix=ENVIRONMENT, types=(*TOLD, EventType.ENTRY_MOVED))
         async with self._world.watch_frames(watched, from_revision=before + 1) as watch:
@@ -116,6 +142,16 @@ class SpaceLoad:
         self.figures[f"{name}_us"] = 1e6 * result.server_cpu_s / result.ops
         self.figures[f"{name}_client_us"] = 1e6 * result.client_cpu_s / result.ops
         self.figures[f"{name}_wall_us"] = 1e6 * result.wall_s / result.ops
+
+
+def _sum(parts: Sequence[LoadResult]) -> LoadResult:
+    return LoadResult(
+        sum(part.ops for part in parts),
+        sum(part.done for part in parts),
+        math.fsum(part.wall_s for part in parts),
+        math.fsum(part.client_cpu_s for part in parts),
+        math.fsum(part.server_cpu_s for part in parts),
+    )
 
 
 async def main(document: dict[str, Any]) -> None:

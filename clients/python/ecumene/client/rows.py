@@ -271,7 +271,10 @@ def _fill_values(block: session_pb2.SetBlock, values: Sequence[Value]) -> None:
         elif kinds == {str}:
             block.strings.extend(values)  # type: ignore[arg-type]
         elif kinds and kinds <= {dict, list, tuple}:
-            block.json.extend(map(encode_json, values))
+            # The same object many times is encoded once.
+            texts = {id(value): value for value in values}
+            encoded = {number: encode_json(value) for number, value in texts.items()}
+            block.json.extend([encoded[id(value)] for value in values])
         elif kinds:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise refuse_value(f"a block holds floats, ints, strings or documents, of one kind; not {names}")

@@ -102,6 +102,9 @@ class Session:
             refusals_max=settings.refusals_max,
         )
         self._controls: deque[session_pb2.SessionRequest] = deque()
+        self._left_over: bytes | None = None
+        """What did not fit into the last message."""
+        self._batch_bytes_max = 0
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._supervisor: asyncio.Task[None] | None = None
@@ -275,6 +278,7 @@ class Session:
                 welcome.frame_bytes_max or FrameLimits().frame_bytes_max, self.settings.message_bytes_max
             ),
         )
+        self._left_over, self._batch_bytes_max = None, welcome.batch_bytes_max
         self._outbox.welcome(limits, welcome.last_frame_seq, welcome.position)
         self.watches.attach(self.history)
         self.leases.attach()
@@ -334,7 +338,9 @@ class Session:
         try:
             while True:
                 self._wake.clear()
-                while (message := self._next_message()) is not None:
+                # Whoever was woken together with the writer may have something to say, too: it travels together.
+                await asyncio.sleep(0)
+                while (message := self._gather()) is not None:
                     await stream.write(message)
                 if self._outbox.is_idle:
                     self._idle.set()
@@ -343,6 +349,22 @@ class Session:
                 await self._wake.wait()
         except EcumeneError as error:
             return error
+
+    def _gather(self) -> bytes | None:
+        """All that is to be said, as far as one message holds it; None = nothing."""
+        message, self._left_over = self._left_over or self._next_message(), None
+        if message is None or len(message) > self._batch_bytes_max:
+            return message
+        gathered, room = [message], self._batch_bytes_max - len(message)
+        while (message := self._next_message()) is not None:
+            if len(message) > room:
+                self._left_over = message
+                break
+            gathered.append(message)
+            room -= len(message)
+        if len(gathered) == 1:
+            return gathered[0]
+        return session_pb2.SessionRequest(batch=session_pb2.RequestBatch(requests=gathered)).SerializeToString()
 
     def _next_message(self) -> bytes | None:
         if self._controls:

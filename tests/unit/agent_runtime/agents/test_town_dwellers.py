@@ -38,6 +38,19 @@ def test_what_one_does_depends_on_nobody_else() -> None:
     assert all(later > at_ns for at_ns, later in zip(first_ns, together.next_ns, strict=True))
 
 
+def test_where_one_is_and_where_one_goes_next_follow_from_the_day() -> None:
+    routines = Routines(TownParameters(**TOLD))
+    for name in NAMES[:10]:
+        for day in range(8):
+            stops = routines.list_stops(name, day)
+            times = [day * DAY_NS, *(stop.at_ns + more for stop in stops for more in (-1, 0, 1))]
+            for at_ns in times:
+                here, later = routines.find_place(name, at_ns)
+                assert (here, later) == (routines.find_stop(name, at_ns), routines.find_next(name, at_ns))
+                past = [stop for stop in stops if stop.at_ns <= at_ns]
+                assert here.cell == (past[-1].cell if past else routines.find_home(name))
+
+
 def test_bad_parameters_are_told() -> None:
     with pytest.raises(ValueError, match="residents"):
         make(residents=0)

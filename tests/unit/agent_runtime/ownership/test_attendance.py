@@ -49,6 +49,13 @@ async def becomes(world: World, held: str) -> None:
             await asyncio.sleep(0.01)
 
 
+async def reaches(world: World, now_ns: int) -> None:
+    async with asyncio.timeout(10):
+        while (await world.environment("/town").clock().state()).now_ns < now_ns:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+    assert (await world.environment("/town").clock().state()).now_ns == now_ns
+
+
 async def test_the_clock_waits_for_the_part_and_then_for_its_next_owner(world: World) -> None:
     town = world.environment("/town")
     await town.register(if_absent=True)
@@ -89,6 +96,31 @@ async def test_what_the_clock_refuses_for_a_while_is_reported_again(
     assert "until then the clock stands" in caplog.text
     await attendance.close()
     await becomes(world, ": busy")
+
+
+async def test_what_is_said_while_it_joins_again_is_said_once_it_has(world: World) -> None:
+    attendance = Attendance(world, await own(world), "r", "g.0", "/town")
+    await attendance.join(HEARS)
+    attendance.report(world.revision, 70)
+    joining = asyncio.ensure_future(attendance.join_again())
+    await asyncio.sleep(0)
+    revision = world.revision + 1
+    attendance.report(revision, 80)  # to nobody
+    await joining
+    await becomes(world, ": no report")
+    attendance.report(revision, 80)
+    await reaches(world, 80)
+    await attendance.close()
+
+
+async def test_the_clock_stops_where_the_part_wants_to_be_woken_though_its_timer_is_not_set(world: World) -> None:
+    attendance = Attendance(world, await own(world), "r", "g.0", "/town")
+    await attendance.join(HEARS)
+    await world.environment("/town").set_timer("later", at_ns=200)
+    attendance.report(world.revision, 90)
+    await reaches(world, 90)
+    assert "has consumed" in (await held_by(world))[0], "that the clock is there is to be heard first"
+    await attendance.close()
 
 
 async def test_who_has_lost_its_place_reports_no_more(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -393,22 +393,6 @@ async def test_a_timer_that_others_take_away_is_set_again(tmp_path: Path) -> Non
     assert [woken[:2] for woken in Sleeper.woken] == [("hourly-1", 100)]
 
 
-async def test_a_busy_part_says_so(tmp_path: Path) -> None:
-    world = clocked()
-    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0"], "Daily"), world) as stage:
-        part = stage.pipeline.parts["g.0"]
-        await settle(part)
-        world.hold_answers = True
-        world.advance(100)
-        await wait_until(lambda: world.held)
-        fired = world.emitted[-1][0]
-        assert part.activity.is_busy and part.activity.consumed_revision < fired
-        world.release_answers()
-        await settle(part)
-        assert part.activity == (False, fired) and world.timers == {TIMER: 160}
-        await asyncio.sleep(0)
-
-
 async def test_a_routine_goes_on_while_its_agent_is_muted_or_a_person_sits_in_its_place(tmp_path: Path) -> None:
     world = clocked()
     async with set_stage(tmp_path, sleepers(tmp_path, ["muted-1", "seated-1"], "Planner"), world) as stage:

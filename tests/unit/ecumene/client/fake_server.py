@@ -46,6 +46,8 @@ class FakeStream:
         self.server = server
         self.hello = hello
         self.received: list[session_pb2.SessionRequest] = []
+        self.batches: list[int] = []
+        """How many messages came in each."""
         self.outgoing: asyncio.Queue[session_pb2.SessionResponse | None] = asyncio.Queue()
         self.credits: dict[int, int] = {}
         self.cursors: dict[int, int] = {}
@@ -60,7 +62,13 @@ class FakeStream:
             self.outgoing.put_nowait(session_pb2.SessionResponse(**response))
 
     def handle(self, request: session_pb2.SessionRequest) -> None:
-        """Do what the message asks."""
+        """Do what the message asks, or each of its batch."""
+        if request.HasField("batch"):
+            self.batches.append(len(request.batch.requests))
+            assert sum(map(len, request.batch.requests)) <= self.server.welcome.batch_bytes_max
+            for one in request.batch.requests:
+                self.handle(session_pb2.SessionRequest.FromString(one))
+            return
         self.received.append(request)
         kind = request.WhichOneof("request")
         if kind == "frame":

@@ -306,3 +306,40 @@ async def test_closing_ends_a_session_whose_transport_took_the_cancellation_for_
     await opening.wait()
     async with asyncio.timeout(10):
         await world.close()
+
+
+async def test_what_is_said_in_one_step_travels_as_one_message_as_far_as_the_server_takes_it(
+    server: FakeServer,
+) -> None:
+    server.welcome.batch_bytes_max = 600
+    async with ecumene.connect(server.address, settings=QUICK) as world:
+        reporter = world.environment("/town").clock().reporter("bob", 7)
+        keys = [f"k{number}" for number in range(5)]
+        first = await world.frames.submit_block("/", keys, [1.0] * 5)
+        second = world.environment("/").set("alone", 2.0)
+        reporter.report(consumed_revision=9)
+        await second
+        await first
+        (stream,) = server.streams
+        assert stream.kinds()[:3] == ["frame", "frame", "clock_report"] and stream.batches[0] == 3
+        frames = [await world.frames.submit_block("/", keys, [float(number)] * 5) for number in range(20)]
+        await asyncio.gather(*frames)
+        large = await world.frames.submit_block("/", [f"large-{number}" for number in range(90)], [1.0] * 90)
+        assert not (await large).failures
+        assert max(stream.batches) > 3
+    assert [frame.seq for frame in server.frames()] == list(range(1, 24))
+
+
+async def test_what_did_not_fit_is_sent_once_on_the_next_stream(server: FakeServer) -> None:
+    server.welcome.batch_bytes_max = 200
+    server.answering = False
+    async with ecumene.connect(server.address, settings=QUICK) as world:
+        keys = [f"k{number}" for number in range(5)]
+        frames = [await world.frames.submit_block("/", keys, [float(number)] * 5) for number in range(6)]
+        await reached(lambda: bool(server.frames()))
+        server.answering = True
+        server.cut()
+        await asyncio.gather(*frames)
+        (again,) = server.streams[1:]
+        sent = [message.frame.seq for message in again.received if message.HasField("frame")]
+        assert sent == sorted(set(sent)) and sent[-1] == 6

@@ -6,7 +6,7 @@ import random
 
 from env_server.model.spaces import Area, Box, Disc, NodeSet, Position
 from env_server.space.areas import Covered, FlatAreas, NodeAreas
-from env_server.space.spot_tree import Window
+from env_server.space.cell_tree import Window
 
 
 def contains(area: Area, position: Position) -> bool:

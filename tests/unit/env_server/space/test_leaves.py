@@ -8,7 +8,7 @@ from env_server.space.leaves import Leaf, bound_of, distance_of
 
 def test_columns_crowds_and_spots_stay_in_step() -> None:
     rng = random.Random(4)
-    leaf = Leaf(3)
+    leaf = Leaf(None, 0, 3, (0.0, 0.0), (4.0, 4.0))
     there: dict[tuple[float, ...], list[str]] = {}
     for turn in range(2000):
         spot = (float(rng.randrange(4)), float(rng.randrange(4)), 7.5)
@@ -39,7 +39,7 @@ def test_columns_crowds_and_spots_stay_in_step() -> None:
 
 
 def test_a_bound_counts_every_key_of_a_crowd() -> None:
-    leaf = Leaf(2)
+    leaf = Leaf(None, 0, 2, (0.0, 0.0), (4.0, 4.0))
     for spot, key in (((3.0, 0.0), "c"), ((1.0, 0.0), "a"), ((2.0, 0.0), "d"), ((1.0, 0.0), "b")):
         leaf.put(key, spot)
     found = sorted(((x, row, leaf) for x, _, row in leaf.rows()), key=distance_of)

@@ -1,5 +1,6 @@
 """The tree follows the crowd: it divides, joins and looks at little."""
 
+import gc
 import math
 import random
 
@@ -8,9 +9,9 @@ import pytest
 from env_server.model.errors import LimitExceeded
 from env_server.model.limits import Limits
 from env_server.model.spaces import Grid, Plane
+from env_server.space.cell_tree import LEAF_SPOTS_MAX
 from env_server.space.planes import PlaneIndex
 from env_server.space.spaces import open_space
-from env_server.space.spot_tree import LEAF_SPOTS_MAX
 
 
 def nearest_of_all(there: dict[str, tuple[float, float]], here: tuple[float, float], count: int) -> list:
@@ -113,3 +114,47 @@ def test_whoever_walks_in_small_steps_is_found_where_they_are(seed: int) -> None
         for key in there:
             index.drop(key)
         assert index.within((0.0, 0.0), math.inf) == []
+
+
+@pytest.mark.parametrize("is_let_go", [False, True])
+def test_nothing_of_a_tree_is_left_to_the_collector(is_let_go: bool) -> None:
+    rng = random.Random(5)
+    gc.collect()
+    gc.disable()
+    try:
+        index = open_space(Plane(0, 0, 1, 1), Limits())
+        # Divided deep, joined again, and with some that share a place.
+        for number in range(1500):
+            index.put(f"k{number}", (rng.random() ** 8, rng.random() ** 8))
+            index.put(f"twin{number % 10}", (0.5, 0.5))
+        for number in range(1300):
+            index.drop(f"k{number}")
+        index.nearest((0.5, 0.5), 12)
+        while is_let_go and index.let_go(50):
+            pass
+        del index
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_whoever_shared_a_place_moves_on_after_it_was_divided_and_joined(seed: int) -> None:
+    rng = random.Random(seed)
+    index = open_space(Plane(0, 0, 64, 64, True), Limits())
+    there: dict[str, tuple[float, float]] = {}
+    places = [(rng.uniform(0, 63), rng.uniform(0, 63)) for _ in range(60)]
+    for turn in range(6000):
+        key = f"k{rng.randrange(300)}"
+        if turn // 1000 % 2 and rng.random() < 0.6:
+            index.drop(key)
+            there.pop(key, None)
+        else:
+            there[key] = rng.choice(places) if rng.random() < 0.7 else (rng.uniform(0, 63), rng.uniform(0, 63))
+            index.put(key, there[key])
+        if turn % 100 == 0:
+            here = rng.choice(places)
+            expected = sorted((index.distance(here, other), name) for name, other in there.items())
+            assert index.nearest(here, 12) == expected[:12]
+            assert index.places() == [there[name] for _, name in expected[:12]]
+            assert index.within(here, 9.0) == [near for near in expected if near[0] <= 9.0]
+            assert index.places() == [there[name] for distance, name in expected if distance <= 9.0]

@@ -50,6 +50,16 @@ def test_entries_keep_value_and_type(value: object) -> None:
     assert repr(returned.value) == repr(value)
 
 
+@pytest.mark.parametrize("value", [0.5, -0.0, 7, None])
+@pytest.mark.parametrize("place", [None, (3.0,), (-0.5, 7.25)])
+@pytest.mark.parametrize(("lease", "written"), [(0, 0), (0, 2**60), (9, 0), (9, 2**60)])
+def test_entries_keep_where_they_are(value: object, place: tuple[float, ...] | None, lease: int, written: int) -> None:
+    entry = Entry(value, 3, 2, 2**61, VALUE, lease, place, written)  # type: ignore[arg-type]
+    writes = write_tables(empty_chunk()._replace(entries={(5, "k"): entry}))
+    ((_, _, returned),) = rows.decode_entries(writes[layout.ENTRIES].puts)
+    assert returned == entry and repr(returned.value) == repr(value)
+
+
 def test_a_whole_chunk_comes_back() -> None:
     chunk = make_chunk(None)
     writes = write_tables(chunk)

@@ -82,6 +82,7 @@ class SessionRequest(google.protobuf.message.Message):
     PING_FIELD_NUMBER: builtins.int
     KEEP_ALIVE_FIELD_NUMBER: builtins.int
     CLOCK_REPORT_FIELD_NUMBER: builtins.int
+    BATCH_FIELD_NUMBER: builtins.int
     @property
     def hello(self) -> Global___Hello: ...
     @property
@@ -100,6 +101,8 @@ class SessionRequest(google.protobuf.message.Message):
     def keep_alive(self) -> Global___LeaseKeepAlive: ...
     @property
     def clock_report(self) -> env_api.v1.timeline_pb2.ClockReport: ...
+    @property
+    def batch(self) -> Global___RequestBatch: ...
     def __init__(
         self,
         *,
@@ -112,12 +115,38 @@ class SessionRequest(google.protobuf.message.Message):
         ping: Global___Ping | None = ...,
         keep_alive: Global___LeaseKeepAlive | None = ...,
         clock_report: env_api.v1.timeline_pb2.ClockReport | None = ...,
+        batch: Global___RequestBatch | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "clock_report", b"clock_report", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "cancel", b"cancel", "clock_report", b"clock_report", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["request", b"request"]) -> typing.Literal["hello", "frame", "acknowledge", "watch", "credit", "cancel", "ping", "keep_alive", "clock_report"] | None: ...
+    def HasField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "batch", b"batch", "cancel", b"cancel", "clock_report", b"clock_report", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["acknowledge", b"acknowledge", "batch", b"batch", "cancel", b"cancel", "clock_report", b"clock_report", "credit", b"credit", "frame", b"frame", "hello", b"hello", "keep_alive", b"keep_alive", "ping", b"ping", "request", b"request", "watch", b"watch"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["request", b"request"]) -> typing.Literal["hello", "frame", "acknowledge", "watch", "credit", "cancel", "ping", "keep_alive", "clock_report", "batch"] | None: ...
 
 Global___SessionRequest: typing_extensions.TypeAlias = SessionRequest
+
+@typing.final
+class RequestBatch(google.protobuf.message.Message):
+    """Several messages of a client as one, which costs both sides less. The server takes them in their order, as if they had
+    come one after the other, and nothing of other clients comes between: what their ops change is one commit, and so is
+    the jump of an event-driven clock that a report at the end allows.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    REQUESTS_FIELD_NUMBER: builtins.int
+    @property
+    def requests(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
+        """Each an encoded SessionRequest other than Hello and RequestBatch. What is wrong with one is told as if it had come
+        alone. Together at most Welcome.batch_bytes_max.
+        """
+
+    def __init__(
+        self,
+        *,
+        requests: collections.abc.Iterable[builtins.bytes] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["requests", b"requests"]) -> None: ...
+
+Global___RequestBatch: typing_extensions.TypeAlias = RequestBatch
 
 @typing.final
 class SessionResponse(google.protobuf.message.Message):
@@ -242,6 +271,7 @@ class Welcome(google.protobuf.message.Message):
     LAST_FRAME_SEQ_FIELD_NUMBER: builtins.int
     HEARTBEAT_MS_FIELD_NUMBER: builtins.int
     POSITION_FIELD_NUMBER: builtins.int
+    BATCH_BYTES_MAX_FIELD_NUMBER: builtins.int
     world: builtins.str
     history: builtins.str
     revision: builtins.int
@@ -255,6 +285,8 @@ class Welcome(google.protobuf.message.Message):
     """The server sends a message at least this often while the stream lives."""
     position: builtins.int
     """For Hello.unanswered_since of a later stream; above 0."""
+    batch_bytes_max: builtins.int
+    """Bytes that the messages of a RequestBatch may have in all; 0 = the server takes none."""
     def __init__(
         self,
         *,
@@ -267,8 +299,9 @@ class Welcome(google.protobuf.message.Message):
         last_frame_seq: builtins.int = ...,
         heartbeat_ms: builtins.int = ...,
         position: builtins.int = ...,
+        batch_bytes_max: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["frame_bytes_max", b"frame_bytes_max", "frame_ops_max", b"frame_ops_max", "frames_in_flight_max", b"frames_in_flight_max", "heartbeat_ms", b"heartbeat_ms", "history", b"history", "last_frame_seq", b"last_frame_seq", "position", b"position", "revision", b"revision", "world", b"world"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["batch_bytes_max", b"batch_bytes_max", "frame_bytes_max", b"frame_bytes_max", "frame_ops_max", b"frame_ops_max", "frames_in_flight_max", b"frames_in_flight_max", "heartbeat_ms", b"heartbeat_ms", "history", b"history", "last_frame_seq", b"last_frame_seq", "position", b"position", "revision", b"revision", "world", b"world"]) -> None: ...
 
 Global___Welcome: typing_extensions.TypeAlias = Welcome
 

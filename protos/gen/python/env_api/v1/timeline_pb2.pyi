@@ -35,7 +35,8 @@ class _ClockModeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """
     CLOCK_MODE_EVENT_DRIVEN: _ClockMode.ValueType  # 3
     """Jumps to what is due next as soon as every participant is idle, and nothing in the world is on its way: no change that
-    is not on the disk, no op that waits, no operation or listener of a behaviour that runs. What is due next is its first
+    a participant or a listener of a behaviour hears and that is not on the disk, no op that waits, no operation or
+    listener that runs. What is due next is its first
     timer, or what a participant waits for (ClockReport.earliest_wake_ns); without either it stands, and so it does
     without participants. A jump is one revision, CLOCK_CHANGED; the timers that are due fire in revisions of their own
     behind it. A clock below is no participant: it is held by lookahead_ns alone.
@@ -59,7 +60,8 @@ no wall clock has a say.
 """
 CLOCK_MODE_EVENT_DRIVEN: ClockMode.ValueType  # 3
 """Jumps to what is due next as soon as every participant is idle, and nothing in the world is on its way: no change that
-is not on the disk, no op that waits, no operation or listener of a behaviour that runs. What is due next is its first
+a participant or a listener of a behaviour hears and that is not on the disk, no op that waits, no operation or
+listener that runs. What is due next is its first
 timer, or what a participant waits for (ClockReport.earliest_wake_ns); without either it stands, and so it does
 without participants. A jump is one revision, CLOCK_CHANGED; the timers that are due fire in revisions of their own
 behind it. A clock below is no participant: it is held by lookahead_ns alone.

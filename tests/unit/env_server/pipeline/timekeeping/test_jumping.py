@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from env_server.behaviours.behaviour import Behaviour, operation
+from env_server.behaviours.behaviour import Behaviour, listener, operation
 from env_server.behaviours.context import Context
+from env_server.behaviours.event import Event
 from env_server.model.changes import EventType
+from env_server.model.environments import Aggregate, Function
 from env_server.model.errors import Reason, WorldError
 from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
 from env_server.model.timelines import ClockDeclaration, ClockMode
@@ -108,6 +110,64 @@ def test_it_does_not_go_on_while_something_is_not_on_the_disk() -> None:
         stand.clock.step()
     stand.clock.settle()
     assert now_ns(stand) == 0 and held_by(stand) == (f"bob: has consumed {bob} of {bob + 1}",)
+
+
+def test_behind_ops_that_nobody_hears_it_goes_on_in_their_own_commit() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(new_environment("/deaf"), timer("/town", "dawn", 50), timer("/town", "noon", 80))
+    bob = worker.join("bob", {"hears": [{"types": ["timer_fired"]}]})
+    stand.send(put("/deaf", "noise", 1), timer("/town", "also", 50))
+    written = stand.world.revision
+    worker.say("bob", bob, consumed_revision=written)
+    assert now_ns(stand) == 50 and stand.world.durable_revision < written, "the ops are not on the disk yet"
+    worker.say("bob", bob, consumed_revision=written)
+    assert now_ns(stand) == 50, "its own change has to be consumed first, on the disk or not"
+    stand.clock.settle()
+    assert told(stand) == [("clock_changed", "", 50), ("timer_fired", "dawn", 50), ("timer_fired", "also", 50)]
+    (group,) = [changes for changes in stand.log.read(written, 1 << 62) if changes.last_revision >= written]
+    assert group.types.count(EventType.TIMER_FIRED) == 2 and group.base_revision < written - 1
+    worker.report("bob", bob)
+    assert now_ns(stand) == 80
+
+
+def test_what_the_open_commit_still_has_to_tell_of_aggregates_holds_it() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    total = Aggregate("total", Function.SUM)
+    stand.done(new_environment("/sums", aggregates=(total,)), timer("/town", "dawn", 50))
+    bob = worker.join("bob", {"hears": [{"path_prefix": "/sums", "types": ["aggregate_changed"]}]})
+    stand.send(put("/sums", "a", 1))
+    worker.say("bob", bob, consumed_revision=stand.world.revision - 1)
+    stand.clock.settle()
+    assert now_ns(stand) == 0
+    worker.report("bob", bob)
+    assert now_ns(stand) == 50
+
+
+class Ear(Behaviour):
+    """Hears, and takes a second."""
+
+    kind = "ear"
+
+    @listener(key="noise", writes=lambda path, event: [])
+    async def hear(self, ctx: Context, event: Event) -> None:
+        """Takes a second, and writes nothing."""
+        await ctx.sleep(1.0)
+
+
+def test_a_listener_that_is_still_to_hear_holds_it() -> None:
+    stand = make_town(Ear())
+    worker = Worker(stand)
+    stand.done(new_environment("/ear", kind="ear"), timer("/town", "dawn", 50))
+    bob = worker.join("bob", {"hears": []})
+    stand.clock.settle()
+    stand.send(put("/ear", "noise", 1))
+    worker.report("bob", bob, consumed_revision=stand.world.revision)
+    stand.clock.advance(0.5)
+    assert now_ns(stand) == 0
+    stand.clock.advance(1.0)
+    assert now_ns(stand) == 50
 
 
 class Slow(Behaviour):

@@ -14,6 +14,7 @@ from env_server.leases.leases import Kept
 from env_server.model.errors import Fenced
 from env_server.model.limits import Limits
 from env_server.model.timelines import ClockReport, ReportVoid
+from env_server.rpc.session.session import BATCH_BYTES_MAX
 from tests.unit.env_server.rpc.fakes import FakeWorld, Served, serve, wait_until
 
 
@@ -314,3 +315,37 @@ async def test_a_report_that_does_not_count_is_told_and_the_stream_goes_on() -> 
         assert said.group == "/east" and said.earliest_wake_ns is None
         reporter.void(ReportVoid("/town", "bob", 4, Fenced("set again")))
         assert (await client.read()).clock_report_void.error.reason == errors_pb2.ERROR_REASON_FENCED
+
+
+def encode(**fields: Any) -> bytes:
+    return pb.SessionRequest(**fields).SerializeToString()
+
+
+def make_set(seq: int, key: str = "k") -> bytes:
+    return encode(frame=pb.OpFrame(seq=seq, paths=["/a"], ops=[pb.Op(key=key, set_int=seq)]))
+
+
+async def test_a_batch_is_taken_in_order_and_what_is_wrong_with_one_of_it_is_told_alone() -> None:
+    async with serve() as served:
+        client, welcome = await connect(served)
+        assert welcome.batch_bytes_max == BATCH_BYTES_MAX
+        report = {"path": "/town", "key": "bob", "set_revision": 4, "consumed_revision": 9}
+        nested = encode(batch=pb.RequestBatch(requests=[make_set(9)]))
+        hello = encode(hello=pb.Hello(client_id="c"))
+        requests = [make_set(1), b"\xff", nested, hello, make_set(2), encode(clock_report=report)]
+        await client.send(batch=pb.RequestBatch(requests=requests))
+        received = [await client.read() for _ in range(5)]
+        assert [one.answer.seq for one in received if one.WhichOneof("response") == "answer"] == [1, 2]
+        errors = [one.error.message for one in received if one.WhichOneof("response") == "error"]
+        assert len(errors) == 3 and "another one" in errors[1] and "already" in errors[2]
+        assert [frame.seq for frame in served.world.frames] == [1, 2]
+        assert len(served.world.timekeeping.reported) == 1
+
+
+async def test_a_batch_that_is_too_large_is_refused_whole() -> None:
+    async with serve() as served:
+        client, _ = await connect(served)
+        await client.send(batch=pb.RequestBatch(requests=[make_set(1), bytes(BATCH_BYTES_MAX)]))
+        assert f"{BATCH_BYTES_MAX} are allowed" in (await client.read()).error.message
+        await client.set(1)
+        assert (await client.read()).answer.seq == 1 and len(served.world.frames) == 1
