@@ -177,7 +177,7 @@ def apply_conditions(op: session_pb2.Op, options: Mapping[str, Any]) -> None:
     Raises:
         TypeError: an option is unknown.
         InvalidValueError: `expect_value` is no value.
-        InvalidFieldError: another one has no form in a frame. In a column of one with others it would fail all of these.
+        InvalidFieldError: another one has no form in a frame; in a column it would fail all others of the frame.
     """
     for name, value in options.items():
         if name in _COLUMNS and (value or name != "expect_version"):
