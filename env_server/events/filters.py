@@ -24,8 +24,8 @@ PRODUCERS: Final = "producers"
 REGIONS: Final = "regions"
 """No column: the documents of the crossings of regions."""
 _FEW_PLACES: Final = 16
-"""So many of a group are looked at one by one. Where there are more, those below an environment, and the rows of a place,
-are found in orders that are kept with the group: thousands of filters may select from thousands of places."""
+"""So many of a group are looked at one by one. Where there are more, those below an environment, and the rows of a
+place, are found in orders that are kept with the group: thousands of filters may select from thousands of places."""
 _CROSSINGS: Final = frozenset((int(EventType.REGION_ENTERED), int(EventType.REGION_LEFT)))
 
 
