@@ -200,8 +200,8 @@ class Jumping:
     def _jump(self, timeline: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""
         state, first = replace(timeline.state, now_ns=to_ns, stepping=False), timeline.first
-        if state.paused and first is not None and first.timer.due_ns <= to_ns:
-            state = replace(state, target_ns=to_ns)  # on its way until they have fired
+        if timeline.state.stepping and first is not None and first.timer.due_ns <= to_ns:
+            state = replace(state, target_ns=to_ns)  # whoever asked for it waits until they have fired
         self._clocks.change(timeline, state)
         self._clocks.tell_change(timeline)
         self._running.stir(timeline)

@@ -182,8 +182,8 @@ class Timekeeping:
     def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
         """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
         if not group:
-            first = timeline.first
-            return timeline.timer_count, None if first is None else first.timer.due_ns
+            due = timeline.first
+            return timeline.timer_count, None if due is None else due.timer.due_ns
         path_of, access = self._clocks.path_of, self._tree.grants.access
         seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
         dues = [first.due_ns for queue in seen if (first := queue.first) is not None]
