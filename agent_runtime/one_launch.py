@@ -16,7 +16,7 @@ from agent_runtime.launching.agents import digest_populations
 from agent_runtime.launching.workers import plan_workers
 from agent_runtime.model.errors import LaunchError, WorkerEndedError
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.attendance import leave_clocks
+from agent_runtime.ownership.clock_place import leave_clocks
 from agent_runtime.ownership.runs import open_run
 from agent_runtime.programs.output import JsonLines
 from agent_runtime.programs.usage import measure_usage
