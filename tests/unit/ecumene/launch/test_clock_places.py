@@ -75,7 +75,7 @@ async def test_runs_and_groups_with_dots_and_long_names_are_told_apart(world: Wo
     assert left == ["ann", "wakes.r.2:g.0", "wakes.r.2:g.1", "wakes.r:g.1"]
 
 
-@pytest.mark.parametrize("clock", [Clock.event_driven(participants_path="/staff"), Clock.manual()], ids=lambda c: c.mode)
+@pytest.mark.parametrize("clock", [Clock.event_driven(participants_path="/staff"), Clock.manual()])
 async def test_the_timers_of_parts_that_nobody_hosts_go_with_their_places(world: World, clock: Clock) -> None:
     """Wherever they stand on that clock; those on another one, and of a part that is hosted, stay."""
     await world.environment("/town").unregister(recursive=True)
