@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
-from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.views import View
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.own_changes import OwnChanges

@@ -13,6 +13,7 @@ from typing import Final
 
 from env_server.events.filters import TYPES, find_values
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
+from env_server.model.clock_reports import ClockReport, Reporter, ReportVoid
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
 from env_server.model.errors import (
@@ -27,9 +28,10 @@ from env_server.model.errors import (
     WrongState,
 )
 from env_server.model.limits import Limits
-from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
+from env_server.model.timelines import ClockMode
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
+from env_server.state_tree.preconditions import check_fence
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.line import Timeline
@@ -120,7 +122,7 @@ class Participation:
             InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
             WrongState: CLOCK_MODE_MISMATCH.
-            Fenced: the entry was set again.
+            Fenced: the entry was set again, or what the report stands behind has fallen.
             Exhausted: PARTICIPANT_QUOTA.
             OutOfRange: REVISION_IN_FUTURE.
         """
@@ -136,6 +138,8 @@ class Participation:
         attended = self.of(line)
         if (denied := self._find_denial(report.group, attended)) is not None:
             raise denied
+        if report.fence is not None:  # what its reporter did before may have been stopped by it, too
+            check_fence(tree, report.fence)
         if attended.is_overfull:
             maximum = self._limits.participants_max
             problem = f"{attended.place} holds more entries than may take part in a clock"

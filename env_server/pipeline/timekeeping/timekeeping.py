@@ -5,10 +5,11 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from env_server.model.changes import Changes, FactKind
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects

@@ -15,10 +15,10 @@ import grpc
 from env_api.v1 import session_pb2, timeline_pb2
 
 from env_server.leases.leases import Kept
+from env_server.model.clock_reports import ReportVoid
 from env_server.model.errors import InternalError, InvalidRequest, Reason, WorldError
 from env_server.model.frames import Answer
 from env_server.model.names import check_count, check_identity
-from env_server.model.timelines import ReportVoid
 from env_server.model.views import check_group
 from env_server.pipeline import Welcomed, World
 from env_server.rpc.decode.frames import decode_frame

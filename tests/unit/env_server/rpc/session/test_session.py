@@ -11,9 +11,9 @@ from env_api.v1 import session_pb2 as pb
 from google.rpc import error_details_pb2, status_pb2
 
 from env_server.leases.leases import Kept
+from env_server.model.clock_reports import ClockReport, ReportVoid
 from env_server.model.errors import Fenced
 from env_server.model.limits import Limits
-from env_server.model.timelines import ClockReport, ReportVoid
 from env_server.rpc.session.session import BATCH_BYTES_MAX
 from tests.unit.env_server.rpc.fakes import FakeWorld, Served, serve, wait_until
 
