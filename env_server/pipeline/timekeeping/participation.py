@@ -46,9 +46,21 @@ _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONM
 
 
 class Participation:
-    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
+    """The participants of a world's event-driven clocks."""
 
-    def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        clocks: Clocks,
+        limits: Limits,
+        moved: Callable[[Timeline], None],
+        when_seen: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`moved` is told of a clock for which something has changed.
+
+        `when_seen` calls once all that has happened is on the disk: what reporters are told may rest on that.
+        """
+        self._when_seen = when_seen
         self._tree = tree
         self._clocks = clocks
         self._limits = limits
@@ -293,7 +305,8 @@ class Participation:
         report, reporter = participant.report, participant.reporter
         if report is not None and reporter is not None:
             self._let_go(participant)
-            reporter.void(ReportVoid(attended.path, participant.key, participant.set_revision, error))
+            void = ReportVoid(attended.path, participant.key, participant.set_revision, error)
+            self._when_seen(lambda: reporter.void(void))
 
     def _let_go(self, participant: Participant) -> None:
         """Its reporter, if it has one, is not its reporter any more."""

@@ -60,7 +60,7 @@ class Timekeeping:
         self._tree = tree
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._is_world_quiet = is_quiet
-        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
+        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits, commits.when_seen)
         self._clocks = clocks = running.clocks
         clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
