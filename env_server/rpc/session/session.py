@@ -35,6 +35,7 @@ from env_server.worlds import Worlds
 
 HELLO_TIMEOUT_S = 10.0
 BATCH_BYTES_MAX = 64 * 1024
+BATCH_REQUESTS_MAX = 1000
 _REFUSED = {"hello": "was said already", "batch": "must not be in another one"}
 
 _log = logging.getLogger(__name__)
@@ -224,6 +225,9 @@ class SessionStream:
 
     def _take_batch(self, batch: session_pb2.RequestBatch) -> None:
         """Raises InvalidRequest: it is too large; nothing of it is taken."""
+        if len(batch.requests) > BATCH_REQUESTS_MAX:
+            problem = f"has {len(batch.requests)} messages, {BATCH_REQUESTS_MAX} are allowed"
+            raise InvalidRequest(Reason.INVALID_FIELD, "batch", problem)
         size_bytes = sum(map(len, batch.requests))
         if size_bytes > BATCH_BYTES_MAX:
             raise InvalidRequest(

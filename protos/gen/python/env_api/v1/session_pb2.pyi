@@ -137,7 +137,7 @@ class RequestBatch(google.protobuf.message.Message):
     @property
     def requests(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
         """Each an encoded SessionRequest other than Hello and RequestBatch. What is wrong with one is told as if it had come
-        alone. Together at most Welcome.batch_bytes_max.
+        alone. Together at most Welcome.batch_bytes_max, and at most 1,000 of them.
         """
 
     def __init__(
