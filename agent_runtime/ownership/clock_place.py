@@ -95,7 +95,7 @@ class ClockPlace:
             await reporter.close()
 
     def _make_reporter(self, path: str, set_revision: int) -> ClockReporter:
-        return self._world.environment(path).clock().reporter(self.name, set_revision, on_void=self._lose)
+        return self._fenced.environment(path).clock().reporter(self.name, set_revision, on_void=self._lose)
 
     def _lose(self, error: EcumeneError) -> None:
         self._reporter = None

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
-from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.views import View
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.own_changes import OwnChanges
@@ -32,7 +32,10 @@ _SLEEP_S_MIN: Final = 0.001
 
 
 class Jumping:
-    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
+    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it.
+
+    `when_seen` as in Participation.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Jumping:
         is_quiet: Callable[[], bool],
         clock: Clock,
         limits: Limits,
+        when_seen: Callable[[Callable[[], None]], None],
     ) -> None:
         self._running = running
         self._clocks = running.clocks
@@ -51,7 +55,7 @@ class Jumping:
         self._is_quiet = is_quiet
         self._clock = clock
         self._limits = limits
-        self._participation = Participation(tree, running.clocks, limits, self.stir)
+        self._participation = Participation(tree, running.clocks, limits, self.stir, when_seen)
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}

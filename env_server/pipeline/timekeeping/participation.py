@@ -13,6 +13,7 @@ from typing import Final
 
 from env_server.events.filters import TYPES, find_rows_at, find_values
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
+from env_server.model.clock_reports import ClockReport, Reporter, ReportVoid
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
 from env_server.model.errors import (
@@ -27,9 +28,10 @@ from env_server.model.errors import (
     WrongState,
 )
 from env_server.model.limits import Limits
-from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
+from env_server.model.timelines import ClockMode
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
+from env_server.state_tree.preconditions import check_fence
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.participants import Participant
@@ -44,9 +46,21 @@ _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONM
 
 
 class Participation:
-    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
+    """The participants of a world's event-driven clocks."""
 
-    def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        clocks: Clocks,
+        limits: Limits,
+        moved: Callable[[Timeline], None],
+        when_seen: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`moved` is told of a clock for which something has changed.
+
+        `when_seen` calls once all that has happened is on the disk: what reporters are told may rest on that.
+        """
+        self._when_seen = when_seen
         self._tree = tree
         self._clocks = clocks
         self._limits = limits
@@ -120,7 +134,7 @@ class Participation:
             InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
             WrongState: CLOCK_MODE_MISMATCH.
-            Fenced: the entry was set again.
+            Fenced: the entry was set again, or what the report stands behind has fallen.
             Exhausted: PARTICIPANT_QUOTA.
             OutOfRange: REVISION_IN_FUTURE.
         """
@@ -136,6 +150,8 @@ class Participation:
         attended = self.of(timeline)
         if (denied := self._find_denial(report.group, attended)) is not None:
             raise denied
+        if report.fence is not None:  # what its reporter did before may have been stopped by it, too
+            check_fence(tree, report.fence)
         if attended.is_overfull:
             maximum = self._limits.participants_max
             problem = f"{attended.place} holds more entries than may take part in a clock"
@@ -287,7 +303,8 @@ class Participation:
         report, reporter = participant.report, participant.reporter
         if report is not None and reporter is not None:
             self._let_go(participant)
-            reporter.void(ReportVoid(attended.path, participant.key, participant.set_revision, error))
+            void = ReportVoid(attended.path, participant.key, participant.set_revision, error)
+            self._when_seen(lambda: reporter.void(void))
 
     def _let_go(self, participant: Participant) -> None:
         """Its reporter, if it has one, is not its reporter any more."""

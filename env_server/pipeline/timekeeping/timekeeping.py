@@ -5,10 +5,11 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from env_server.model.changes import Changes, FactKind
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
@@ -59,7 +60,7 @@ class Timekeeping:
         self._tree = tree
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._is_world_quiet = is_quiet
-        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
+        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits, commits.when_seen)
         self._clocks = clocks = running.clocks
         clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks

@@ -95,7 +95,8 @@ class World:
         """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
         created at revision `token`, as a lock's is while it is held; else FencedError.
 
-        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
+        Reads are stopped by it too, and so is what is reported to a clock that waits; watches, leases and unary calls
+        are not. Closing it closes the connection.
         """
         return World(self.session, self.group, Fence(path, key, token))
 
