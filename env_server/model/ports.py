@@ -237,7 +237,7 @@ class StateChunk(NamedTuple):
     producers: dict[str, ProducerMark | None]
     sessions: dict[str, SessionMark | None]
     entry_ranges_deleted: tuple[int, ...]
-    """Numbers of deleted environments whose entries, items and streams are to be dropped, over several commits.
+    """Numbers of deleted environments of which entries, items and the facts of timers are to be dropped, in time.
 
     No later chunk may hold rows of them.
     """

@@ -9,7 +9,7 @@ import lmdb
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.model.changes import Changes, Fact, FactKind
+from env_server.model.changes import Changes, EventType, Fact, FactKind
 from env_server.model.limits import Limits
 from env_server.model.ports import EnvironmentRow
 from env_server.pipeline.recovery import Facts, replay_identities, take_over
@@ -60,10 +60,15 @@ class State:
         self.sessions = Sessions(limits)
         self.facts: Facts = {kind: {} for kind in FactKind}
         self._replay = Replay(self.tree)
+        #: Numbers of environments that a record deletes.
+        self._deleted: set[str] = set()
 
     def record(self, changes: Changes) -> None:
         """Applies a record."""
         self._replay.record(changes)
+        for row, type_ in enumerate(changes.types):
+            if type_ == EventType.ENVIRONMENT_DELETED:
+                self._deleted.add(str(changes.places[changes.path[row]].number))
         replay_identities(changes, self.producers, self.sessions)
         self.take_facts(changes.facts)
 
@@ -76,8 +81,12 @@ class State:
         return [Fact(kind, key, value) for kind, facts in self.facts.items() for key, value in facts.items()]
 
     def finish(self) -> None:
-        """Counts aggregates; after the last record."""
+        """Counts aggregates, and lets timers go with the environments that were deleted; after the last record."""
         self._replay.finish()
+        timers = self.facts[FactKind.TIMER]
+        self.facts[FactKind.TIMER] = {
+            key: fact for key, fact in timers.items() if key.partition("/")[0] not in self._deleted
+        }
 
     def load_environment(self, row: EnvironmentRow) -> None:
         """A row of its table."""
@@ -99,7 +108,7 @@ class State:
 def load_tables(tables: Tables, storage_format: int, state: State, problems: Problems) -> dict[str, int]:
     """Reads every row of the state tables into `state`; returns how many rows there are in each that is there."""
     names = TABLES_OF[storage_format]
-    dropped = {key for key, _ in _pairs(tables, layout.DROPPED, problems)}
+    dropping = {layout.NUMBER.unpack(key)[0] for key, _ in _pairs(tables, layout.DROPPED, problems)}
     loaders: dict[str, tuple[Callable[[Any], Iterator[Any]], Callable[[Any], None]]] = {
         layout.ENVIRONMENTS: (rows.decode_environments, state.load_environment),
         layout.ENTRIES: (rows.decode_entries, state.load_entry),
@@ -108,14 +117,14 @@ def load_tables(tables: Tables, storage_format: int, state: State, problems: Pro
         layout.SESSIONS: (rows.decode_sessions, state.sessions.load),
         layout.FACTS: (rows.decode_facts, lambda fact: state.take_facts([fact])),
     }
-    counts = {layout.DROPPED: len(dropped)}
+    counts = {layout.DROPPED: len(dropping)}
     for table, (decode, load) in loaders.items():
         if table not in names:
             continue
         counts[table] = 0
         for pair in _pairs(tables, table, problems):
             counts[table] += 1
-            if table in (layout.ENTRIES, layout.ITEMS) and pair[0][: layout.NUMBER.size] in dropped:
+            if layout.owner_of(table, pair[0]) in dropping:
                 load_row: Callable[[Any], None] = _leave_out  # its checksum is looked at all the same
             else:
                 load_row = load

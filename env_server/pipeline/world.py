@@ -275,7 +275,7 @@ class World:
         Its parts refer to one another, and the collector does not look at what has become old.
         """
         nodes, remains = self._tree.nodes, self._tree.remains
-        remains.add(list(nodes.by_number.values()))
+        remains.add(list(nodes.by_number.values()), [])
         for container in (nodes.by_path, nodes.by_number, self._producers.marks):
             remains.drop(container)  # type: ignore[arg-type]
         while remains:

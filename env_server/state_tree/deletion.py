@@ -5,6 +5,7 @@ none for their entries. The entries, streams and books of what is gone stay in `
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from env_server.model.changes import EventType
 from env_server.model.errors import Reason, WrongState
@@ -67,10 +68,12 @@ def _take_out(tree: Tree, gone: list[Node]) -> Callable[[], None]:
         tree.note_grants(node, node.declaration.grants, ())
     tree.unsaved.environments_gone(gone)
     undos = [tree.waiting.gone(node) for node in gone if tree.waiting.concerns(node)]
+    held: list[Any] = []
     if tree.timing is not None and tree.timing.any:
-        undos.append(tree.timing.gone(gone))
+        undo_timing, held = tree.timing.gone(gone)
+        undos.append(undo_timing)
     tree.roll_ups.note(top)
-    tree.remains.add(gone)
+    tree.remains.add(gone, held)
 
     def undo() -> None:
         tree.remains.take_back()

@@ -14,16 +14,16 @@ class Remains:
     """Environments that are gone for good, unless the running transaction takes a deletion back."""
 
     def __init__(self) -> None:
-        self._deletions: list[list[Node]] = []
+        self._deletions: list[tuple[list[Node], list[Any]]] = []
         self._containers: deque[Any] = deque()
         self._indexes: list[SpaceIndex] = []
 
     def __bool__(self) -> bool:
         return bool(self._deletions or self._containers or self._indexes)
 
-    def add(self, gone: list[Node]) -> None:
-        """These environments were deleted together."""
-        self._deletions.append(gone)
+    def add(self, gone: list[Node], held: list[Any]) -> None:
+        """These environments were deleted together; in `held` is what others kept for them, as containers."""
+        self._deletions.append((gone, held))
 
     def drop(self, container: dict[str, Any]) -> None:
         """Something large that nobody else needs."""
@@ -45,13 +45,14 @@ class Remains:
                 if not freed:
                     self._indexes.pop()
             else:
-                nodes = self._deletions[-1]
+                nodes, held = self._deletions[-1]
                 node = nodes.pop()
                 self._containers.extend(_containers_of(node))
                 if node.space is not None:
                     self._indexes.append(node.space)
                 left -= _NODE_ITEMS
                 if not nodes:
+                    self._containers.extend(held)
                     self._deletions.pop()
 
     def _empty(self, container: Any, items_max: int) -> int:

@@ -1,7 +1,7 @@
 """What the tree asks of the clocks of its environments: those are kept elsewhere, as state that is no entry."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from env_server.state_tree.nodes import Node
 
@@ -28,8 +28,11 @@ class Timing(Protocol):
     def declared(self, node: Node) -> None:
         """The environment declares its clock, as part of the running op."""
 
-    def gone(self, nodes: Sequence[Node]) -> Callable[[], None]:
-        """These environments are gone, with their clocks and timers; returns what takes that back."""
+    def gone(self, nodes: Sequence[Node]) -> tuple[Callable[[], None], list[Any]]:
+        """These environments are gone, with their clocks and timers.
+
+        Returns what takes that back, and what nobody needs when nothing does, to be let go of in slices.
+        """
 
     def settle(self) -> None:
         """The open group is complete: keeps the times that its rows tell."""

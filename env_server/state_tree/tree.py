@@ -266,11 +266,6 @@ class Tree:
         self.changes.facts.append(Fact(kind, key, value))
         self.changes.fact_revisions.append(revision or self.revision + 1)
 
-    def note_facts_gone(self, kind: FactKind, keys: list[str]) -> None:
-        """The running op ends all these facts; as `note_fact`."""
-        self.changes.facts.extend([Fact(kind, key, None) for key in keys])
-        self.changes.fact_revisions.extend([self.revision + 1] * len(keys))
-
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Around the parts of one op: an exception takes back those that were applied."""

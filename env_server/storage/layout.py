@@ -10,7 +10,7 @@ A world is one LMDB environment in a directory of its own; `OWNER_FILE` beside i
     items         environment u64, key, 00, sequence u64       row
     producers     producer                                     row
     sessions      client id                                    row
-    dropped       environment u64                              empty: its entries and items are still being removed
+    dropped       environment u64                              empty: what it held is still being removed
     facts         kind u8, key                                 row
 
 All numbers in keys are big-endian, so that key order is number order. The log is dense and only ever grows at its
@@ -25,6 +25,7 @@ import struct
 import zlib
 from typing import Final, NamedTuple
 
+from env_server.model.changes import FactKind
 from env_server.storage.errors import DataLoss
 
 FORMAT_VERSION: Final = 4
@@ -125,6 +126,22 @@ def fact_key(kind: int, key: str) -> bytes:
 def split_fact_key(key: bytes) -> tuple[int, str]:
     """Kind and key of a fact."""
     return key[0], key[1:].decode()
+
+
+def parts_of(environment: int) -> tuple[tuple[str, bytes], ...]:
+    """Where that lies which goes with an environment, beside its own row: tables, and how the keys begin there."""
+    prefix = NUMBER.pack(environment)
+    return (ENTRIES, prefix), (ITEMS, prefix), (FACTS, fact_key(FactKind.TIMER, f"{environment}/"))
+
+
+def owner_of(table: str, key: bytes) -> int | None:
+    """The environment with which a row goes, as in `parts_of`; None = with none."""
+    if table in (ENTRIES, ITEMS):
+        return int(NUMBER.unpack_from(key)[0]) if len(key) >= NUMBER.size else None
+    if table != FACTS or key[:1] != bytes((FactKind.TIMER,)):
+        return None
+    number = key[1:].partition(b"/")[0]
+    return int(number) if number.isdigit() else None
 
 
 def item_key(environment: int, key: str, sequence: int) -> bytes:

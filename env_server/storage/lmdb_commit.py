@@ -101,16 +101,16 @@ class Committer:
         """Removes a slice of what deleted environments held; the table `dropped` remembers the rest."""
         remaining = DROPPED_KEYS_MAX
         while self._dropping and remaining > 0:
-            prefix = layout.number_key(self._dropping[0])
-            for table in (layout.ENTRIES, layout.ITEMS):
+            number = self._dropping[0]
+            for table, prefix in layout.parts_of(number):
                 cursor = transaction.cursor(self._tables[table])
-                found = cursor.set_range(prefix)
-                while found and remaining > 0 and cursor.key()[:8] == prefix:
+                found, length = cursor.set_range(prefix), len(prefix)
+                while found and remaining > 0 and cursor.key()[:length] == prefix:
                     cursor.delete()
                     remaining -= 1
                     found = bool(cursor.key())
             if remaining > 0:
-                transaction.delete(prefix, db=self._tables[layout.DROPPED])
+                transaction.delete(layout.number_key(number), db=self._tables[layout.DROPPED])
                 self._dropping.popleft()
                 remaining -= 1
 

@@ -213,10 +213,10 @@ class MemoryCommitLog:
             tables[table].update(puts)
             for key in deletes:
                 tables[table].pop(key, None)
-        if chunk.entry_ranges_deleted:
-            prefixes = {layout.number_key(number) for number in chunk.entry_ranges_deleted}
-            for name in (layout.ENTRIES, layout.ITEMS):
-                tables[name] = {key: row for key, row in tables[name].items() if key[:8] not in prefixes}
+        if gone := set(chunk.entry_ranges_deleted):
+            for name in (layout.ENTRIES, layout.ITEMS, layout.FACTS):
+                kept = [(key, row) for key, row in tables[name].items() if layout.owner_of(name, key) not in gone]
+                tables[name] = dict(kept)
         if chunk.applied_through is not None:
             self._applied_through = chunk.applied_through
             tables[layout.META][layout.META_APPLIED] = layout.NUMBER.pack(chunk.applied_through)

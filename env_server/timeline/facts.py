@@ -8,8 +8,8 @@ from typing import Any
 
 from env_server.model.timelines import ClockDeclaration, ClockState, MissedTicks, Timer
 from env_server.model.values import Json
-from env_server.timeline.line import Timeline, TimerKey
 from env_server.timeline.ticks import Tick
+from env_server.timeline.timeline import Timeline, TimerKey
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -82,10 +82,10 @@ def decode_timer(key: str, fact: bytes) -> tuple[int, TimerKey, Timer]:
     return form["clock"], (int(number), name), timer
 
 
-def tell_clock(line: Timeline) -> Json:
+def tell_clock(timeline: Timeline) -> Json:
     """What CLOCK_CHANGED tells."""
-    state = line.state
-    mode = line.declaration.mode.name.lower()
+    state = timeline.state
+    mode = timeline.declaration.mode.name.lower()
     return Json.of(
         {
             "mode": mode,

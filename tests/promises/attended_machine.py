@@ -17,7 +17,7 @@ import pytest
 from env_server.model.changes import EventType
 from env_server.model.operations import ClockAction, Code, SetTimer
 from env_server.pipeline.timekeeping.jumping import Jumping
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 from tests.attended import Worker, control, make_town
 from tests.engine import Op, drop, new_environment, put
 
@@ -79,7 +79,7 @@ class AttendedTown:
 
     # -- the judge --
 
-    def judge(self, line: Timeline, to_ns: int) -> None:
+    def judge(self, timeline: Timeline, to_ns: int) -> None:
         """Looks at a jump that is about to be."""
         self.jumps += 1
         self.ahead += self.stand.world.revision != self._durable()
@@ -92,11 +92,11 @@ class AttendedTown:
             if mind.said_consumed < owed:
                 raise Wrong(f"{mind.key} has consumed {mind.said_consumed} of {owed}")
             wakes.append(mind.said_wake_ns)
-        dues = [timer.due_ns for timer in line.timers.values()]
+        dues = [timer.due_ns for queue in timeline.timers.values() for timer in queue.by_name.values()]
         times = [ns for ns in (*dues, *wakes) if ns is not None]
-        if not times or to_ns != max(line.state.now_ns, min(times)):
-            raise Wrong(f"jumps to {to_ns} from {line.state.now_ns}, due are {times}")
-        if line.state.paused and not line.state.stepping:
+        if not times or to_ns != max(timeline.state.now_ns, min(times)):
+            raise Wrong(f"jumps to {to_ns} from {timeline.state.now_ns}, due are {times}")
+        if timeline.state.paused and not timeline.state.stepping:
             raise Wrong("jumps while it is paused")
 
     def _list_under_way(self) -> list[tuple[int, int, str, str, Any]]:
@@ -216,7 +216,7 @@ class AttendedTown:
                     self.say(mind)
             self.stand.clock.settle()
             self.stand.clock.advance(0.05)
-            if not self._line().timers and not self._line().is_under_way:
+            if not self._timeline().timers and not self._timeline().is_under_way:
                 return
         raise Wrong(f"does not come to rest: {self.stand.world.timekeeping.see('/town').held_by}")
 
@@ -226,7 +226,7 @@ class AttendedTown:
     def _now_ns(self) -> int:
         return self.stand.world.timekeeping.see("/town").state.now_ns
 
-    def _line(self) -> Timeline:
+    def _timeline(self) -> Timeline:
         return self.stand.world.timekeeping._clocks.find("/town")
 
 
@@ -250,9 +250,9 @@ def judged(town: AttendedTown, monkeypatch: pytest.MonkeyPatch) -> AttendedTown:
     """Puts the judge before every jump."""
     jump = Jumping._jump
 
-    def judge_then_jump(self: Jumping, line: Timeline, to_ns: int) -> bool:
-        town.judge(line, to_ns)
-        return jump(self, line, to_ns)
+    def judge_then_jump(self: Jumping, timeline: Timeline, to_ns: int) -> bool:
+        town.judge(timeline, to_ns)
+        return jump(self, timeline, to_ns)
 
     monkeypatch.setattr(Jumping, "_jump", judge_then_jump)
     return town

@@ -23,7 +23,7 @@ from env_server.model.operations import Code, Delete, EnvironmentUpdate, Registe
 from env_server.model.watching import Filter, WatchSpec
 from env_server.pipeline.timekeeping.hearings import Hearings
 from env_server.pipeline.timekeeping.jumping import Jumping
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 from tests.attended import Worker, make_town
 from tests.engine import Op, drop, new_environment, put
 from tests.unit.env_server.events.worlds import drain
@@ -226,9 +226,9 @@ def judged(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Countryside]:
     loop = asyncio.new_event_loop()
     countryside = Countryside(seed, loop)
 
-    def judge_then_jump(self: Jumping, line: Timeline, to_ns: int) -> bool:
+    def judge_then_jump(self: Jumping, timeline: Timeline, to_ns: int) -> bool:
         countryside.judge()
-        return jump(self, line, to_ns)
+        return jump(self, timeline, to_ns)
 
     with monkeypatch.context() as patched:
         patched.setattr(Jumping, "_jump", judge_then_jump)

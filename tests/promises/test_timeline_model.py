@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from env_server.model.changes import FactKind
 from env_server.pipeline.timekeeping.clocks import Clocks
+from env_server.pipeline.timekeeping.timers import Timers
 from env_server.state_tree.tree import Tree
 from tests.promises.timeline_machine import TimelineMachine
 
@@ -59,18 +60,18 @@ def timers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def failed_transactions_leave_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A transaction that fails takes no timer back."""
-    monkeypatch.setattr(Clocks, "_journal_timer", lambda *_: None)
+    monkeypatch.setattr(Timers, "_journal", lambda *_: None)
 
 
 def ways_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a kill leaves undone stays undone."""
     add = Clocks._add
 
-    def add_quietly(self: Clocks, line: Any) -> None:
-        add(self, line)
-        self.lines[line.number] = line
-        if line.state.target_ns is not None:
-            line.state = type(line.state)(line.state.now_ns, paused=line.state.paused)
+    def add_quietly(self: Clocks, timeline: Any) -> None:
+        add(self, timeline)
+        self.by_number[timeline.number] = timeline
+        if timeline.state.target_ns is not None:
+            timeline.state = type(timeline.state)(timeline.state.now_ns, paused=timeline.state.paused)
 
     monkeypatch.setattr(Clocks, "_add", add_quietly)
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from env_server.model.changes import EventType
+from env_server.model.changes import EventType, FactKind
 from env_server.model.errors import WorldError
 from env_server.model.frames import Transacted, Written
 from env_server.model.limits import Limits
@@ -26,6 +26,7 @@ from env_server.model.operations import (
 from env_server.model.operations import Test as Condition
 from env_server.model.timelines import ClockDeclaration, ClockMode, MissedTicks
 from env_server.model.values import Json
+from env_server.storage import layout
 from tests.engine import Op, Sent, Stand, new_environment
 from tests.promises.timeline_model import TimelineModel
 
@@ -139,6 +140,8 @@ class TimelineMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.stand.stop()
+        kept = map(layout.split_fact_key, self.stand.disk.tables[layout.FACTS])
+        assert sum(kind == FactKind.TIMER for kind, _ in kept) == len(self.model.timers), "nothing else is kept"
         self.stand.open()
         self.stand.clock.settle()
 

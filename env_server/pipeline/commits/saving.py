@@ -10,7 +10,7 @@ from typing import Final
 
 from env_server.idempotency.producers import Producers
 from env_server.idempotency.sessions import Sessions
-from env_server.model.changes import Fact
+from env_server.model.changes import Fact, FactKind
 from env_server.model.limits import MIB, Limits
 from env_server.model.ports import StateChunk
 from env_server.state_tree.tree import Tree
@@ -112,11 +112,16 @@ class Saving:
         yield from self._tree.unsaved.round(self._ask_keys)
         taken, self._facts = self._facts, {}
         facts = iter(taken.items())
-        while part := dict(islice(facts, self._chunk_keys)):
-            yield _EMPTY._replace(facts=part)
+        while part := list(islice(facts, self._chunk_keys)):
+            yield _EMPTY._replace(facts={name: value for name, value in part if self._has_place(name)})
         for marks in self._producers.round(self._ask_keys):
             yield _EMPTY._replace(producers=marks)
         yield _EMPTY._replace(sessions=self._sessions.round(), applied_through=through)
+
+    def _has_place(self, name: tuple[int, str]) -> bool:
+        """Timers of an environment that was deleted are dropped with it: nothing more may come of them."""
+        kind, key = name
+        return kind != FactKind.TIMER or int(key.partition("/")[0]) in self._tree.nodes.by_number
 
     def _ask_keys(self) -> int:
         return self._chunk_keys

@@ -13,20 +13,20 @@ from env_server.model.limits import Limits
 from env_server.model.views import View
 from env_server.state_tree.tree import Tree
 from env_server.timeline.hearing import Hearing, read_hearing
-from env_server.timeline.line import Timeline
 from env_server.timeline.participants import Heard, Participants
+from env_server.timeline.timeline import Timeline
 
 
 class Attended:
     """An event-driven clock with its participants."""
 
-    __slots__ = ("hearings", "is_overfull", "line", "participants", "path", "place")
+    __slots__ = ("hearings", "is_overfull", "participants", "path", "place", "timeline")
 
-    def __init__(self, line: Timeline, path: str, floor: int) -> None:
-        self.line = line
+    def __init__(self, timeline: Timeline, path: str, floor: int) -> None:
+        self.timeline = timeline
         self.path = path
         #: Where its participants are.
-        self.place = line.declaration.participants_path or path
+        self.place = timeline.declaration.participants_path or path
         self.participants = Participants(floor)
         self.hearings: dict[Hearing, Hears] = {}
         #: Whether there are more than may be, so that nobody takes part.

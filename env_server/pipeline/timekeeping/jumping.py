@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock, Handle
-from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.views import View
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.own_changes import OwnChanges
@@ -22,7 +22,7 @@ from env_server.pipeline.timekeeping.participation import Participation
 from env_server.pipeline.timekeeping.running import FULL_RETRY_S, Running
 from env_server.state_tree.tree import Tree
 from env_server.timeline.idleness import Jump, plan_jump
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 
 _HOLDERS_TOLD_MAX: Final = 10
 _JUMP_BYTES: Final = 256
@@ -32,7 +32,10 @@ _SLEEP_S_MIN: Final = 0.001
 
 
 class Jumping:
-    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
+    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it.
+
+    `when_seen` as in Participation.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Jumping:
         is_quiet: Callable[[], bool],
         clock: Clock,
         limits: Limits,
+        when_seen: Callable[[Callable[[], None]], None],
     ) -> None:
         self._running = running
         self._clocks = running.clocks
@@ -51,7 +55,7 @@ class Jumping:
         self._is_quiet = is_quiet
         self._clock = clock
         self._limits = limits
-        self._participation = Participation(tree, running.clocks, limits, self.stir)
+        self._participation = Participation(tree, running.clocks, limits, self.stir, when_seen)
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}
@@ -64,9 +68,9 @@ class Jumping:
         """Whether a clock may jump without being asked again."""
         return bool(self._stirred or self._waiting)
 
-    def stir(self, line: Timeline) -> None:
+    def stir(self, timeline: Timeline) -> None:
         """Something has changed for the clock: it is looked at in the next loop step."""
-        self._stirred[line.number] = line
+        self._stirred[timeline.number] = timeline
         if not (self._is_scheduled or self._has_stopped):
             self._is_scheduled = True
             self._clock.call_soon(self._look)
@@ -81,8 +85,8 @@ class Jumping:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}
-        for line in waiting.values():
-            self.stir(line)
+        for timeline in waiting.values():
+            self.stir(timeline)
 
     def concerns(self, under_way: Iterable[Changes], durable_number: int) -> bool:
         """Whether clocks have to wait for groups to be published; see Participation.concerns."""
@@ -120,13 +124,13 @@ class Jumping:
         if self._look_later is not None:
             self._look_later.cancel()
 
-    def find_place(self, line: Timeline) -> str:
+    def find_place(self, timeline: Timeline) -> str:
         """The environment whose entries are the participants of the clock."""
-        return self._participation.of(line).place
+        return self._participation.of(timeline).place
 
-    def describe_holders(self, line: Timeline, view: View | None) -> list[str]:
+    def describe_holders(self, timeline: Timeline, view: View | None) -> list[str]:
         """Why the clock does not jump, for people with this view; [] = nothing holds it."""
-        attended = self._participation.of(line)
+        attended = self._participation.of(timeline)
         participants = attended.participants
         if attended.is_overfull:
             return [f"{attended.place} holds more entries than participants_max = {self._limits.participants_max}"]
@@ -136,12 +140,12 @@ class Jumping:
             return participants.describe_holders(_HOLDERS_TOLD_MAX, partial(may_be_told, view))
         if not self._is_quiet():
             return ["changes are on their way in the world"]
-        jump = self._plan(line)
+        jump = self._plan(timeline)
         if jump is None:
             return ["nothing is due"]
         if not jump.is_held:
             return []
-        first = line.first
+        first = timeline.first
         is_seen = view is None or first is None or view.sees(self._clocks.path_of(first.key[0]))
         where = f"to {jump.to_ns} ns" if is_seen else "on"
         return [f"the clock above does not let it go {where}"]
@@ -150,74 +154,74 @@ class Jumping:
         self._is_scheduled = False
         stirred, self._stirred = self._stirred, {}
         if not self._has_stopped:
-            for line in stirred.values():
-                self._consider(line)
+            for timeline in stirred.values():
+                self._consider(timeline)
 
-    def _consider(self, line: Timeline) -> None:
+    def _consider(self, timeline: Timeline) -> None:
         """Lets the clock jump, if it may."""
-        self._cancel_alarm(line)
-        if not self._clocks.lives(line):
-            self._participation.forget(line)
+        self._cancel_alarm(timeline)
+        if not self._clocks.lives(timeline):
+            self._participation.forget(timeline)
             return
-        state = line.state
-        if state.target_ns is not None or (state.paused and not state.stepping) or not self._may_go(line):
+        state = timeline.state
+        if state.target_ns is not None or (state.paused and not state.stepping) or not self._may_go(timeline):
             return
         if not self._is_quiet():
-            self._wait(line)
+            self._wait(timeline)
             return
-        jump = self._plan(line)
+        jump = self._plan(timeline)
         if jump is not None and not jump.is_held:
-            self._make(line, lambda: self._jump(line, jump.to_ns))
+            self._make(timeline, lambda: self._jump(timeline, jump.to_ns))
             return
         if jump is not None:
-            self._await_above(line, jump)
-        if line.state.stepping:
-            self._make(line, lambda: self._end_step(line))
+            self._await_above(timeline, jump)
+        if timeline.state.stepping:
+            self._make(timeline, lambda: self._end_step(timeline))
 
-    def _may_go(self, line: Timeline) -> bool:
+    def _may_go(self, timeline: Timeline) -> bool:
         """Whether its participants let the clock go on."""
-        attended = self._participation.of(line)
+        attended = self._participation.of(timeline)
         if attended.is_overfull:
             return False
         if not len(attended.participants):
-            return line.state.stepping  # nobody is there to be waited for
+            return timeline.state.stepping  # nobody is there to be waited for
         return attended.participants.all_idle
 
-    def _plan(self, line: Timeline) -> Jump | None:
-        first, participants = line.first, self._participation.of(line).participants
+    def _plan(self, timeline: Timeline) -> Jump | None:
+        first, participants = timeline.first, self._participation.of(timeline).participants
         due_ns = None if first is None else first.timer.due_ns
-        return plan_jump(line.state.now_ns, due_ns, participants.earliest_wake_ns, self._clocks.bound(line))
+        return plan_jump(timeline.state.now_ns, due_ns, participants.earliest_wake_ns, self._clocks.bound(timeline))
 
-    def _make(self, line: Timeline, effect: Callable[[], bool]) -> None:
+    def _make(self, timeline: Timeline, effect: Callable[[], bool]) -> None:
         """Changes the clock as a change of the world's own; later, without room on the disk."""
         if self._admission.refusal(1, _JUMP_BYTES) is None:
-            self._own.make([(line.number, "")], effect)
+            self._own.make([(timeline.number, "")], effect)
             self._running.go_on()  # what is due there fires in the same group
         else:
-            self._cancel_alarm(line)
-            self._set_alarm(line, FULL_RETRY_S)
+            self._cancel_alarm(timeline)
+            self._set_alarm(timeline, FULL_RETRY_S)
 
-    def _jump(self, line: Timeline, to_ns: int) -> bool:
+    def _jump(self, timeline: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""
-        state, first = replace(line.state, now_ns=to_ns, stepping=False), line.first
-        if line.state.stepping and first is not None and first.timer.due_ns <= to_ns:
+        state, first = replace(timeline.state, now_ns=to_ns, stepping=False), timeline.first
+        if timeline.state.stepping and first is not None and first.timer.due_ns <= to_ns:
             state = replace(state, target_ns=to_ns)  # whoever asked for it waits until they have fired
-        self._clocks.change(line, state)
-        self._clocks.tell_change(line)
-        self._running.stir(line)
+        self._clocks.change(timeline, state)
+        self._clocks.tell_change(timeline)
+        self._running.stir(timeline)
         return True
 
-    def _end_step(self, line: Timeline) -> bool:
+    def _end_step(self, timeline: Timeline) -> bool:
         """Nothing is due, or the clock above does not let it: that was the step."""
-        self._clocks.change(line, replace(line.state, stepping=False))
-        self._clocks.tell_change(line)
-        self._running.stir(line)
+        self._clocks.change(timeline, replace(timeline.state, stepping=False))
+        self._clocks.tell_change(timeline)
+        self._running.stir(timeline)
         return True
 
     # -- waiting --
 
-    def _wait(self, line: Timeline) -> None:
-        self._waiting[line.number] = line
+    def _wait(self, timeline: Timeline) -> None:
+        self._waiting[timeline.number] = timeline
         if self._look_later is None:
             self._look_later = self._clock.call_later(self._limits.participant_wait_ms / 1000, self._look_after_a_while)
 
@@ -225,17 +229,17 @@ class Jumping:
         self._look_later = None
         self.look_again()
 
-    def _await_above(self, line: Timeline, jump: Jump) -> None:
+    def _await_above(self, timeline: Timeline, jump: Jump) -> None:
         """Looks at the clock again when the one above is controlled, or, if that runs, has come far enough."""
-        self._clocks.hold(line)
-        delay_ns = self._running.delay_of_bound(line, jump.to_ns)
+        self._clocks.hold(timeline)
+        delay_ns = self._running.delay_of_bound(timeline, jump.to_ns)
         if delay_ns is not None:
-            self._set_alarm(line, max(delay_ns / 1e9, _SLEEP_S_MIN))
+            self._set_alarm(timeline, max(delay_ns / 1e9, _SLEEP_S_MIN))
 
-    def _set_alarm(self, line: Timeline, delay_s: float) -> None:
-        self._alarms[line.number] = self._clock.call_later(min(delay_s, _SLEEP_S_MAX), lambda: self.stir(line))
+    def _set_alarm(self, timeline: Timeline, delay_s: float) -> None:
+        self._alarms[timeline.number] = self._clock.call_later(min(delay_s, _SLEEP_S_MAX), lambda: self.stir(timeline))
 
-    def _cancel_alarm(self, line: Timeline) -> None:
-        alarm = self._alarms.pop(line.number, None)
+    def _cancel_alarm(self, timeline: Timeline) -> None:
+        alarm = self._alarms.pop(timeline.number, None)
         if alarm is not None:
             alarm.cancel()

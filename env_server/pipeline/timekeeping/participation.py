@@ -11,8 +11,9 @@ happened so far: who heard what of it is not known.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from env_server.events.filters import TYPES, find_values
+from env_server.events.filters import TYPES, find_rows_at, find_values
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
+from env_server.model.clock_reports import ClockReport, Reporter, ReportVoid
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
 from env_server.model.errors import (
@@ -27,13 +28,14 @@ from env_server.model.errors import (
     WrongState,
 )
 from env_server.model.limits import Limits
-from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
+from env_server.model.timelines import ClockMode
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
+from env_server.state_tree.preconditions import check_fence
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
-from env_server.timeline.line import Timeline
 from env_server.timeline.participants import Participant
+from env_server.timeline.timeline import Timeline
 
 _QUIET_TYPES: Final = ENTRY_TYPES | {
     *(EventType.TIMER_SET, EventType.TIMER_CANCELLED, EventType.TIMER_FIRED),
@@ -44,9 +46,21 @@ _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONM
 
 
 class Participation:
-    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
+    """The participants of a world's event-driven clocks."""
 
-    def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        clocks: Clocks,
+        limits: Limits,
+        moved: Callable[[Timeline], None],
+        when_seen: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`moved` is told of a clock for which something has changed.
+
+        `when_seen` calls once all that has happened is on the disk: what reporters are told may rest on that.
+        """
+        self._when_seen = when_seen
         self._tree = tree
         self._clocks = clocks
         self._limits = limits
@@ -58,26 +72,26 @@ class Participation:
         #: The last group that was found to concern somebody before it was published.
         self._concerned = 0
 
-    def of(self, line: Timeline) -> Attended:
+    def of(self, timeline: Timeline) -> Attended:
         """The clock with its participants, who are looked for if they were not yet."""
-        attended = self._attended.get(line.number)
-        if attended is not None and attended.line is line:
+        attended = self._attended.get(timeline.number)
+        if attended is not None and attended.timeline is timeline:
             return attended
         if attended is not None:  # its declaration was taken back
-            self.forget(attended.line)
-        path = self._clocks.node_of(line).path
-        attended = self._attended[line.number] = Attended(line, path, self._tree.revision)
-        self._by_place.setdefault(attended.place, {})[line.number] = attended
+            self.forget(attended.timeline)
+        path = self._clocks.node_of(timeline).path
+        attended = self._attended[timeline.number] = Attended(timeline, path, self._tree.revision)
+        self._by_place.setdefault(attended.place, {})[timeline.number] = attended
         self._read(attended)
         return attended
 
-    def forget(self, line: Timeline) -> None:
+    def forget(self, timeline: Timeline) -> None:
         """The clock is gone."""
-        attended = self._attended.get(line.number)
-        if attended is None or attended.line is not line:
+        attended = self._attended.get(timeline.number)
+        if attended is None or attended.timeline is not timeline:
             return
-        del self._attended[line.number]
-        del self._by_place[attended.place][line.number]
+        del self._attended[timeline.number]
+        del self._by_place[attended.place][timeline.number]
         if not self._by_place[attended.place]:
             del self._by_place[attended.place]
         gone = NotFound(Reason.CLOCK_NOT_FOUND, path=attended.path)
@@ -120,22 +134,24 @@ class Participation:
             InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
             WrongState: CLOCK_MODE_MISMATCH.
-            Fenced: the entry was set again.
+            Fenced: the entry was set again, or what the report stands behind has fallen.
             Exhausted: PARTICIPANT_QUOTA.
             OutOfRange: REVISION_IN_FUTURE.
         """
         tree = self._tree
         if report.group:
             check_seen(tree.grants, report.group, report.path)
-        line = self._clocks.lines.get(tree.nodes.find(report.path).number)
-        if line is None:
+        timeline = self._clocks.by_number.get(tree.nodes.find(report.path).number)
+        if timeline is None:
             raise NotFound(Reason.CLOCK_NOT_FOUND, path=report.path)
-        if line.declaration.mode is not ClockMode.EVENT_DRIVEN:
+        if timeline.declaration.mode is not ClockMode.EVENT_DRIVEN:
             problem = f"the clock of {report.path} is not event-driven: it waits for nobody"
             raise WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": report.path})
-        attended = self.of(line)
+        attended = self.of(timeline)
         if (denied := self._find_denial(report.group, attended)) is not None:
             raise denied
+        if report.fence is not None:  # what its reporter did before may have been stopped by it, too
+            check_fence(tree, report.fence)
         if attended.is_overfull:
             maximum = self._limits.participants_max
             problem = f"{attended.place} holds more entries than may take part in a clock"
@@ -206,9 +222,7 @@ class Participation:
     def _follow(self, attended: Attended, changes: Changes, place: int) -> None:
         """Rows of a group that concern the participants' environment."""
         types, keys = changes.types, dict[str, None]()
-        for row, where in enumerate(changes.path):
-            if where != place:
-                continue
+        for row in find_rows_at(changes, (place,)):
             if types[row] in ENTRY_TYPES:
                 keys[changes.keys[row]] = None
             elif types[row] in _COMING_AND_GOING:
@@ -289,7 +303,8 @@ class Participation:
         report, reporter = participant.report, participant.reporter
         if report is not None and reporter is not None:
             self._let_go(participant)
-            reporter.void(ReportVoid(attended.path, participant.key, participant.set_revision, error))
+            void = ReportVoid(attended.path, participant.key, participant.set_revision, error)
+            self._when_seen(lambda: reporter.void(void))
 
     def _let_go(self, participant: Participant) -> None:
         """Its reporter, if it has one, is not its reporter any more."""
@@ -301,7 +316,7 @@ class Participation:
 
     def _stir(self, attended: Attended) -> None:
         attended.participants.stir()
-        self._moved(attended.line)
+        self._moved(attended.timeline)
 
 
 def _unheard(participant: Participant) -> InvalidRequest:

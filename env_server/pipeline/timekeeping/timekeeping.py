@@ -5,10 +5,11 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from env_server.model.changes import Changes, FactKind
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
@@ -19,7 +20,7 @@ from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 
 
 class ClockSeen(NamedTuple):
@@ -59,7 +60,7 @@ class Timekeeping:
         self._tree = tree
         self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
         self._is_world_quiet = is_quiet
-        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
+        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits, commits.when_seen)
         self._clocks = clocks = running.clocks
         clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
         tree.timing = clocks
@@ -102,8 +103,8 @@ class Timekeeping:
     def stop(self) -> None:
         """No clock goes on any more; realtime ones are kept where they are. Whoever waits for an arrival is called."""
         self.ended = self.ended or ArrivalUnseen()
-        for line in self._clocks.lines.values():
-            self._clocks.tell(line)
+        for timeline in self._clocks.by_number.values():
+            self._clocks.tell(timeline)
         self._running.stop()
         self._jumping.stop()
 
@@ -139,17 +140,17 @@ class Timekeeping:
         """
         self._check_seen(group, path)
         clocks = self._clocks
-        line = clocks.find(path)
-        clocks.tell(line)
-        timers, next_due_ns = self._count_timers(line, group)
+        timeline = clocks.find(path)
+        clocks.tell(timeline)
+        timers, next_due_ns = self._count_timers(timeline, group)
         return ClockSeen(
-            clocks.node_of(line).path,
-            line.declaration,
-            line.state,
+            clocks.node_of(timeline).path,
+            timeline.declaration,
+            timeline.state,
             timers,
             next_due_ns,
-            tuple(self._held_by(line, group)),
-            self._find_place(line, group),
+            tuple(self._held_by(timeline, group)),
+            self._find_place(timeline, group),
         )
 
     def list_timers(self, path: str, after: str = "", group: str = "", limit: int | None = None) -> list[Timer]:
@@ -164,66 +165,66 @@ class Timekeeping:
         """
         self._check_seen(group, path)
         number = self._tree.nodes.find(path).number
-        found = self._clocks.timers.get(number, {})
+        found = self._clocks.timers.of(number)
         later = (name for name in found if name > after)
         names = sorted(later) if limit is None else nsmallest(limit, later)
-        return [found[name].timers[number, name] for name in names]
+        return [found[name] for name in names]
 
     def when_arrived(self, path: str, call: Callable[[], None]) -> Callable[[], None]:
         """Calls once the nearest clock is on no way and no step any more, gone, or `ended`; returns what forgets it."""
         try:
-            line = self._clocks.find(path)
+            timeline = self._clocks.find(path)
         except WorldError:  # gone meanwhile
             call()
             return call
-        self._running.when_arrived(line, call)
-        return lambda: self._running.forget(line, call)
+        self._running.when_arrived(timeline, call)
+        return lambda: self._running.forget(timeline, call)
 
-    def _count_timers(self, line: Timeline, group: str) -> tuple[int, int | None]:
-        """How many timers wait, and when the first is due, of those that the group sees; for one it looks at all."""
+    def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
+        """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
         if not group:
-            first = line.first
-            return len(line.timers), None if first is None else first.timer.due_ns
-        clocks, access = self._clocks, self._tree.grants.access
-        places = {number: access(group, clocks.path_of(number)) for number in {number for number, _ in line.timers}}
-        dues = [timer.due_ns for (number, _), timer in line.timers.items() if places[number]]
-        return len(dues), min(dues, default=None)
+            due = timeline.first
+            return timeline.timer_count, None if due is None else due.timer.due_ns
+        path_of, access = self._clocks.path_of, self._tree.grants.access
+        seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
+        dues = [first.due_ns for queue in seen if (first := queue.first) is not None]
+        return sum(map(len, seen)), min(dues, default=None)
 
     def _check_seen(self, group: str, path: str) -> None:
         if group:
             check_seen(self._tree.grants, group, path)
 
-    def _find_place(self, line: Timeline, group: str) -> str:
+    def _find_place(self, timeline: Timeline, group: str) -> str:
         """Where participants are, as far as a group sees it; "" = nowhere."""
-        place = self._jumping.find_place(line) if line.declaration.mode is ClockMode.EVENT_DRIVEN else ""
+        place = self._jumping.find_place(timeline) if timeline.declaration.mode is ClockMode.EVENT_DRIVEN else ""
         return place if self._sees(group, place) else ""
 
     def _sees(self, group: str, path: str) -> bool:
         """Whether the group that asks may look there; "" sees everything."""
         return not group or bool(self._tree.grants.access(group, path))
 
-    def _held_by(self, line: Timeline, group: str) -> list[str]:
+    def _held_by(self, timeline: Timeline, group: str) -> list[str]:
         held = []
-        state, bound_ns, above = line.state, self._clocks.bound(line), self._clocks.above(line)
+        state, bound_ns, above = timeline.state, self._clocks.bound(timeline), self._clocks.above(timeline)
         if state.paused:
             held.append("it is paused")
-        wants_ns = state.now_ns + 1 if line.runs else state.target_ns
+        wants_ns = state.now_ns + 1 if timeline.runs else state.target_ns
         is_hidden = above is not None and not self._sees(group, self._clocks.node_of(above).path)
         if is_hidden and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             held.append("a clock above, which is not to be seen from here, does not let it go on")
         elif above is not None and bound_ns is not None and wants_ns is not None and wants_ns > bound_ns:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
-        if (blocked := self._running.blocked_by(line)) is not None:
+        if (blocked := self._running.blocked_by(timeline)) is not None:
             is_seen = not group or self._tree.grants.access(group, blocked[0])
             place = " ".join(blocked).rstrip() if is_seen else "what is not to be seen from here"
             held.append(f"an operation holds {place}")
-        if self._running.is_full and line.first is not None:
+        if self._running.is_full and timeline.first is not None:
             held.append("storage is nearly full")
-        if line.declaration.mode is ClockMode.EVENT_DRIVEN:
+        if timeline.declaration.mode is ClockMode.EVENT_DRIVEN:
             view = self._tree.grants.view_of(group) if group else None
-            holders = self._jumping.describe_holders(line, view)
-            is_seen = not holders or bool(self._find_place(line, group))
+            holders = self._jumping.describe_holders(timeline, view)
+            is_seen = not holders or bool(self._find_place(timeline, group))
             held += holders if is_seen else ["somebody takes part who is not to be seen from here"]
         return held
 
@@ -231,5 +232,5 @@ class Timekeeping:
         """Whether no clock has something to do, and nothing else is on its way in the world."""
         return not self._running.is_at_work and self._is_world_quiet()
 
-    def _rested(self, line: Timeline) -> None:
-        self._jumping.stir(line)
+    def _rested(self, timeline: Timeline) -> None:
+        self._jumping.stir(timeline)

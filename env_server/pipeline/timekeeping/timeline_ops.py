@@ -16,7 +16,7 @@ from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.control import check_time, plan_control
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 
 
 class TimelineOps:
@@ -36,23 +36,24 @@ class TimelineOps:
     def _set(self, node: Node, name: str, asked: SetTimer) -> Written:
         """Sets a timer, or sets it anew, on the nearest clock."""
         clocks, limits, tree = self._clocks, self._limits, self._tree
+        timers = clocks.timers
         check_segment(name, limits)
-        line = clocks.find(node.path)
-        due_ns = self._due(asked, clocks.read(line))
+        timeline = clocks.find(node.path)
+        due_ns = self._due(asked, clocks.read(timeline))
         check_time(asked.every_ns, "set_timer.every_ns")
         if asked.every_ns < 0:
             raise InvalidRequest(Reason.INVALID_FIELD, "set_timer.every_ns", "must not be negative")
         if asked.payload is not None:
             check_count(len(asked.payload.text), "timer_payload_bytes_max", limits)
             check_document(asked.payload, limits, "set_timer.payload_json")
-        is_there = name in clocks.timers.get(node.number, {})
+        is_there = timers.has((node.number, name))
         if is_there and asked.if_absent:
             return Written(tree.revision, 0, changed=False)
-        if not is_there and clocks.timer_count >= limits.timers_max:
-            problem = f"{clocks.timer_count} timers wait, as many as may"
+        if not is_there and timers.count >= limits.timers_max:
+            problem = f"{timers.count} timers wait, as many as may"
             raise Exhausted.of(Reason.TIMER_QUOTA, "timers_max", limits.timers_max, problem, limits.retry_delay_ms)
-        timer = Timer(name, due_ns, clocks.next_order(), asked.every_ns, asked.missed, asked.payload)
-        clocks.set_timer(line, (node.number, name), timer)
+        timer = Timer(name, due_ns, timers.next_order(), asked.every_ns, asked.missed, asked.payload)
+        timers.set(timeline, (node.number, name), timer)
         tree.row(node, EventType.TIMER_SET, name, facts.tell_setting(timer), 0)
         return Written(tree.revision + 1, 0)
 
@@ -72,11 +73,12 @@ class TimelineOps:
 
     def _cancel(self, node: Node, name: str, asked: Delete) -> Written:
         check_segment(name, self._limits)
-        if name not in self._clocks.timers.get(node.number, {}):
+        timers = self._clocks.timers
+        if not timers.has((node.number, name)):
             if asked.if_present:
                 return Written(self._tree.revision, 0, changed=False)
             raise NotFound(Reason.TIMER_NOT_FOUND, path=node.path, timer=name)
-        self._clocks.drop_timer((node.number, name))
+        timers.drop((node.number, name))
         self._tree.row(node, EventType.TIMER_CANCELLED, name, NOTHING, 0)
         return Written(self._tree.revision + 1, 0)
 
@@ -84,13 +86,13 @@ class TimelineOps:
         if key:
             raise InvalidRequest(Reason.INVALID_FIELD, "key", "must be empty for what controls a clock")
         clocks, tree = self._clocks, self._tree
-        line = clocks.lines.get(node.number)
-        if line is None:
+        timeline = clocks.by_number.get(node.number)
+        if timeline is None:
             raise NotFound(Reason.CLOCK_NOT_FOUND, path=node.path)
-        state = plan_control(line, clocks.read(line), clocks.bound(line), asked, node.path)
+        state = plan_control(timeline, clocks.read(timeline), clocks.bound(timeline), asked, node.path)
         if state is None:
             return Written(tree.revision, 0, changed=False)
-        clocks.change(line, state)
-        self._stir(line)
-        clocks.tell_change(line)
+        clocks.change(timeline, state)
+        self._stir(timeline)
+        clocks.tell_change(timeline)
         return Written(tree.revision + 1, 0)

@@ -114,6 +114,21 @@ def test_a_clock_that_nobody_declares_is_told(world: Path) -> None:
     assert (layout.FACTS, "clock of environment 1", "is kept, and nobody declares it") in found
 
 
+def test_a_timer_that_is_still_being_removed_with_its_environment_is_no_fault(world: Path) -> None:
+    key, timer = layout.fact_key(FactKind.TIMER, "999/t"), b'{"clock":998,"due":5,"order":1}'
+
+    def keep(transaction: Any, tables: dict[str, Any]) -> None:
+        transaction.put(key, resealed(layout.FACTS, key, timer), db=tables[layout.FACTS])
+
+    def mark(transaction: Any, tables: dict[str, Any]) -> None:
+        transaction.put(layout.number_key(999), b"", db=tables[layout.DROPPED])
+
+    edit(world, keep)
+    assert verify(world).problems.told[0].what == "environment 999 is not there"
+    edit(world, mark)
+    assert verify(world).is_whole
+
+
 def test_a_head_that_is_not_the_logs_is_told(world: Path) -> None:
     edit(
         world,

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from env_server.model.changes import Changes
+from env_server.model.changes import Changes, FactKind
 from env_server.model.entries import VALUE, Entry
 from env_server.model.limits import Limits
+from env_server.storage import layout
 from env_server.storage.lmdb_commit import DROPPED_KEYS_MAX
 from env_server.storage.trimming import TRIMMED_RECORDS_MAX
 from tests.contracts.commit_log import empty_chunk, make_group
@@ -40,6 +41,28 @@ def test_a_range_is_dropped_in_slices_over_commits_and_restarts(tmp_path: Path) 
     assert commit() == 2
     with log._tables.env.begin() as transaction:
         assert transaction.stat(log._tables["dropped"])["entries"] == 0
+    log.close()
+
+
+def test_timers_go_with_their_environment_in_slices_and_no_other_fact_does(tmp_path: Path) -> None:
+    stand = LmdbStand(tmp_path)
+    log = stand.open(LIMITS)
+    stand.start(log)
+    groups: list[Changes] = []
+    others = [(FactKind.TIMER, "90/t"), (FactKind.TIMER, "8/t"), (FactKind.CLOCK, "9"), (FactKind.LEASE, "9/t")]
+
+    def commit(chunk: object = None) -> list[tuple[int, str]]:
+        groups.append(make_group(groups))
+        log.append(groups[-1], chunk)  # type: ignore[arg-type]
+        stand.wait(groups[-1].number)
+        with log._tables.env.begin() as transaction:
+            return [layout.split_fact_key(key) for key, _ in transaction.cursor(log._tables[layout.FACTS])]
+
+    facts = {(FactKind.TIMER, f"9/{index}"): b"{}" for index in range(DROPPED_KEYS_MAX + 500)}
+    commit(empty_chunk()._replace(facts={**facts, **dict.fromkeys(others, b"{}")}))  # type: ignore[arg-type]
+    assert len(commit(empty_chunk()._replace(entry_ranges_deleted=(9,)))) == 500 + len(others)
+    assert sorted(commit()) == sorted(others)
+    assert commit(empty_chunk()._replace(entry_ranges_deleted=(1,))) == commit()
     log.close()
 
 

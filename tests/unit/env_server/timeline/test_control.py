@@ -9,7 +9,7 @@ from env_server.model.operations import ClockAction, ControlClock
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.model.values import INT_MAX
 from env_server.timeline.control import arrive, check_rate, check_time, plan_control
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 
 
 def plan(
@@ -22,10 +22,10 @@ def plan(
     bound: int | None = None,
     **state: object,
 ) -> ClockState | None:
-    line = Timeline(1, ClockDeclaration(mode), ClockState(100, **state), 0)  # type: ignore[arg-type]
+    timeline = Timeline(1, ClockDeclaration(mode), ClockState(100, **state), 0)  # type: ignore[arg-type]
     if due is not None:
-        line.put((1, "t"), Timer("t", due, 1))
-    return plan_control(line, 100, bound, ControlClock(action, ns, rate), "/town")
+        timeline.put((1, "t"), Timer("t", due, 1))
+    return plan_control(timeline, 100, bound, ControlClock(action, ns, rate), "/town")
 
 
 def test_a_way_without_a_timer_on_it_is_gone_at_once_and_another_one_is_not() -> None:

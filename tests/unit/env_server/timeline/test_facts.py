@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, MissedTicks, Timer
 from env_server.model.values import INT_MAX, INT_MIN, Json
 from env_server.timeline import facts
-from env_server.timeline.line import Timeline
 from env_server.timeline.ticks import Tick
+from env_server.timeline.timeline import Timeline
 
 TIMES = st.integers(INT_MIN, INT_MAX)
 STATES = st.builds(ClockState, TIMES, st.floats(1e-300, 1e300), st.booleans(), st.none() | TIMES, st.booleans())
@@ -59,8 +59,8 @@ def test_what_events_tell() -> None:
         "last": True,
         "payload": {"a": 1.5},
     }
-    line = Timeline(1, ClockDeclaration(ClockMode.REALTIME), ClockState(3, 0.5, target_ns=9, stepping=True), 0)
-    assert json.loads(facts.tell_clock(line).text) == {
+    timeline = Timeline(1, ClockDeclaration(ClockMode.REALTIME), ClockState(3, 0.5, target_ns=9, stepping=True), 0)
+    assert json.loads(facts.tell_clock(timeline).text) == {
         "mode": "realtime",
         "now_ns": 3,
         "rate": 0.5,

@@ -13,7 +13,7 @@ from env_server.model.errors import Reason, WorldError
 from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.pipeline.timekeeping.jumping import Jumping
-from env_server.timeline.line import Timeline
+from env_server.timeline.timeline import Timeline
 from tests.attended import Worker, control, held_by, make_town, now_ns, timer, told
 from tests.engine import Op, Stand, drop, invoke, new_environment, put
 
@@ -353,9 +353,9 @@ def test_below_a_running_clock_that_another_one_holds_it_keeps_nobody_busy(monke
     looks: list[int] = []
     consider = Jumping._consider
 
-    def count(jumping: Jumping, line: Timeline) -> None:
-        looks.append(line.number)
-        consider(jumping, line)
+    def count(jumping: Jumping, timeline: Timeline) -> None:
+        looks.append(timeline.number)
+        consider(jumping, timeline)
 
     monkeypatch.setattr(Jumping, "_consider", count)
     stand = Stand()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from env_server.behaviours.behaviour import Behaviour, operation
 from env_server.behaviours.context import Context
 from env_server.model.limits import Limits
-from env_server.model.operations import ClockAction, Code, Delete
+from env_server.model.operations import ClockAction, Code, Delete, EnvironmentUpdate
+from env_server.model.timelines import ClockDeclaration
 from env_server.pipeline.timekeeping.running import Running
 from env_server.testing.ops import control, set_timer
-from env_server.timeline.line import Due, Timeline
+from env_server.timeline.timeline import Due, Timeline
 from tests.engine import Op, Stand, invoke, new_environment
 from tests.timelines import MANUAL, REALTIME, SECOND, fired, now
 
@@ -33,9 +35,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     look = Running._next
 
-    def count(running: Running, line: Timeline) -> Due | None:
-        seen.append(line.number)
-        return look(running, line)
+    def count(running: Running, timeline: Timeline) -> Due | None:
+        seen.append(timeline.number)
+        return look(running, timeline)
 
     monkeypatch.setattr(Running, "_next", count)
     return seen
@@ -143,3 +145,78 @@ def test_nothing_is_kept_of_clocks_that_waited_and_are_gone() -> None:
         stand.done(Op(below, "", Code.DELETE_ENVIRONMENT, Delete()))
     clocks = stand.world.timekeeping._clocks
     assert not clocks._held and not clocks._holders and not clocks._bounded
+
+
+def test_a_clock_that_has_stood_catches_nothing_up_when_one_is_declared_in_between() -> None:
+    stand, (_, between, below) = nested(MANUAL, None, replace(REALTIME, lookahead_ns=SECOND))
+    stand.clock.advance(100.0)
+    assert now(stand, below) == SECOND
+    declared = EnvironmentUpdate(clock=replace(MANUAL, start_ns=1000 * SECOND))
+    stand.done(Op(between, "", Code.UPDATE_ENVIRONMENT, declared))
+    assert now(stand, below) == SECOND
+    stand.clock.advance(2.0)
+    assert now(stand, below) == 3 * SECOND
+
+
+def test_a_way_past_many_timers_settles_those_that_stand_below_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand, (top, below) = nested(MANUAL, replace(REALTIME, lookahead_ns=0))
+    stand.done(*(set_timer(top, f"t{index}", at_ns=1 + index) for index in range(300)))
+    stand.clock.advance(100.0)
+    moves: list[int] = []
+    go_on_from = Timeline.go_on_from
+    monkeypatch.setattr(Timeline, "go_on_from", lambda *args: (moves.append(1), go_on_from(*args)))
+    stand.done(control(top, ClockAction.ADVANCE_BY, 300))
+    assert len(fired(stand)) == 300 and now(stand, below) == 0
+    assert 1 <= len(moves) < 10
+    stand.clock.advance(1.0)
+    assert now(stand, below) == 300
+
+
+def test_clocks_that_follow_another_are_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand = Stand()
+    stand.done(new_environment("/town", clock=MANUAL))
+    clock = replace(MANUAL, lookahead_ns=0)
+    stand.done(*(new_environment(f"/town/{index}", clock=clock) for index in range(1500)))
+    stand.done(*(control(f"/town/{index}", ClockAction.ADVANCE_BY, 9) for index in range(1500)))
+    in_step: list[int] = []
+    look, step = Running._next, stand.clock.step
+
+    def count(running: Running, timeline: Timeline) -> Due | None:
+        in_step[-1] += 1
+        return look(running, timeline)
+
+    def begin() -> None:
+        in_step.append(0)
+        step()
+
+    monkeypatch.setattr(Running, "_next", count)
+    monkeypatch.setattr(stand.clock, "step", begin)
+    in_step.append(0)
+    stand.send(control("/town", ClockAction.ADVANCE_BY, 5))
+    while not stand.clock.idle:
+        stand.clock.step()
+    assert {now(stand, f"/town/{index}") for index in range(1500)} == {5}
+    assert max(in_step) <= 2 * 512 and sum(in_step) >= 1500
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("clock", [MANUAL, replace(REALTIME, lookahead_ns=0)])
+def test_a_frame_that_declares_many_clocks_takes_no_time_that_is_their_square(
+    clock: ClockDeclaration, is_new: bool
+) -> None:
+    def declare(count: int) -> float:
+        stand = Stand()
+        stand.done(*(new_environment(f"/{index}") for index in range(count) if not is_new))
+        update = EnvironmentUpdate(clock=clock)
+        ops = [
+            new_environment(f"/{index}", clock=clock)
+            if is_new
+            else Op(f"/{index}", "", Code.UPDATE_ENVIRONMENT, update)
+            for index in range(count)
+        ]
+        begun = time.process_time()
+        stand.send(*ops)
+        return time.process_time() - begun
+
+    declare(10)
+    assert declare(3200) < 40 * min(declare(200) for _ in range(3))

@@ -1,15 +1,16 @@
 """A clock and the timers that wait on it. Whoever drives it says what the machine's time is, and when to go on."""
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from math import ceil
 from typing import Final, NamedTuple
 
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.model.values import INT_MAX
+from env_server.timeline.timer_queue import TimerQueue
 
 _NS_A_MS: Final = 1_000_000
 _STALE_MIN: Final = 64
-"""Places of timers that were set anew or cancelled stay in the queue until so many, and half of all, are such."""
+"""Places that are nobody's first timer any more stay in the queue until so many, and half of all, are such."""
 
 TimerKey = tuple[int, str]
 """The number of the environment whose timer it is, and the timer's name."""
@@ -37,15 +38,17 @@ class Timeline:
     the machine's time `anchor_ns`; its `state.now_ns` is the greatest time that anybody may have been told.
     """
 
-    __slots__ = ("_queue", "anchor_ns", "base_ns", "declaration", "number", "state", "timers")
+    __slots__ = ("_queue", "anchor_ns", "base_ns", "declaration", "number", "state", "timer_count", "timers")
 
     def __init__(self, number: int, declaration: ClockDeclaration, state: ClockState, monotonic_ns: int) -> None:
         self.number = number
         self.declaration = declaration
         self.state = state
         self.base_ns, self.anchor_ns = state.now_ns, monotonic_ns
-        self.timers: dict[TimerKey, Timer] = {}
-        self._queue: list[tuple[int, int, TimerKey]] = []
+        #: By the number of the environment; there is none without a timer.
+        self.timers: dict[int, TimerQueue] = {}
+        self.timer_count = 0
+        self._queue: list[tuple[int, int, int]] = []
 
     @property
     def runs(self) -> bool:
@@ -103,24 +106,65 @@ class Timeline:
 
     def put(self, key: TimerKey, timer: Timer) -> None:
         """A timer waits, in the place of one of this name."""
-        self.timers[key] = timer
-        heappush(self._queue, (timer.due_ns, timer.order, key))
-        if len(self._queue) > _STALE_MIN + 2 * len(self.timers):
-            self._queue = [(timer.due_ns, timer.order, key) for key, timer in self.timers.items()]
-            heapify(self._queue)
+        number, name = key
+        queue = self.timers.get(number)
+        if queue is None:
+            queue = self.timers[number] = TimerQueue()
+        self.timer_count += name not in queue.by_name
+        queue.put(timer)
+        if queue.first is timer:
+            self._line_up(number, timer)
 
     def drop(self, key: TimerKey) -> Timer:
         """A timer waits no more."""
-        return self.timers.pop(key)
+        number, name = key
+        queue = self.timers[number]
+        timer = queue.drop(name)
+        self.timer_count -= 1
+        if not queue:
+            del self.timers[number]
+        return timer
+
+    def get(self, key: TimerKey) -> Timer | None:
+        """The timer of that name, if it waits here."""
+        queue = self.timers.get(key[0])
+        return None if queue is None else queue.by_name.get(key[1])
+
+    def put_all(self, number: int, queue: TimerQueue) -> None:
+        """The timers of an environment wait that has none here."""
+        first = queue.first
+        assert first is not None
+        self.timers[number] = queue
+        self.timer_count += len(queue)
+        self._line_up(number, first)
+
+    def drop_all(self, number: int) -> TimerQueue:
+        """No timer of the environment waits any more; takes no longer for many."""
+        queue = self.timers.pop(number)
+        self.timer_count -= len(queue)
+        return queue
 
     @property
     def first(self) -> Due | None:
         """The timer that is due first."""
         queue, timers = self._queue, self.timers
         while queue:
-            due_ns, order, key = queue[0]
-            timer = timers.get(key)
-            if timer is not None and timer.due_ns == due_ns and timer.order == order:
-                return Due(key, timer)
-            heappop(queue)
+            due_ns, order, number = queue[0]
+            waiting = timers.get(number)
+            timer = None if waiting is None else waiting.first
+            if timer is None:
+                heappop(queue)
+            elif timer.due_ns == due_ns and timer.order == order:
+                return Due((number, timer.name), timer)
+            else:
+                heapreplace(queue, (timer.due_ns, timer.order, number))
         return None
+
+    def _line_up(self, number: int, timer: Timer) -> None:
+        """Each environment has a place that is not behind its first timer; some have several."""
+        queue = self._queue
+        heappush(queue, (timer.due_ns, timer.order, number))
+        if len(queue) > _STALE_MIN + 2 * len(self.timers):
+            firsts = [(number, first) for number, waiting in self.timers.items() if (first := waiting.first)]
+            queue[:] = [(first.due_ns, first.order, number) for number, first in firsts]
+            heapify(queue)
