@@ -116,7 +116,7 @@ async def test_what_is_said_while_it_joins_again_is_said_once_it_has(world: Worl
 async def test_an_owner_behind_a_fence_that_has_fallen_lets_no_clock_go_on(world: World) -> None:
     """What it would do has no effect any more, and the next owner has not taken its place at the clock yet."""
     town = world.environment("/town")
-    first = Attendance(world, await own(world), "r", "g.0", "/town")
+    first = ClockPlace(world, await own(world), "r", "g.0", "/town")
     await first.join(HEARS)
     await town.set_timer("dawn", at_ns=50)
     fenced = await own(world)
@@ -124,7 +124,7 @@ async def test_an_owner_behind_a_fence_that_has_fallen_lets_no_clock_go_on(world
     await world.environment("/town").set("behind", 1)  # takes effect behind the report
     assert (await town.clock().state()).now_ns == 0
     await becomes(world, ": no report")
-    second = Attendance(world, fenced, "r", "g.0", "/town")
+    second = ClockPlace(world, fenced, "r", "g.0", "/town")
     await second.join(HEARS)
     second.report(world.revision, 30)
     await reaches(world, 30)
