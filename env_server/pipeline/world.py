@@ -138,7 +138,7 @@ class World:
         )
         self.timekeeping = Timekeeping(
             *(tree, effects, self._own, self._commits, self._admission, clock, limits),
-            *(recovered.facts, self._is_quiet),
+            *(recovered.time, self._is_quiet),
         )
         self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
         self._listening = Listening(
@@ -276,8 +276,9 @@ class World:
         """
         nodes, remains = self._tree.nodes, self._tree.remains
         remains.add(list(nodes.by_number.values()), [])
-        for container in (nodes.by_path, nodes.by_number, self._producers.marks):
-            remains.drop(container)  # type: ignore[arg-type]
+        large = [nodes.by_path, nodes.by_number, self._producers.marks, *self.timekeeping.list_containers()]
+        for container in large:
+            remains.drop(container)
         while remains:
             remains.let_go(_SLICE_ITEMS)
             yield

@@ -1,6 +1,6 @@
 """The clocks of one world, joined to its tree: kept as facts, taken back with a transaction, told beside each row."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -11,6 +11,7 @@ from env_server.model.ports import Clock
 from env_server.model.timelines import ClockMode, ClockState
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.timers import Timers
 from env_server.pipeline.timekeeping.told_times import ToldTimes
 from env_server.state_tree.nodes import Node
@@ -48,14 +49,13 @@ class Clocks:
         self._holders: dict[int, list[int]] = {}
         self._told = ToldTimes(tree, self.read)
 
-    def load(self, clocks: Mapping[str, bytes], timers: Mapping[str, bytes]) -> None:
+    def load(self, stored: StoredTime) -> None:
         """Takes over what was stored. Realtime clocks go on from where they stood."""
-        now_ns, by_number = self._clock.monotonic_ns(), self._tree.nodes.by_number
-        for key, fact in sorted(clocks.items(), key=lambda item: int(item[0])):
-            node = by_number.get(int(key))
-            if node is not None and node.declaration.clock is not None:
-                self._add(Timeline(node.number, node.declaration.clock, facts.decode_clock(fact), now_ns))
-        self.timers.load(timers, self.by_number)
+        now_ns = self._clock.monotonic_ns()
+        self.timers.load(stored)
+        for timeline in stored.timelines.values():
+            timeline.go_on_from(timeline.state.now_ns, now_ns)
+            self._add(timeline)
 
     @property
     def any(self) -> bool:

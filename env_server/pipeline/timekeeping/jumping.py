@@ -27,6 +27,8 @@ from env_server.timeline.timeline import Timeline
 _HOLDERS_TOLD_MAX: Final = 10
 _JUMP_BYTES: Final = 256
 """Of a jump in a record, roughly."""
+_LOOKS_MAX: Final = 512
+"""Clocks that are looked at in one step."""
 _SLEEP_S_MAX: Final = 3600.0
 _SLEEP_S_MIN: Final = 0.001
 
@@ -67,9 +69,7 @@ class Jumping:
     def stir(self, timeline: Timeline) -> None:
         """Something has changed for the clock: it is looked at in the next loop step."""
         self._stirred[timeline.number] = timeline
-        if not (self._is_scheduled or self._has_stopped):
-            self._is_scheduled = True
-            self._clock.call_soon(self._look)
+        self._schedule()
 
     def publish(self, changes: Changes) -> None:
         """A group is durable: each once, in order."""
@@ -79,6 +79,9 @@ class Jumping:
     def look_again(self) -> None:
         """Something in the world has ended: perhaps it is quiet now."""
         if not self._waiting:
+            return
+        if not self._is_quiet():  # one look for all of them
+            self._set_look_later()
             return
         waiting, self._waiting = self._waiting, {}
         for timeline in waiting.values():
@@ -148,10 +151,25 @@ class Jumping:
 
     def _look(self) -> None:
         self._is_scheduled = False
-        stirred, self._stirred = self._stirred, {}
-        if not self._has_stopped:
-            for timeline in stirred.values():
-                self._consider(timeline)
+        for _ in range(min(len(self._stirred), _LOOKS_MAX)):
+            timeline = self._stirred.pop(next(iter(self._stirred)))
+            self._consider(timeline)
+            if timeline.number in self._waiting:
+                self._put_off()
+                break
+        if self._stirred:
+            self._schedule()
+
+    def _put_off(self) -> None:
+        """The world is not quiet, for none of them."""
+        waiting = [timeline for timeline in self._stirred.values() if self._clocks.lives(timeline)]
+        for timeline in waiting:
+            self._waiting[timeline.number] = self._stirred.pop(timeline.number)
+
+    def _schedule(self) -> None:
+        if not (self._is_scheduled or self._has_stopped):
+            self._is_scheduled = True
+            self._clock.call_soon(self._look)
 
     def _consider(self, timeline: Timeline) -> None:
         """Lets the clock jump, if it may."""
@@ -218,6 +236,9 @@ class Jumping:
 
     def _wait(self, timeline: Timeline) -> None:
         self._waiting[timeline.number] = timeline
+        self._set_look_later()
+
+    def _set_look_later(self) -> None:
         if self._look_later is None:
             self._look_later = self._clock.call_later(self._limits.participant_wait_ms / 1000, self._look_after_a_while)
 

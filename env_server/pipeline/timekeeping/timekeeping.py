@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from env_server.model.changes import Changes, FactKind
+from env_server.model.changes import Changes
 from env_server.model.errors import ArrivalUnseen, WorldError
 from env_server.model.limits import Limits
 from env_server.model.ports import Clock
@@ -13,8 +13,8 @@ from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.own_changes import OwnChanges
-from env_server.pipeline.recovery import Facts
 from env_server.pipeline.timekeeping.jumping import Jumping
+from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
 from env_server.state_tree.tree import Tree
@@ -52,7 +52,7 @@ class Timekeeping:
         admission: Admission,
         clock: Clock,
         limits: Limits,
-        facts: Facts,
+        stored: StoredTime,
         is_quiet: Callable[[], bool],
     ) -> None:
         """`is_quiet` tells whether nothing else is on its way in the world."""
@@ -61,7 +61,7 @@ class Timekeeping:
         self._is_world_quiet = is_quiet
         self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
         self._clocks = clocks = running.clocks
-        clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
+        clocks.load(stored)
         tree.timing = clocks
         TimelineOps(tree, clocks, effects, running.stir, limits)
 
@@ -106,6 +106,10 @@ class Timekeeping:
             self._clocks.tell(timeline)
         self._running.stop()
         self._jumping.stop()
+
+    def list_containers(self) -> list[Any]:
+        """What may be large of all that its parts hold; may be emptied in slices, once they were stopped."""
+        return list(self._clocks.timers.containers)
 
     def let_go(self) -> None:
         """Of all that its parts hold, once they were stopped: they refer to one another, and to the world.
