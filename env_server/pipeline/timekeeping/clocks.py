@@ -7,15 +7,12 @@ from typing import Any, Final
 
 from env_server.model.changes import EventType, FactKind
 from env_server.model.errors import NotFound, Reason
-from env_server.model.ports import Clock
 from env_server.model.timelines import ClockMode, ClockState
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.timers import Timers
 from env_server.pipeline.timekeeping.told_times import ToldTimes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.timeline import Saved, Timeline
 
@@ -26,13 +23,11 @@ _FACT_BYTES: Final = 64
 class Clocks:
     """See state_tree.timing.Timing. `stir` is called with a clock that may have something to do."""
 
-    def __init__(
-        self, tree: Tree, clock: Clock, commits: Commits, admission: Admission, stir: Callable[[Timeline], None]
-    ) -> None:
-        self._tree = tree
-        self._clock = clock
-        self._commits = commits
-        self._admission = admission
+    def __init__(self, parts: Parts, stir: Callable[[Timeline], None]) -> None:
+        self._tree = tree = parts.tree
+        self._clock = parts.clock
+        self._commits = parts.commits
+        self._admission = parts.admission
         self._stir = stir
         #: By the number of the environment that owns the clock.
         self.by_number: dict[int, Timeline] = {}

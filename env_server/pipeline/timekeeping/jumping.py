@@ -11,16 +11,13 @@ from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
-from env_server.model.limits import Limits
-from env_server.model.ports import Clock, Handle
+from env_server.model.ports import Handle
 from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.views import View
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.hearings import may_be_told
 from env_server.pipeline.timekeeping.participation import Participation
 from env_server.pipeline.timekeeping.running import FULL_RETRY_S, Running
-from env_server.state_tree.tree import Tree
 from env_server.timeline.idleness import Jump, plan_jump
 from env_server.timeline.timeline import Timeline
 
@@ -36,24 +33,15 @@ _SLEEP_S_MIN: Final = 0.001
 class Jumping:
     """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        running: Running,
-        own: OwnChanges,
-        admission: Admission,
-        is_quiet: Callable[[], bool],
-        clock: Clock,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, parts: Parts, running: Running, is_quiet: Callable[[], bool]) -> None:
         self._running = running
         self._clocks = running.clocks
-        self._own = own
-        self._admission = admission
+        self._own = parts.own
+        self._admission = parts.admission
         self._is_quiet = is_quiet
-        self._clock = clock
-        self._limits = limits
-        self._participation = Participation(tree, running.clocks, limits, self.stir)
+        self._clock = parts.clock
+        self._limits = parts.limits
+        self._participation = Participation(parts.tree, running.clocks, parts.limits, self.stir)
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}

@@ -6,18 +6,13 @@ from typing import Any, NamedTuple
 
 from env_server.model.changes import Changes
 from env_server.model.errors import ArrivalUnseen, WorldError
-from env_server.model.limits import Limits
-from env_server.model.ports import Clock
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
-from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.jumping import Jumping
 from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
-from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.timeline import Timeline
 
@@ -45,25 +40,20 @@ class Timekeeping:
 
     def __init__(
         self,
-        tree: Tree,
+        parts: Parts,
         effects: Effects,
-        own: OwnChanges,
-        commits: Commits,
-        admission: Admission,
-        clock: Clock,
-        limits: Limits,
         stored: StoredTime,
         is_quiet: Callable[[], bool],
     ) -> None:
         """`is_quiet` tells whether nothing else is on its way in the world."""
-        self._tree = tree
-        self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
+        self._tree = tree = parts.tree
+        self._running = running = Running(parts, self._rested)
         self._is_world_quiet = is_quiet
-        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits)
+        self._jumping = Jumping(parts, running, self._is_quiet)
         self._clocks = clocks = running.clocks
         clocks.load(stored)
         tree.timing = clocks
-        TimelineOps(tree, clocks, effects, running.stir, limits)
+        TimelineOps(tree, clocks, effects, running.stir, parts.limits)
 
     @property
     def is_under_way(self) -> bool:
@@ -180,8 +170,8 @@ class Timekeeping:
         except WorldError:  # gone meanwhile
             call()
             return call
-        self._running.when_arrived(timeline, call)
-        return lambda: self._running.forget(timeline, call)
+        self._running.arrivals.when(timeline, call)
+        return lambda: self._running.arrivals.forget(timeline, call)
 
     def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
         """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
