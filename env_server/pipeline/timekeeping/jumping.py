@@ -121,6 +121,8 @@ class Jumping:
         participants = attended.participants
         if attended.is_overfull:
             return [f"{attended.place} holds more entries than participants_max = {self._limits.participants_max}"]
+        if attended.unread:
+            return [f"{len(attended.unread)} more in {attended.place} are to be looked at"]
         if not len(participants):
             return [f"it has no participants in {attended.place}"]
         if not participants.all_idle:
@@ -184,6 +186,9 @@ class Jumping:
         """Whether its participants let the clock go on."""
         attended = self._participation.of(timeline)
         if attended.is_overfull:
+            return False
+        if not self._participation.has_read(timeline):
+            self.stir(timeline)
             return False
         if not len(attended.participants):
             return timeline.state.stepping  # nobody is there to be waited for

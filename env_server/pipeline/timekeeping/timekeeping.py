@@ -180,7 +180,7 @@ class Timekeeping:
             return timeline.timer_count, None if first is None else first.timer.due_ns
         path_of, access = self._clocks.path_of, self._tree.grants.access
         seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
-        dues = [first.due_ns for queue in seen if (first := queue.first) is not None]
+        dues = [timer.due_ns for queue in seen if (timer := queue.first) is not None]
         return sum(map(len, seen)), min(dues, default=None)
 
     def _check_seen(self, group: str, path: str) -> None:
