@@ -5,16 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from env_server.leases.leases import Kept, Leases, LeaseState
 from env_server.model.changes import EventType, FactKind
 from env_server.model.frames import Written
-from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Code, GrantLease, RevokeLease
-from env_server.model.ports import Clock
 from env_server.model.values import Json
-from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.lease_sweep import LeaseSweep
-from env_server.pipeline.own_changes import OwnChanges
-from env_server.state_tree.tree import Tree
+from env_server.pipeline.parts import Parts
 
 
 class Leasing:
@@ -22,19 +18,16 @@ class Leasing:
 
     def __init__(
         self,
-        tree: Tree,
-        commits: Commits,
+        parts: Parts,
         effects: Effects,
-        own: OwnChanges,
-        clock: Clock,
-        limits: Limits,
         facts: Mapping[str, bytes],
     ) -> None:
-        self._tree = tree
-        self._commits = commits
-        self._limits = limits
+        self._tree = tree = parts.tree
+        self._commits = parts.commits
+        self._limits = limits = parts.limits
+        clock = parts.clock
         self._leases = leases = Leases(clock, limits, due=lambda: self._sweep.wake())
-        self._sweep = LeaseSweep(tree, leases, own, clock, limits, end=lambda lease: self._end(lease, "expired"))
+        self._sweep = LeaseSweep(tree, leases, parts.own, clock, limits, end=lambda lease: self._end(lease, "expired"))
         leases.load(facts)
         tree.holdings.leases = leases
         effects.serve(Code.GRANT_LEASE, self._grant)

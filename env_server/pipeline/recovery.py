@@ -9,6 +9,7 @@ from env_server.model.changes import Changes, Fact, FactKind
 from env_server.model.frames import Written
 from env_server.model.limits import Limits
 from env_server.model.ports import CommitLog, Loaded, Origin
+from env_server.pipeline.timekeeping.loading import StoredTime, load_time
 from env_server.schemas.compiler import compile_schema
 from env_server.space.spaces import open_space
 from env_server.state_tree.replay import Replay
@@ -26,9 +27,11 @@ class Recovered(NamedTuple):
     changes_replayed: int
     bytes_replayed: int
     facts: Facts
+    """But those of clocks and timers."""
     facts_replayed: list[Fact]
     """Those that the tables may lack."""
     restored_from: Origin | None
+    time: StoredTime
 
 
 class Recovery(NamedTuple):
@@ -80,8 +83,10 @@ def recover(loaded: Loaded, tree: Tree, producers: Producers, sessions: Sessions
     tree.revision = head.revision
     tree.nodes.next_number = max(tree.nodes.next_number, head.next_environment_number)
     replay.finish()
+    time = load_time(tree, facts.pop(FactKind.CLOCK), facts.pop(FactKind.TIMER))
     return Recovered(
-        head.history, head.record_number, changes_replayed, bytes_replayed, facts, facts_replayed, head.restored_from
+        *(head.history, head.record_number, changes_replayed, bytes_replayed),
+        *(facts, facts_replayed, head.restored_from, time),
     )
 
 

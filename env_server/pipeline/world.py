@@ -36,6 +36,7 @@ from env_server.pipeline.listeners.listening import Listening
 from env_server.pipeline.operations.calls import Calls, find_concurrency_max
 from env_server.pipeline.operations.invoking import Invoking
 from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.reads.log_reads import ReadLogThen, Retained, read_at_once
 from env_server.pipeline.reads.past_reads import PastReads
 from env_server.pipeline.reads.slow_reads import SlowReads
@@ -136,16 +137,11 @@ class World:
         self.subscriptions = open_subscriptions(
             tree, holds.hold("subscriptions"), limits, clock, facts, effects, self.watches, self._commits, self._own
         )
-        self.timekeeping = Timekeeping(
-            *(tree, effects, self._own, self._commits, self._admission, clock, limits),
-            *(recovered.facts, self._is_quiet),
-        )
-        self.leasing = Leasing(tree, self._commits, effects, self._own, clock, limits, recovered.facts[FactKind.LEASE])
-        self._listening = Listening(
-            *(name, tree, behaviours, calls, self._commits, self._admission),
-            *(Retained(self.watches.history, read_then, lambda: log.first_revision), holds.hold("listeners")),
-            *(clock, limits),
-        )
+        parts = Parts(tree, self._commits, self._admission, self._own, clock, limits)
+        self.timekeeping = Timekeeping(parts, effects, recovered.time, self._is_quiet)
+        self.leasing = Leasing(parts, effects, recovered.facts[FactKind.LEASE])
+        retained = Retained(self.watches.history, read_then, lambda: log.first_revision)
+        self._listening = Listening(name, parts, behaviours, calls, retained, holds.hold("listeners"))
         if not recovered.record_number:
             self._create_root()
         self._listening.begin(recovered.facts[FactKind.LISTENER])
@@ -276,8 +272,9 @@ class World:
         """
         nodes, remains = self._tree.nodes, self._tree.remains
         remains.add(list(nodes.by_number.values()), [])
-        for container in (nodes.by_path, nodes.by_number, self._producers.marks):
-            remains.drop(container)  # type: ignore[arg-type]
+        large = [nodes.by_path, nodes.by_number, self._producers.marks, *self.timekeeping.list_containers()]
+        for container in large:
+            remains.drop(container)
         while remains:
             remains.let_go(_SLICE_ITEMS)
             yield

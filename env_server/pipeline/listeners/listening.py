@@ -20,9 +20,6 @@ from env_server.model.errors import Exhausted, LimitExceeded, Unavailable, World
 from env_server.model.frames import Invoked, Outcome
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Write
-from env_server.model.ports import Clock
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.commits.log_holds import LogHold
 from env_server.pipeline.listeners.audiences import Audience, Audiences
 from env_server.pipeline.listeners.catching_up import CatchingUp
@@ -32,9 +29,9 @@ from env_server.pipeline.listeners.outcomes import Outcomes
 from env_server.pipeline.listeners.positions import Positions
 from env_server.pipeline.operations.call import Call
 from env_server.pipeline.operations.calls import Calls
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.reads.log_reads import Retained
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.tree import Tree
 
 _STARTS_MAX: Final = 64
 """Events heard in one loop step."""
@@ -48,21 +45,18 @@ class Listening:
     def __init__(
         self,
         world: str,
-        tree: Tree,
+        parts: Parts,
         behaviours: Behaviours,
         calls: Calls,
-        commits: Commits,
-        admission: Admission,
         retained: Retained,
         log: LogHold,
-        clock: Clock,
-        limits: Limits,
     ) -> None:
         """Raises BehaviourError: a listener's globs are malformed."""
-        self._tree = tree
+        self._tree = tree = parts.tree
+        clock, limits = parts.clock, parts.limits
         self._listeners = behaviours.listeners
         self._calls = calls
-        self._admission = admission
+        self._admission = parts.admission
         self._clock = clock
         self._limits = limits
         self._running_max = max(1, min(limits.listeners_running_max, limits.concurrency_max // 2))
@@ -73,7 +67,7 @@ class Listening:
         self._queue: deque[Audience] = deque()
         self._running = 0
         self._is_pumping = self._is_stopped = False
-        self._positions = Positions(tree, commits, log, behaviours.listeners, self._lowest, limits)
+        self._positions = Positions(tree, parts.commits, log, behaviours.listeners, self._lowest, limits)
         self._outcomes = Outcomes(tree, self._positions)
         for listeners in self._listeners.values():
             for listener in listeners:

@@ -1,20 +1,18 @@
 """The clocks of one world, joined to its tree: kept as facts, taken back with a transaction, told beside each row."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from env_server.model.changes import EventType, FactKind
 from env_server.model.errors import NotFound, Reason
-from env_server.model.ports import Clock
 from env_server.model.timelines import ClockMode, ClockState
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
+from env_server.pipeline.parts import Parts
+from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.timers import Timers
 from env_server.pipeline.timekeeping.told_times import ToldTimes
 from env_server.state_tree.nodes import Node
-from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.timeline import Saved, Timeline
 
@@ -25,13 +23,11 @@ _FACT_BYTES: Final = 64
 class Clocks:
     """See state_tree.timing.Timing. `stir` is called with a clock that may have something to do."""
 
-    def __init__(
-        self, tree: Tree, clock: Clock, commits: Commits, admission: Admission, stir: Callable[[Timeline], None]
-    ) -> None:
-        self._tree = tree
-        self._clock = clock
-        self._commits = commits
-        self._admission = admission
+    def __init__(self, parts: Parts, stir: Callable[[Timeline], None]) -> None:
+        self._tree = tree = parts.tree
+        self._clock = parts.clock
+        self._commits = parts.commits
+        self._admission = parts.admission
         self._stir = stir
         #: By the number of the environment that owns the clock.
         self.by_number: dict[int, Timeline] = {}
@@ -48,14 +44,13 @@ class Clocks:
         self._holders: dict[int, list[int]] = {}
         self._told = ToldTimes(tree, self.read)
 
-    def load(self, clocks: Mapping[str, bytes], timers: Mapping[str, bytes]) -> None:
+    def load(self, stored: StoredTime) -> None:
         """Takes over what was stored. Realtime clocks go on from where they stood."""
-        now_ns, by_number = self._clock.monotonic_ns(), self._tree.nodes.by_number
-        for key, fact in sorted(clocks.items(), key=lambda item: int(item[0])):
-            node = by_number.get(int(key))
-            if node is not None and node.declaration.clock is not None:
-                self._add(Timeline(node.number, node.declaration.clock, facts.decode_clock(fact), now_ns))
-        self.timers.load(timers, self.by_number)
+        now_ns = self._clock.monotonic_ns()
+        self.timers.load(stored)
+        for timeline in stored.timelines.values():
+            timeline.go_on_from(timeline.state.now_ns, now_ns)
+            self._add(timeline)
 
     @property
     def any(self) -> bool:

@@ -10,6 +10,7 @@ from env_server.events.routing import Routes
 from env_server.model.changes import Changes
 from env_server.model.errors import WorldError
 from env_server.model.limits import Limits
+from env_server.model.values import Json
 from env_server.model.views import View
 from env_server.state_tree.tree import Tree
 from env_server.timeline.hearing import Hearing, read_hearing
@@ -20,7 +21,7 @@ from env_server.timeline.timeline import Timeline
 class Attended:
     """An event-driven clock with its participants."""
 
-    __slots__ = ("hearings", "is_overfull", "participants", "path", "place", "timeline")
+    __slots__ = ("hearings", "is_overfull", "last_read", "participants", "path", "place", "timeline", "unread")
 
     def __init__(self, timeline: Timeline, path: str, floor: int) -> None:
         self.timeline = timeline
@@ -31,6 +32,10 @@ class Attended:
         self.hearings: dict[Hearing, Hears] = {}
         #: Whether there are more than may be, so that nobody takes part.
         self.is_overfull = False
+        #: Keys of entries that are still to be looked at, of very many.
+        self.unread: list[str] = []
+        #: The document that was read last, and what it says: most say the same.
+        self.last_read: tuple[bytes, Hearing] | None = None
 
 
 class Hears(Heard):
@@ -74,6 +79,8 @@ class Hearings:
 
     def publish(self, changes: Changes) -> Iterator[Attended]:
         """Notes who hears anything of a durable group; tells the clocks of those, one perhaps more than once."""
+        if not len(changes):  # of a transaction that failed, the environments are there that it would have changed
+            return
         for hears in self._routes.find(changes):
             rows = hears.matcher.select(changes)
             if rows is None or rows:
@@ -82,6 +89,8 @@ class Hearings:
 
     def any_hears(self, changes: Changes) -> bool:
         """Whether anybody hears anything of a group, which may still grow."""
+        if not len(changes):
+            return False
         kept, changes.views = changes.views, {}
         try:
             selected = (hears.matcher.select(changes) for hears in self._routes.find(changes))
@@ -108,10 +117,13 @@ class Hearings:
 
     def hear(self, attended: Attended, value: object) -> Heard:
         """What an entry of this value hears from now on."""
-        try:
-            hearing = read_hearing(value, attended.path, self._limits)
-        except WorldError as error:
-            return Heard(error.message)
+        text = value.text if type(value) is Json else b""
+        if attended.last_read is None or attended.last_read[0] != text:
+            try:
+                attended.last_read = text, read_hearing(value, attended.path, self._limits)
+            except WorldError as error:
+                return Heard(error.message)
+        hearing = attended.last_read[1]
         if not hearing.parts:
             return Heard()
         hears = attended.hearings.get(hearing) or self._begin(attended, hearing)

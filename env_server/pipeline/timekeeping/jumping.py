@@ -12,50 +12,38 @@ from typing import Final
 
 from env_server.model.changes import Changes
 from env_server.model.clock_reports import ClockReport, Reporter
-from env_server.model.limits import Limits
-from env_server.model.ports import Clock, Handle
+from env_server.model.ports import Handle
 from env_server.model.views import View
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.hearings import may_be_told
 from env_server.pipeline.timekeeping.participation import Participation
 from env_server.pipeline.timekeeping.running import FULL_RETRY_S, Running
-from env_server.state_tree.tree import Tree
 from env_server.timeline.idleness import Jump, plan_jump
 from env_server.timeline.timeline import Timeline
 
 _HOLDERS_TOLD_MAX: Final = 10
 _JUMP_BYTES: Final = 256
 """Of a jump in a record, roughly."""
+_LOOKS_MAX: Final = 512
+"""Clocks that are looked at in one step."""
 _SLEEP_S_MAX: Final = 3600.0
 _SLEEP_S_MIN: Final = 0.001
 
 
 class Jumping:
-    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it.
+    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
 
-    `when_seen` as in Participation.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        running: Running,
-        own: OwnChanges,
-        admission: Admission,
-        is_quiet: Callable[[], bool],
-        clock: Clock,
-        limits: Limits,
-        when_seen: Callable[[Callable[[], None]], None],
-    ) -> None:
+    def __init__(self, parts: Parts, running: Running, is_quiet: Callable[[], bool]) -> None:
         self._running = running
         self._clocks = running.clocks
-        self._own = own
-        self._admission = admission
+        self._own = parts.own
+        self._admission = parts.admission
         self._is_quiet = is_quiet
-        self._clock = clock
-        self._limits = limits
-        self._participation = Participation(tree, running.clocks, limits, self.stir, when_seen)
+        self._clock = parts.clock
+        self._limits = parts.limits
+        self._participation = Participation(
+            parts.tree, running.clocks, parts.limits, self.stir, parts.commits.when_seen
+        )
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}
@@ -71,9 +59,7 @@ class Jumping:
     def stir(self, timeline: Timeline) -> None:
         """Something has changed for the clock: it is looked at in the next loop step."""
         self._stirred[timeline.number] = timeline
-        if not (self._is_scheduled or self._has_stopped):
-            self._is_scheduled = True
-            self._clock.call_soon(self._look)
+        self._schedule()
 
     def publish(self, changes: Changes) -> None:
         """A group is durable: each once, in order."""
@@ -83,6 +69,9 @@ class Jumping:
     def look_again(self) -> None:
         """Something in the world has ended: perhaps it is quiet now."""
         if not self._waiting:
+            return
+        if not self._is_quiet():  # one look for all of them
+            self._set_look_later()
             return
         waiting, self._waiting = self._waiting, {}
         for timeline in waiting.values():
@@ -134,6 +123,8 @@ class Jumping:
         participants = attended.participants
         if attended.is_overfull:
             return [f"{attended.place} holds more entries than participants_max = {self._limits.participants_max}"]
+        if attended.unread:
+            return [f"{len(attended.unread)} more in {attended.place} are to be looked at"]
         if not len(participants):
             return [f"it has no participants in {attended.place}"]
         if not participants.all_idle:
@@ -152,10 +143,25 @@ class Jumping:
 
     def _look(self) -> None:
         self._is_scheduled = False
-        stirred, self._stirred = self._stirred, {}
-        if not self._has_stopped:
-            for timeline in stirred.values():
-                self._consider(timeline)
+        for _ in range(min(len(self._stirred), _LOOKS_MAX)):
+            timeline = self._stirred.pop(next(iter(self._stirred)))
+            self._consider(timeline)
+            if timeline.number in self._waiting:
+                self._put_off()
+                break
+        if self._stirred:
+            self._schedule()
+
+    def _put_off(self) -> None:
+        """The world is not quiet, for none of them."""
+        waiting = [timeline for timeline in self._stirred.values() if self._clocks.lives(timeline)]
+        for timeline in waiting:
+            self._waiting[timeline.number] = self._stirred.pop(timeline.number)
+
+    def _schedule(self) -> None:
+        if not (self._is_scheduled or self._has_stopped):
+            self._is_scheduled = True
+            self._clock.call_soon(self._look)
 
     def _consider(self, timeline: Timeline) -> None:
         """Lets the clock jump, if it may."""
@@ -182,6 +188,9 @@ class Jumping:
         """Whether its participants let the clock go on."""
         attended = self._participation.of(timeline)
         if attended.is_overfull:
+            return False
+        if not self._participation.has_read(timeline):
+            self.stir(timeline)
             return False
         if not len(attended.participants):
             return timeline.state.stepping  # nobody is there to be waited for
@@ -222,6 +231,9 @@ class Jumping:
 
     def _wait(self, timeline: Timeline) -> None:
         self._waiting[timeline.number] = timeline
+        self._set_look_later()
+
+    def _set_look_later(self) -> None:
         if self._look_later is None:
             self._look_later = self._clock.call_later(self._limits.participant_wait_ms / 1000, self._look_after_a_while)
 

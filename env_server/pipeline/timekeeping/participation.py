@@ -42,6 +42,8 @@ _QUIET_TYPES: Final = ENTRY_TYPES | {
     *(EventType.REGION_ENTERED, EventType.REGION_LEFT, EventType.PROXIMITY_ENTERED, EventType.PROXIMITY_LEFT),
 }
 """Of rows that concern nobody but those who hear them."""
+_READ_MAX: Final = 512
+"""Entries of participants that are looked at in one step, where all are."""
 _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONMENT_DELETED)
 
 
@@ -84,6 +86,20 @@ class Participation:
         self._by_place.setdefault(attended.place, {})[timeline.number] = attended
         self._read(attended)
         return attended
+
+    def has_read(self, timeline: Timeline) -> bool:
+        """Looks at some more of its participants, if there are very many; whether all are known now."""
+        attended = self.of(timeline)
+        if not attended.unread:
+            return True
+        node = self._tree.nodes.by_path.get(attended.place)
+        for key in attended.unread[-_READ_MAX:]:
+            if node is not None and key in node.entries:
+                self._take(attended, key, node.entries[key])
+        del attended.unread[-_READ_MAX:]
+        if not attended.unread:  # nobody has counted what the last ones heard meanwhile
+            attended.participants.raise_floor(self._tree.revision)
+        return not attended.unread
 
     def forget(self, timeline: Timeline) -> None:
         """The clock is gone."""
@@ -242,6 +258,7 @@ class Participation:
         node = self._tree.nodes.by_path.get(attended.place)
         entries = node.entries if node is not None else {}
         maximum, was_overfull = self._limits.participants_max, attended.is_overfull
+        attended.unread = []
         attended.is_overfull = len(entries) > maximum
         if was_overfull and not attended.is_overfull:  # nobody has counted what they hear meanwhile
             attended.participants.raise_floor(self._tree.revision)
@@ -251,8 +268,11 @@ class Participation:
         else:
             for key in [one.key for one in attended.participants if one.key not in entries]:
                 self._take(attended, key, None)
-            for key, entry in entries.items():
-                self._take(attended, key, entry)
+            if len(entries) > _READ_MAX:
+                attended.unread = list(entries)
+            else:
+                for key, entry in entries.items():
+                    self._take(attended, key, entry)
         self._stir(attended)
 
     def _take(self, attended: Attended, key: str, entry: Entry | None) -> None:

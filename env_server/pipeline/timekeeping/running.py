@@ -10,14 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from env_server.model.changes import EventType
-from env_server.model.limits import Limits
-from env_server.model.ports import Clock, Handle
+from env_server.model.ports import Handle
 from env_server.model.timelines import ClockMode
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
-from env_server.pipeline.own_changes import OwnChanges
+from env_server.pipeline.parts import Parts
+from env_server.pipeline.timekeeping.arrivals import Arrivals
 from env_server.pipeline.timekeeping.clocks import Clocks
-from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
 from env_server.timeline.control import arrive
 from env_server.timeline.ticks import plan_tick
@@ -37,25 +34,17 @@ _SLEEP_NS_MIN: Final = 1_000_000
 class Running:
     """Moves the clocks of one world."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        own: OwnChanges,
-        commits: Commits,
-        admission: Admission,
-        clock: Clock,
-        limits: Limits,
-        rested: Callable[[Timeline], None],
-    ) -> None:
+    def __init__(self, parts: Parts, rested: Callable[[Timeline], None]) -> None:
         """`rested` is told of event-driven clocks that fire nothing more for now, or are gone."""
         self._rested = rested
-        self._tree = tree
-        self._own = own
-        self._commits = commits
-        self._admission = admission
-        self._clock = clock
-        self._limits = limits
-        self.clocks = Clocks(tree, clock, commits, admission, self.stir)
+        self._tree = parts.tree
+        self._own = parts.own
+        self._commits = parts.commits
+        self._admission = parts.admission
+        self._clock = parts.clock
+        self._limits = parts.limits
+        self.clocks = Clocks(parts, self.stir)
+        self.arrivals = Arrivals(self.clocks)
         #: What realtime clocks showed when they were first looked at in this step; what is due later waits.
         self._looked: dict[int, int] = {}
         #: Clocks that may have something to do, in the order of their turns.
@@ -64,7 +53,6 @@ class Running:
         self._blocked: dict[int, tuple[str, str]] = {}
         self._alarms: dict[int, Handle] = {}
         self._retry: Handle | None = None
-        self._waiters: dict[int, list[Callable[[], None]]] = {}
         self._is_scheduled = self._rests = self._has_stopped = False
         #: Whether there is no room on the disk to go on.
         self.is_full = False
@@ -102,19 +90,6 @@ class Running:
         held = self.delay_of_bound(above, needed) if above.runs else None
         return None if held is None else max(held, above.delay_to(needed, above_ns))
 
-    def when_arrived(self, timeline: Timeline, call: Callable[[], None]) -> None:
-        """Calls when the clock is on no way any more, or gone; at once when it is."""
-        if self._has_stopped or not timeline.is_under_way or not self.clocks.lives(timeline):
-            call()
-        else:
-            self._waiters.setdefault(timeline.number, []).append(call)
-
-    def forget(self, timeline: Timeline, call: Callable[[], None]) -> None:
-        """Nobody waits for this call any more."""
-        waiting = self._waiters.get(timeline.number, [])
-        if call in waiting:
-            waiting.remove(call)
-
     def stop(self) -> None:
         """No clock goes on any more; whoever waits is called."""
         self._has_stopped = True
@@ -123,17 +98,14 @@ class Running:
         for alarm in self._alarms.values():
             alarm.cancel()
         self._stirred.clear()
-        for waiting in self._waiters.values():
-            for call in waiting:
-                call()
-        self._waiters.clear()
+        self.arrivals.end()
 
     def go_on(self) -> None:
         """Lets all clocks that were stirred go as far as they may, but not for long."""
         if self._rests or self._has_stopped or not self._stirred:
             return
         self._go_a_slice()
-        self._tell_waiters()  # also of those who arrived while another one has far to go
+        self.arrivals.tell()  # also of those who arrived while another one has far to go
 
     def _go_a_slice(self) -> None:
         self._looked.clear()
@@ -306,14 +278,6 @@ class Running:
         alarm = self._alarms.pop(timeline.number, None)
         if alarm is not None:
             alarm.cancel()
-
-    def _tell_waiters(self) -> None:
-        for number, waiting in list(self._waiters.items()):
-            timeline = self.clocks.by_number.get(number)
-            if timeline is None or not timeline.is_under_way:
-                del self._waiters[number]
-                for call in waiting:
-                    call()
 
 
 def _size(due: Due) -> int:

@@ -2,23 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from env_server.model.changes import Changes, FactKind
+from env_server.model.changes import Changes
 from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.errors import ArrivalUnseen, WorldError
-from env_server.model.limits import Limits
-from env_server.model.ports import Clock
 from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
-from env_server.pipeline.commits.admission import Admission
-from env_server.pipeline.commits.commits import Commits
 from env_server.pipeline.frames.effects import Effects
-from env_server.pipeline.own_changes import OwnChanges
-from env_server.pipeline.recovery import Facts
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.jumping import Jumping
+from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.pipeline.timekeeping.running import Running
 from env_server.pipeline.timekeeping.timeline_ops import TimelineOps
-from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.timeline import Timeline
 
@@ -46,25 +41,20 @@ class Timekeeping:
 
     def __init__(
         self,
-        tree: Tree,
+        parts: Parts,
         effects: Effects,
-        own: OwnChanges,
-        commits: Commits,
-        admission: Admission,
-        clock: Clock,
-        limits: Limits,
-        facts: Facts,
+        stored: StoredTime,
         is_quiet: Callable[[], bool],
     ) -> None:
         """`is_quiet` tells whether nothing else is on its way in the world."""
-        self._tree = tree
-        self._running = running = Running(tree, own, commits, admission, clock, limits, self._rested)
+        self._tree = tree = parts.tree
+        self._running = running = Running(parts, self._rested)
         self._is_world_quiet = is_quiet
-        self._jumping = Jumping(tree, running, own, admission, self._is_quiet, clock, limits, commits.when_seen)
+        self._jumping = Jumping(parts, running, self._is_quiet)
         self._clocks = clocks = running.clocks
-        clocks.load(facts[FactKind.CLOCK], facts[FactKind.TIMER])
+        clocks.load(stored)
         tree.timing = clocks
-        TimelineOps(tree, clocks, effects, running.stir, limits)
+        TimelineOps(tree, clocks, effects, running.stir, parts.limits)
 
     @property
     def is_under_way(self) -> bool:
@@ -107,6 +97,10 @@ class Timekeeping:
             self._clocks.tell(timeline)
         self._running.stop()
         self._jumping.stop()
+
+    def list_containers(self) -> list[Any]:
+        """What may be large of all that its parts hold; may be emptied in slices, once they were stopped."""
+        return list(self._clocks.timers.containers)
 
     def let_go(self) -> None:
         """Of all that its parts hold, once they were stopped: they refer to one another, and to the world.
@@ -177,8 +171,8 @@ class Timekeeping:
         except WorldError:  # gone meanwhile
             call()
             return call
-        self._running.when_arrived(timeline, call)
-        return lambda: self._running.forget(timeline, call)
+        self._running.arrivals.when(timeline, call)
+        return lambda: self._running.arrivals.forget(timeline, call)
 
     def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
         """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
@@ -187,7 +181,7 @@ class Timekeeping:
             return timeline.timer_count, None if due is None else due.timer.due_ns
         path_of, access = self._clocks.path_of, self._tree.grants.access
         seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
-        dues = [first.due_ns for queue in seen if (first := queue.first) is not None]
+        dues = [timer.due_ns for queue in seen if (timer := queue.first) is not None]
         return sum(map(len, seen)), min(dues, default=None)
 
     def _check_seen(self, group: str, path: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from env_server.model.changes import FactKind
 from env_server.model.timelines import Timer
+from env_server.pipeline.timekeeping.loading import StoredTime
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.tree import Tree
 from env_server.timeline import facts
@@ -27,15 +28,10 @@ class Timers:
         #: How many wait in the whole world.
         self.count = 0
 
-    def load(self, kept: Mapping[str, bytes], timelines: Mapping[int, Timeline]) -> None:
-        """Takes over what was stored; timers of environments and clocks that are gone are no more."""
-        by_number = self._tree.nodes.by_number
-        for key, fact in kept.items():
-            owner, name, timer = facts.decode_timer(key, fact)
-            timeline = timelines.get(owner)
-            if timeline is not None and name[0] in by_number:
-                self._put(timeline, name, timer)
-                self._last_order = max(self._last_order, timer.order)
+    def load(self, stored: StoredTime) -> None:
+        """Takes over what was stored."""
+        self._timelines, self._last_order = stored.by_environment, stored.last_order
+        self.count = sum(timeline.timer_count for timeline in stored.timelines.values())
 
     def next_order(self) -> int:
         """The rank of a timer that is set now."""
@@ -80,6 +76,13 @@ class Timers:
                 self._stir(timeline)
 
         return undo, [container for _, _, queue in taken for container in queue.containers]
+
+    @property
+    def containers(self) -> Iterator[Any]:
+        """All that holds timers, for whoever lets go of it in slices."""
+        for number, timelines in self._timelines.items():
+            for timeline in timelines:
+                yield from timeline.timers[number].containers
 
     def _find(self, key: TimerKey) -> tuple[Timeline, Timer] | None:
         for timeline in self._timelines.get(key[0], ()):

@@ -8,7 +8,16 @@ import pytest
 
 from env_server.model.environments import Access, Declaration, Grant
 from env_server.model.errors import Reason
-from env_server.model.operations import Code, Delete, EnvironmentUpdate, RegisterEnvironment, Transact, Write
+from env_server.model.operations import (
+    Code,
+    Delete,
+    EnvironmentUpdate,
+    Precondition,
+    RegisterEnvironment,
+    Transact,
+    Write,
+)
+from env_server.model.operations import Test as Condition
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from tests.attended import Worker, held_by, make_town, now_ns, timer
 from tests.engine import Op, Stand, drop, new_environment, put
@@ -174,3 +183,18 @@ def test_who_may_not_see_a_timer_is_not_told_when_a_clock_above_lets_it_come() -
     worker.report("bob", worker.join("bob"))
     assert "to 50 ns" in told(stand, "")
     assert "50" not in told(stand, "/town/east") and "does not let it go on" in told(stand, "/town/east")
+
+
+def test_a_group_without_a_row_is_heard_by_nobody() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    bob = worker.join("bob", {"hears": [{}]})
+    worker.report("bob", bob)
+    never = Precondition(Condition.EXISTS, path="/", key="nothing")
+    writes = (Write("/town", "x", Code.SET, 1), Write("/", "y", Code.SET, 1, (never,)))
+    before = stand.world._tree.changes.number
+    stand.do(Op("/", "", Code.TRANSACT, Transact(writes=writes)), client_id="c", seq=1)
+    assert stand.world._tree.changes.number == before + 1, "its answer is kept, in a group without a row"
+    stand.done(timer("/town", "dawn", 5))
+    worker.report("bob", bob)
+    assert now_ns(stand) == 5 and not stand.fatal

@@ -14,7 +14,7 @@ from env_server.model.operations import ClockAction, Code, EnvironmentUpdate
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.pipeline.timekeeping.jumping import Jumping
 from env_server.timeline.timeline import Timeline
-from tests.attended import Worker, control, held_by, make_town, now_ns, timer, told
+from tests.attended import EVENT_DRIVEN, Worker, control, held_by, make_town, now_ns, timer, told
 from tests.engine import Op, Stand, drop, invoke, new_environment, put
 
 
@@ -409,3 +409,40 @@ def test_worlds_without_such_clocks_look_at_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(jumping.Jumping, "_consider", lambda *_: pytest.fail("looked at a clock"))
     stand.done(new_environment("/a", clock=ClockDeclaration(ClockMode.MANUAL)), put("/a", "k", 1))
     assert EventType.CLOCK_CHANGED not in {kind for _, kind, _, _, _ in stand.rows()}
+
+
+def test_many_clocks_are_looked_at_in_slices_and_not_at_all_while_the_world_is_not_quiet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 1200
+    stand = make_town(Slow())
+    stand.done(new_environment("/held", kind="slow"))
+    stand.done(*(new_environment(f"/{index}", clock=EVENT_DRIVEN) for index in range(count)))
+    workers = [Worker(stand, f"/{index}") for index in range(count)]
+    joined = stand.done(*(put(f"/{index}", "w", None) for index in range(count)))
+    looks: list[int] = []
+    consider, step = Jumping._consider, stand.clock.step
+
+    def look(jumping: Jumping, timeline: Timeline) -> None:
+        looks[-1] += 1
+        consider(jumping, timeline)
+
+    def begin() -> None:
+        looks.append(0)
+        step()
+
+    monkeypatch.setattr(Jumping, "_consider", look)
+    monkeypatch.setattr(stand.clock, "step", begin)
+    looks.append(0)
+    stand.send(invoke("/held", "ponder"))
+    for worker, done in zip(workers, joined, strict=True):
+        worker.say("w", done.revision, earliest_wake_ns=5)  # type: ignore[union-attr]
+    for number in range(5):
+        stand.send(put("/", f"x{number}", 1))
+        while not stand.clock.idle:
+            stand.clock.step()
+    assert sum(looks) <= 2 * count, "each once or twice, not with each commit"
+    looks.clear()
+    stand.clock.advance(60.0)
+    assert {now_ns(stand, f"/{index}") for index in range(count)} == {5}
+    assert max(looks) <= 512 and sum(looks) <= 4 * count, "nobody is looked at for each commit of another"

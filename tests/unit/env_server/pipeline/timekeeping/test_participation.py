@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from env_server.model.operations import Code, Delete, EnvironmentUpdate, GrantLe
 from env_server.model.spaces import Grid, Space
 from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
+from env_server.pipeline.timekeeping.participation import Participation
 from tests.attended import Worker, held_by, make_town, now_ns, timer
 from tests.engine import Op, Stand, drop, new_environment, put
 
@@ -341,3 +343,39 @@ def test_ten_thousand_take_part_at_a_cost_that_is_not_their_square() -> None:
     took_us = (time.process_time() - begun) / 3 / len(keys) * 1e6
     print(f"{took_us:.0f} us a report")
     assert not worker.voids and took_us < 200
+
+
+def test_very_many_are_found_in_steps_after_a_restart_and_nothing_passes_who_was_not_found_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand = make_town()
+    stand.done(timer("/town", "dawn", 50))
+    hears = Json(b'{"hears": [{"path_prefix": "/town", "key_glob": "news"}]}')
+    joined = stand.done(*(put(WORKERS, f"w{number}", hears) for number in range(2000)))
+    stand.reopen()
+    taken: list[int] = [0]
+    take, step = Participation._take, stand.clock.step
+
+    def count(self: Participation, attended: Any, key: str, entry: Any) -> None:
+        taken[-1] += 1
+        take(self, attended, key, entry)
+
+    def begin() -> None:
+        taken.append(0)
+        step()
+
+    monkeypatch.setattr(Participation, "_take", count)
+    monkeypatch.setattr(stand.clock, "step", begin)
+    worker = Worker(stand)
+    assert held_by(stand) == (f"2000 more in {WORKERS} are to be looked at",)
+    stand.clock.step()
+    news = stand.done(put("/town", "news", 1))[0].revision  # type: ignore[union-attr]
+    while not stand.clock.idle:
+        stand.clock.step()
+    assert sum(taken) == 2000 and max(taken) == 512
+    for consumed in (news - 1, news):
+        for number, done in enumerate(joined):
+            worker.say(f"w{number}", done.revision, consumed_revision=consumed)  # type: ignore[union-attr]
+        stand.clock.settle()
+        assert now_ns(stand) == (50 if consumed == news else 0)
+    assert not worker.voids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import lmdb
@@ -81,6 +82,17 @@ def test_a_deletion_writes_nothing_for_its_timers_and_they_are_let_go_in_slices(
     assert [changes.facts for changes in stand.records()[before:]] == [[]]
     stand.done(control("/town", ClockAction.ADVANCE_BY, 9999))
     assert fired(stand) == [] and stand.world.timekeeping.see("/town").timers == 0
+
+
+def test_a_world_that_is_closed_lets_go_of_its_timers_in_slices() -> None:
+    stand = Stand()
+    stand.done(new_environment("/town", clock=MANUAL))
+    stand.done(*(set_timer("/town", f"t{index}", at_ns=1 + index) for index in range(9000)))
+    timeline = stand.world.timekeeping._clocks.find("/town")
+    (queue,) = timeline.timers.values()
+    stand.stop()
+    left = [sum(map(len, queue.containers)) for _ in stand.world.dismantle()]
+    assert left[-1] == 0 and max(a - b for a, b in pairwise([18_000, *left])) < 5000
 
 
 def test_what_is_kept_of_timers_goes_with_their_environments_over_kills_at_any_step(tmp_path: Path, seed: int) -> None:
