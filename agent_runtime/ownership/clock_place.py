@@ -56,6 +56,11 @@ class ClockPlace:
         self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a clock waits for the part."""
+        return self._place is not None
+
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
         """Take part if the clock waits for anybody, and hear these; returns what has to be watched besides.
 
