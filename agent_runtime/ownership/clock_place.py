@@ -64,12 +64,14 @@ class ClockPlace:
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
         """Take part if the clock waits for anybody, and hear these; returns what has to be watched besides.
 
+        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is.
+
         Raises EcumeneError.
         """
         self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
         if state.mode != "event_driven":
-            return ()
+            return (hear_clock(state.path),)
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
         self._place = (state.path, joined.revision)
         self._told = None  # what was said meanwhile was said to nobody
