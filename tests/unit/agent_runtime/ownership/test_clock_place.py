@@ -166,9 +166,16 @@ async def test_a_refused_part_that_is_closed_reports_no_more(world: World, caplo
 async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -> None:
     await world.environment("/manual").register(clock=Clock.manual())
     place = ClockPlace(world, world, "r", "g.0", "/manual")
-    assert await place.join(HEARS) == ()
+    (also,) = await place.join(HEARS)
     place.report(1)
+    assert also.types == (EventType.CLOCK_CHANGED,), "it may be another one when it is made again"
+    await world.environment("/manual").unregister()
+    await world.environment("/manual").register(clock=Clock.event_driven(participants_path="/staff"))
+    await place.join_again()
+    assert place.is_waited_for
+    assert [entry.key async for entry in world.environment("/staff").entries()] == ["wakes.r:g.0"]
     await place.close()
+    assert not place.is_waited_for
 
 
 async def test_a_run_that_is_ended_leaves_its_clocks_and_no_timer(world: World) -> None:
