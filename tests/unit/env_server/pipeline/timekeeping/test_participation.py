@@ -140,6 +140,19 @@ def test_a_member_goes_with_its_lease_and_others_are_not_held_up() -> None:
     assert now_ns(stand) == 50
 
 
+def test_who_does_not_know_of_refused_ops_has_said_nothing() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    ann, bob, eve = worker.join("ann"), worker.join("bob"), worker.join("eve")
+    worker.report("ann", ann, refusals=1)
+    worker.report("bob", bob, refusals=2)
+    worker.report("eve", eve)
+    stand.world.timekeeping.end_behind(worker, 2)
+    assert held_by(stand) == ("ann: no report",) and not worker.voids
+    worker.report("ann", ann, refusals=2)
+    assert held_by(stand) == ("nothing is due",)
+
+
 def test_reports_end_with_the_stream_and_with_the_server() -> None:
     stand = make_town()
     worker = Worker(stand)
