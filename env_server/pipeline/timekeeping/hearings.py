@@ -74,6 +74,8 @@ class Hearings:
 
     def publish(self, changes: Changes) -> Iterator[Attended]:
         """Notes who hears anything of a durable group; tells the clocks of those, one perhaps more than once."""
+        if not len(changes):
+            return  # it may still have the places of rows that were taken back
         for hears in self._routes.find(changes):
             rows = hears.matcher.select(changes)
             if rows is None or rows:
@@ -82,6 +84,8 @@ class Hearings:
 
     def any_hears(self, changes: Changes) -> bool:
         """Whether anybody hears anything of a group, which may still grow."""
+        if not len(changes):
+            return False
         kept, changes.views = changes.views, {}
         try:
             selected = (hears.matcher.select(changes) for hears in self._routes.find(changes))

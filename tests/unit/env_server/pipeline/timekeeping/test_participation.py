@@ -48,6 +48,20 @@ def test_a_join_that_is_taken_back_leaves_nobody_to_wait_for() -> None:
     assert reasons(worker) == [Reason.PARTICIPANT_NOT_FOUND]
 
 
+@pytest.mark.parametrize("hears", [None, {"hears": [{"path_prefix": "/town"}]}, {"hears": [{"key_glob": "k"}]}])
+def test_a_commit_of_which_all_rows_were_taken_back_is_heard_by_nobody(hears: dict[str, object] | None) -> None:
+    """That they failed is kept for whoever repeats them."""
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    ann = worker.join("ann", hears)
+    failing = Transact(writes=(Write("/town", "k", Code.SET, None), Write("/nowhere", "x", Code.SET, 1)))
+    sent = stand.do(Op("/", "", Code.TRANSACT, failing, producer="p", seq=1))
+    assert sent.done and not stand.fatal
+    worker.report("ann", ann)
+    assert now_ns(stand) == 50
+
+
 def test_a_clock_that_is_taken_back_with_its_transaction_does_not_jump() -> None:
     stand = Stand()
     stand.done(new_environment("/town"), new_environment("/town/workers"))
