@@ -13,8 +13,8 @@ from env_api.v1 import world_service_pb2, world_service_pb2_grpc
 
 
 async def test_a_server_that_was_away_is_looked_for_as_often_as_the_settings_say() -> None:
-    """gRPC's own waits double up to two minutes: calls of a client that had polled failed for so long, though the server
-    was back and the session with it."""
+    """gRPC's own waits double up to two minutes: so long failed the calls of a client that had polled, though the
+    server was back, and the session with it."""
     looked_for = 0
 
     def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
