@@ -102,7 +102,7 @@ class PartClock:
     def activity(self) -> PartActivity:
         """What the part is about to do, for a clock that waits for it."""
         progress, reached = self._turns.mailboxes.progress, self._feed.reached
-        if not (self._has_begun and self._timer.is_told and progress.turns_open == self.wakes.turns_sent):
+        if not (self._has_begun and self._timer.is_told and progress.turns_open == len(self.wakes.sent)):
             return PartActivity(True, progress.through(reached))
         return PartActivity(False, reached, self.wakes.next_ns)
 
@@ -129,7 +129,7 @@ class PartClock:
 
     async def _ring(self, event: Event, received_s: float) -> None:
         # Before the timer counts as fired: it would be set anew for those whom this firing wakes.
-        await self.wakes.wait_due(event.sim_time_ns or 0)
+        await self.wakes.sent.wait_due(event.sim_time_ns or 0)
         self._standstill.note_wake(event.sim_time_ns, self.wakes.next_ns)
         self._timer.note_fired()
         await self._turns.wake(event, received_s)
