@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar
 
-from env_server.timeline.timeline import Timeline
-
 from env_server.behaviours.behaviour import Behaviour, listener, operation
 from env_server.behaviours.context import Context
 from env_server.behaviours.event import Event
@@ -32,6 +30,7 @@ from env_server.model.operations import (
 )
 from env_server.model.spaces import Box, Grid, Region, Space
 from env_server.model.timelines import ClockDeclaration, ClockMode
+from env_server.timeline.timeline import Timeline
 from tests.attended import Worker, control, timer
 from tests.engine import Op, drop, invoke, new_environment, put
 from tests.promises.attended_machine import AttendedTown, Mind, Row, Wrong
