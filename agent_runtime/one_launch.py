@@ -8,19 +8,21 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from ecumene.client import ClientSettings, EcumeneError, connect
+from ecumene.client import ClientSettings, EcumeneError, World, connect
 
 from agent_runtime.launching.agents import digest_populations
 from agent_runtime.launching.workers import plan_workers
 from agent_runtime.model.errors import LaunchError, WorkerEndedError
 from agent_runtime.model.parts import Part
-from agent_runtime.ownership.attendance import leave_clocks
+from agent_runtime.ownership.clock_place import leave_clocks
 from agent_runtime.ownership.runs import open_run
 from agent_runtime.programs.output import JsonLines
 from agent_runtime.programs.usage import measure_usage
 from agent_runtime.settings import Launch, WorkerConfig
+from agent_runtime.worker.farewell import Farewell
 from agent_runtime.worker.process import WorkerProcess
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
@@ -37,23 +39,62 @@ async def run_launch(launch: Launch, server: str, world: str, parts: Sequence[Pa
         lines.write({"state": "failed", "run": launch.run, "reason": reason})
         sys.stderr.write(f"ecumene runtime: {reason}\n")
         return EXIT_USAGE if isinstance(error, LaunchError) else EXIT_FAILED
-    code = await host_launch(launch, configs, lines)
-    if code == EXIT_DONE:
-        await _leave_clocks(launch, server, world, parts)
-    return code
+    return await host_launch(launch, configs, lines, ClockLeave(launch, server, world, parts))
 
 
-async def _leave_clocks(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> None:
-    """No clock waits any more for a run that was ended in order; for one that failed they do, until it goes on."""
-    clocks = {group.name: group.clock for group in launch.groups if group.clock}
-    timers = [(part.name, clocks[part.group]) for part in parts if part.group in clocks]
-    if not timers:
-        return
-    try:
-        async with connect(server, world, timeout_s=launch.worker.connect_timeout_s) as opened:
-            await leave_clocks(opened, launch.run, timers)
-    except EcumeneError as error:
-        sys.stderr.write(f"ecumene runtime: clocks may wait for run {launch.run}: {' '.join(str(error).split())}\n")
+class ClockLeave:
+    """Leaves the clocks of a run that was ended in order, so that none waits any more; of one that failed they do.
+
+    Entered when the workers are told to stop: the world is looked for while they end, and one that is away is waited
+    for as long as they wait for it, in all.
+    """
+
+    def __init__(self, launch: Launch, server: str, world: str, parts: Sequence[Part]) -> None:
+        clocks = {group.name: group.clock for group in launch.groups if group.clock}
+        self._timers = [(part.name, clocks[part.group]) for part in parts if part.group in clocks]
+        self._launch = launch
+        self._place = (server, world)
+        self._world: World | None = None
+        self._farewell = Farewell(self._is_there, 2 * launch.worker.stop_timeout_s)
+        self._opening: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._timers:
+            await self._farewell.__aenter__()
+            self._opening = asyncio.create_task(self._look_for_world(), name="world of clocks")
+        return self
+
+    async def leave(self) -> None:
+        """The workers have ended: let the clocks go on. What cannot be done is told."""
+        if self._opening is None:
+            return
+        run = self._launch.run
+        try:
+            await self._opening
+            assert self._world is not None
+            await self._farewell.wait(leave_clocks(self._world, run, self._timers))
+        except (EcumeneError, TimeoutError) as error:
+            sys.stderr.write(f"ecumene runtime: clocks may wait for run {run}: {' '.join(str(error).split())}\n")
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opening is None:
+            return
+        self._opening.cancel()
+        await asyncio.gather(self._opening, return_exceptions=True)
+        if self._world is not None:
+            await self._world.session.close(flush_timeout_s=0)  # all that is wanted of it has been answered
+        await self._farewell.__aexit__(kind, error, trace)
+
+    async def _look_for_world(self) -> None:
+        await self._farewell.wait(self._open())
+
+    async def _open(self) -> None:
+        self._world = await connect(*self._place, timeout_s=self._launch.worker.connect_timeout_s)
+
+    def _is_there(self) -> bool:
+        return self._world is not None and self._world.statistics().is_connected
 
 
 async def begin_launch(launch: Launch, server: str, world: str, parts: Sequence[Part]) -> list[Part]:
@@ -66,8 +107,8 @@ async def begin_launch(launch: Launch, server: str, world: str, parts: Sequence[
         return await open_run(opened, launch, parts, digest_populations(launch))
 
 
-async def host_launch(launch: Launch, configs: Sequence[WorkerConfig], lines: JsonLines) -> int:
-    """Start the workers, wait for a signal or a failure, and end them all."""
+async def host_launch(launch: Launch, configs: Sequence[WorkerConfig], lines: JsonLines, leaving: ClockLeave) -> int:
+    """Start the workers, wait for a signal or a failure, and end them all; in order, then their clocks are left."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -86,9 +127,12 @@ async def host_launch(launch: Launch, configs: Sequence[WorkerConfig], lines: Js
         failure = error
     finally:
         timeout_s = launch.worker.stop_timeout_s
-        await asyncio.gather(*(worker.stop(timeout_s) for worker in workers))
-    # A worker may fail while it stops, too.
-    failure = failure or next((worker.failure for worker in workers if worker.failure is not None), None)
+        async with leaving:
+            await asyncio.gather(*(worker.stop(timeout_s) for worker in workers))
+            # A worker may fail while it stops, too.
+            failure = failure or next((worker.failure for worker in workers if worker.failure is not None), None)
+            if failure is None:
+                await leaving.leave()
     lines.write(describe_end(launch, workers, failure))
     if failure is not None:
         sys.stderr.write(f"ecumene runtime: {failure}\n")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from env_server.model.changes import EventType
+from env_server.model.clock_reports import ClockReport, ReportVoid
 from env_server.model.errors import WorldError
 from env_server.model.operations import ClockAction, Code, ControlClock, EnvironmentUpdate, SetTimer
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ReportVoid
+from env_server.model.timelines import ClockDeclaration, ClockMode
 from env_server.model.values import Json
 from tests.engine import Op, Stand, new_environment
 

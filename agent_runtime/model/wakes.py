@@ -65,6 +65,8 @@ class _KeptTime(BaseModel):
 
 def find_wake_problem(at_ns: object, name: object, payload: Json) -> str:
     """What is wrong with a wake that an agent asks for; "" if nothing."""
+    if type(at_ns) is int and name == "" and payload is None and TIME_MIN_NS <= at_ns <= TIME_MAX_NS:
+        return ""  # as most are
     if not isinstance(at_ns, int) or isinstance(at_ns, bool):
         return "a time is a whole number of nanoseconds"
     if not TIME_MIN_NS <= at_ns <= TIME_MAX_NS:
@@ -126,7 +128,7 @@ def _spread(wake: Wake) -> Json:
 
 def _gather(row: list[Any]) -> Wake:
     """Raises ValueError."""
-    at_ns = _KeptTime(at_ns=row[0]).at_ns
+    at_ns = row[0] if type(row[0]) is int else _KeptTime(at_ns=row[0]).at_ns
     name, payload = (row[1] if len(row) > 1 else ""), (row[2] if len(row) > 2 else None)
     if problem := find_wake_problem(at_ns, name, payload):
         raise ValueError(problem)

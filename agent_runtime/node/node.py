@@ -28,7 +28,7 @@ from agent_runtime.node.seats import Seats
 from agent_runtime.node.settings import NodeSettings
 from agent_runtime.node.takeover import Takeover
 from agent_runtime.node.versions import find_versions
-from agent_runtime.ownership.attendance import leave_clocks
+from agent_runtime.ownership.clock_place import leave_clocks
 
 
 class Node:

@@ -22,7 +22,7 @@ from ecumene.client.waking import RUNS
 
 from agent_runtime.model.parts import Part
 from agent_runtime.node.run_names import is_run_name
-from agent_runtime.ownership.attendance import leave_clocks
+from agent_runtime.ownership.clock_place import leave_clocks
 from agent_runtime.ownership.places import NODES, RUNTIME, RunPlaces, make_node_places, register_all
 
 COMPLETE = "complete"

@@ -34,7 +34,9 @@ class WakeBook:
     async def open(self) -> None:
         """Make its place. Raises EcumeneError; EnvironmentNotFoundError, ClockNotFoundError: the group has no clock."""
         await self._world.environment(self.clock_path).clock().state()
-        await register_all(self._world, (self._places.wakes, self.path))
+        await register_all(self._world, (self._places.wakes,))
+        # Whoever lets the clock go without the run's runtime finds the timer by it.
+        await self._world.environment(self.path).register(config={"clock": self.clock_path}, if_absent=True)
 
     async def read(self) -> AsyncIterator[tuple[str, Value, int]]:
         """Agents, their documents, and the revisions that these are of. Raises EcumeneError."""

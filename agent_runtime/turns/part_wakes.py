@@ -119,8 +119,9 @@ class PartWakes:
             return
         try:
             wakes, woke_ns = read_wakes(agent, document)
-            # A skip had passed what lies before the agent's last wake.
-            wakes = tuple(replace(wake, at_ns=max(wake.at_ns, woke_ns or wake.at_ns)) for wake in wakes)
+            if woke_ns is not None and wakes and wakes[0].at_ns < woke_ns:
+                # A skip had passed what lies before the agent's last wake.
+                wakes = tuple(replace(wake, at_ns=max(wake.at_ns, woke_ns)) for wake in wakes)
         except WakesUnreadableError as error:
             self._incidents.note(f"wakes of {agent}", error)
             wakes = ()

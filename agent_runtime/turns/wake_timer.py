@@ -20,13 +20,14 @@ _GONE = (ClockNotFoundError, EnvironmentNotFoundError)
 class WakeTimer:
     """Sets it anew when it has fired, or when somebody wants to be woken earlier. One too early does no harm.
 
-    When its clock is deleted nobody is woken by time any more, which is told once, until there is one again.
+    When its clock is deleted nobody is woken by time any more, which is told once if anybody wants to be, until there
+    is one again; that one is attended again, also where nobody wants anything of it yet.
     """
 
     def __init__(
         self, wakes: PartWakes, outbox: Outbox, attend_again: Callable[[], Awaitable[object]] | None = None
     ) -> None:
-        """`attend_again` is called before it is set on a clock that was gone; raises EcumeneError, as setting does."""
+        """`attend_again` is called to look for a clock that was gone; raises EcumeneError: it is not there yet."""
         self._wakes = wakes
         self._outbox = outbox
         self._attend_again = attend_again
@@ -67,7 +68,7 @@ class WakeTimer:
             # Who was woken in this step, and decides in the next, may have sent by then what it wants.
             await asyncio.sleep(0)
             next_ns = self._wakes.next_ns
-            if next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns):
+            if self.is_told and not self._is_clock_new:
                 continue
             # Before the answer: it may fire, and be told, before that comes.
             self._set_ns = next_ns
@@ -77,18 +78,21 @@ class WakeTimer:
                 await asyncio.sleep(GONE_RETRY_S if self._is_clock_new else RETRY_S)
                 self._wakes.has_changed.set()
 
-    async def _set(self, at_ns: int) -> bool:
+    async def _set(self, at_ns: int | None) -> bool:
+        """Set it on the clock that is there, if anybody wants to be woken; whether that could be done."""
         self._is_setting = True
         try:
             if self._is_clock_new and self._attend_again is not None:
                 await self._attend_again()
             self._is_clock_new = False
-            await self._wakes.book.set_timer(at_ns)
+            if at_ns is not None:
+                await self._wakes.book.set_timer(at_ns)
         except FencedError as error:
             await self._outbox.lose(error)
         except EcumeneError as error:
             self._is_clock_new = self._is_clock_new or isinstance(error, _GONE)
-            self._tell(error)
+            if at_ns is not None:
+                self._tell(error)
             return False
         finally:
             self._is_setting = False

@@ -10,13 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ecumene.client import (
     ClockNotFoundError,
     EcumeneError,
     EnvironmentNotFoundError,
-    Event,
     FencedError,
     FrameWatch,
     World,
@@ -29,14 +28,14 @@ from agent_runtime.agents.cohort import Cohort, open_agents
 from agent_runtime.agents.making import check_group, list_first_wakes, make_rule_agents
 from agent_runtime.agents.registry import find_agent_class
 from agent_runtime.gateways.models import ModelChoice
-from agent_runtime.listeners.feed import Alarm, GroupFeed
+from agent_runtime.listeners.feed import GroupFeed
 from agent_runtime.listeners.rules import WakeRules
 from agent_runtime.model.clock import Clock
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
-from agent_runtime.ownership.attendance import Attendance
+from agent_runtime.ownership.clock_place import ClockPlace
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import OwnedPart
@@ -48,14 +47,13 @@ from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.part_records import PartRecords
 from agent_runtime.turns.part_turns import PartTurns
-from agent_runtime.turns.part_wakes import PartWakes
 from agent_runtime.turns.presence import Presence
 from agent_runtime.turns.singles import SingleTurns
 from agent_runtime.turns.statistics import TurnsStatistics
 from agent_runtime.turns.threads import AgentThreads
 from agent_runtime.turns.turn_records import TurnRecords
-from agent_runtime.turns.wake_timer import WakeTimer
 from agent_runtime.worker.farewell import Farewell
+from agent_runtime.worker.part_clock import PartClock
 
 logger = logging.getLogger("ecumene.runtime")
 
@@ -78,20 +76,6 @@ class Shared:
     threads: AgentThreads = field(default_factory=AgentThreads)
 
 
-class PartActivity(NamedTuple):
-    """What a part is about to do.
-
-    Attributes:
-        is_busy: turns run or wait, or the world is not told yet when somebody is to be woken.
-        consumed_revision: every event up to it has had its turns, and all that these do is sent.
-        next_ns: when somebody wants to be woken next.
-    """
-
-    is_busy: bool
-    consumed_revision: int
-    next_ns: int | None = None
-
-
 class HostedPart:
     """One owned part. Begun by `start`; ended by `stop` while it is owned, by `abandon` when it is not any more."""
 
@@ -112,7 +96,6 @@ class HostedPart:
         self._shared = shared
         self._saved = owned.cursor.through
         self._saving = asyncio.Lock()
-        self._is_ready = False
         self._first_wakes: Times | None = None
         self._tasks = OwnedTasks(shared.failure)
         self._heads = OwnedTasks(shared.failure)
@@ -123,11 +106,14 @@ class HostedPart:
         keeps_states = issubclass(agent_class, Agent) and spec.resumable is not False
         cohort = Cohort(open_agents(spec.agents, (owned.part.first, owned.part.end)))
         incidents = Incidents()
-        self._attendance: Attendance | None
-        book, self._attendance = self._enter_clock(spec.clock) if spec.clock else (None, None)
+        fenced, run, part, path = owned.world, shared.run, owned.part.name, spec.clock
+        book = WakeBook(shared.world, fenced, run, part, path) if path else None
         self._history = None if owned.is_new else self._make_history(cohort, book)
-        self._wakes = PartWakes(book, cohort, self._history, incidents) if book is not None else None
-        self._timer = self._make_timer(self._wakes)
+        self.clock: PartClock | None = None
+        """None: its agents live by none."""
+        if book is not None:
+            place = ClockPlace(shared.world, fenced, run, part, path)
+            self.clock = PartClock(book, place, cohort, self._history, incidents, self.outbox)
         self._context = PartContext(
             spec=spec,
             group=group,
@@ -144,13 +130,11 @@ class HostedPart:
             presence=shared.presence,
             incidents=incidents,
             threads=shared.threads,
-            wakes=self._wakes,
+            wakes=self.clock.wakes if self.clock is not None else None,
         )
         self.agents = len(owned.part)
         self._turns = self._make_turns(agent_class, cohort)
         self._rules = WakeRules(spec.wake)
-        self._alarm = self._make_alarm(book)
-        self._has_moved = asyncio.Event()
         self._watch: FrameWatch
         self._feed: GroupFeed
 
@@ -166,12 +150,13 @@ class HostedPart:
 
     async def open(self) -> None:
         """Look for the group's clock, and begin to watch. Raises LaunchError: there is no clock; EcumeneError."""
-        alarm = self._alarm
-        filters = [*self._rules.event_filters, *(alarm.event_filters if alarm is not None else [])]
-        if self._wakes is not None and self._attendance is not None:
+        clock, filters = self.clock, list(self._rules.event_filters)
+        alarm = None
+        if clock is not None:
+            alarm = clock.alarm
+            filters += alarm.event_filters
             try:
-                await self._wakes.book.open()
-                filters += await self._attendance.join(filters)
+                filters += await clock.open(filters)
             except (EnvironmentNotFoundError, ClockNotFoundError) as error:
                 group = self._context.group.name
                 raise LaunchError(f"groups.{group}.clock", " ".join(str(error).split())) from error
@@ -179,6 +164,8 @@ class HostedPart:
         self._watch = watch = shared.world.watch_frames(filters[0], from_revision=after + 1, also=filters[1:])
         incidents = self._context.incidents
         self._feed = GroupFeed(self._rules, self._turns.deliver, shared.clock, watch, incidents, alarm)
+        if clock is not None:
+            clock.follow(self._turns, self._feed, watch)
 
     def start(self) -> None:
         """Begin to wake agents: by everything that happened since the cursor."""
@@ -188,20 +175,9 @@ class HostedPart:
         self._heads.start(self._keep_cursor(), f"cursor {name}")
         if isinstance(self._turns, SingleTurns):
             self._heads.start(self._turns.sweep(), f"sweep {name}")
-        if self._timer is not None:
-            self._heads.start(self._timer.run(), f"wakes {name}")
-        if self._attendance is not None:
-            self._heads.start(self._attend(self._attendance), f"attendance {name}")
-
-    @property
-    def activity(self) -> PartActivity:
-        """What the part is about to do, for a clock that waits for it."""
-        progress, wakes, timer, reached = self._turns.mailboxes.progress, self._wakes, self._timer, self._feed.reached
-        if wakes is None or timer is None:
-            return PartActivity(not (self._is_ready and progress.is_idle), progress.through(reached))
-        if not (self._is_ready and timer.is_told and progress.turns_open == wakes.turns_sent):
-            return PartActivity(True, progress.through(reached))
-        return PartActivity(False, reached, wakes.next_ns)
+        if self.clock is not None:
+            self._heads.start(self.clock.run(), f"wakes {name}")
+            self._heads.start(self.clock.attend(), f"place at a clock of {name}")
 
     def statistics(self) -> TurnsStatistics:
         """How full it is."""
@@ -225,7 +201,7 @@ class HostedPart:
         With `drain_s`, turns that were begun get that long first. Turns that earlier owners took are recorded in any
         case. What ended is in the worker's records; `save_cursor` comes next.
         """
-        await self._stop_attending()
+        await self._leave_clock()
         await farewell.wait_until(lambda: self._is_caught_up or self.outbox.is_closed)
         await self._watch.aclose()
         await self._drain(drain_s)
@@ -238,7 +214,7 @@ class HostedPart:
     async def abandon(self) -> None:
         """It is somebody else's now: send and record nothing any more, and end everything."""
         self.cut_off()
-        await self._stop_attending()
+        await self._leave_clock()
         await self._watch.aclose()
         await self._heads.cancel_all()
         await self._tasks.cancel_all()
@@ -268,49 +244,13 @@ class HostedPart:
         """What was done before, then what happens."""
         if self._history is not None:
             await self._history.read()
-        if self._wakes is not None:
-            await self._begin_wakes(self._wakes)
-        self._is_ready = True
-        self._has_moved.set()
+        if self.clock is not None:
+            await self.clock.begin(self._first_wakes, is_new=self._history is None)
         await self._feed.run()
 
-    async def _attend(self, attendance: Attendance) -> None:
-        """Tells the clock whenever the part has nothing to do: turns, batches and timers that end are told to look.
-
-        What turns have sent takes effect before the clock goes on, and so does the setting of the timer; should that be
-        refused, the clock still stops where somebody wants to be woken, since the report says when.
-        """
-        move = self._has_moved.set
-        self._turns.mailboxes.progress.on_idle = self._feed.on_reached = move
-        self._watch.call_on_mark(move)
-        if self._timer is not None and self._wakes is not None:
-            self._timer.on_set = self._wakes.on_sent = move
-        while True:
-            self._has_moved.clear()
-            activity = self.activity
-            if not activity.is_busy:
-                attendance.report(activity.consumed_revision, activity.next_ns)
-            await self._has_moved.wait()
-
-    async def _stop_attending(self) -> None:
-        """From now on the clock waits for the next owner."""
-        if self._attendance is not None:
-            await self._attendance.close()
-
-    async def _begin_wakes(self, wakes: PartWakes) -> None:
-        """First wakes of all, and what those who had theirs have asked for since."""
-        if self._first_wakes is not None:
-            wakes.begin(self._first_wakes)
-        if self._history is not None:
-            async for agent, document, revision in wakes.book.read():
-                wakes.load(agent, document, revision)
-
-    async def _ring(self, event: Event, received_s: float) -> None:
-        assert self._timer is not None and self._wakes is not None
-        # Before the timer counts as fired: it would be set anew for those whom this firing wakes.
-        await self._wakes.wait_due(event.sim_time_ns or 0)
-        self._timer.note_fired()
-        await self._turns.wake(event, received_s)
+    async def _leave_clock(self) -> None:
+        if self.clock is not None:
+            await self.clock.close()
 
     async def _keep_cursor(self) -> None:
         while True:
@@ -337,21 +277,6 @@ class HostedPart:
         deadline_s = clock.now_s() + timeout_s
         while not (progress.is_idle or self.outbox.is_closed) and clock.now_s() < deadline_s:  # noqa: ASYNC110
             await asyncio.sleep(WAIT_ASKED_S)
-
-    def _enter_clock(self, clock: str) -> tuple[WakeBook, Attendance]:
-        shared, fenced, part = self._shared, self.owned.world, self.name
-        book = WakeBook(shared.world, fenced, shared.run, part, clock)
-        return book, Attendance(shared.world, fenced, shared.run, part, clock)
-
-    def _make_timer(self, wakes: PartWakes | None) -> WakeTimer | None:
-        if wakes is None or self._attendance is None:
-            return None
-        return WakeTimer(wakes, self.outbox, self._attendance.join_again)
-
-    def _make_alarm(self, book: WakeBook | None) -> Alarm | None:
-        if book is None or self._timer is None:
-            return None
-        return Alarm(book.clock_path, book.timer_name, self._ring, self._timer.note_gone)
 
     def _make_history(self, cohort: Cohort, book: WakeBook | None) -> History:
         owned, shared = self.owned, self._shared

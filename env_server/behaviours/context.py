@@ -8,10 +8,11 @@ while it awaits. Staged writes take effect together, as one revision, when it re
 import json
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 from env_server.behaviours.behaviour import Target
-from env_server.model.entries import Entry, StreamItem
+from env_server.behaviours.view import View
+from env_server.model.entries import Entry
 from env_server.model.environments import AggregateValue, Declaration, EnvironmentState
 from env_server.model.errors import OperationRefused
 from env_server.model.operations import (
@@ -19,35 +20,15 @@ from env_server.model.operations import (
     Code,
     Delete,
     EnvironmentUpdate,
+    Nearby,
     OpenGate,
+    Placed,
     RegisterEnvironment,
     SetTimer,
     Write,
 )
 from env_server.model.timelines import MissedTicks
 from env_server.model.values import Json
-
-
-class View(Protocol):
-    """The world as an operation reads it."""
-
-    def entry(self, path: str, key: str) -> Entry | None:
-        """The entry, None when it or its environment is absent."""
-
-    def entries(self, path: str) -> Mapping[str, Entry]:
-        """A snapshot of all entries of an environment; empty when it is absent."""
-
-    def environment(self, path: str) -> EnvironmentState | None:
-        """The environment."""
-
-    def aggregates(self, path: str) -> dict[str, AggregateValue]:
-        """The environment's aggregates by name."""
-
-    def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
-        """Items of a stream from a sequence number on, at most `limit` (0 = all); none when it is absent."""
-
-    def time(self, path: str) -> int | None:
-        """What the nearest clock of an environment shows, in nanoseconds; None = there is none."""
 
 
 class Sleep(NamedTuple):
@@ -121,10 +102,33 @@ class Context:
         """Aggregates by name."""
         return self.view.aggregates(path or self.path)
 
-    def set(self, key: str, value: object, path: str | None = None) -> None:
-        """Stages a value; dicts and lists become JSON."""
-        kept = Json.of(value) if isinstance(value, dict | list | tuple) else value
-        self._stage(path, key, Code.SET, kept)
+    def near(
+        self,
+        who: str | Iterable[float],
+        *,
+        radius: float | None = None,
+        nearest: int = 0,
+        adjacent: bool = False,
+        path: str | None = None,
+    ) -> list[str]:
+        """Keys of the entries near one, which is left out itself, or near a position: nearest first, then in key order.
+
+        Exactly one of `radius`, `nearest` and `adjacent` says how near; staged moves have not happened yet.
+
+        Raises:
+            WorldError: as a client's question: SPACE_NOT_FOUND, ENTRY_NOT_FOUND, NOT_PLACED, INVALID_POSITION, ...
+        """
+        key, position = (who, None) if isinstance(who, str) else ("", tuple(map(float, who)))
+        asked = Nearby(position, radius=radius, nearest=nearest, adjacent=adjacent)
+        return self.view.near(path or self.path, key, asked)
+
+    def set(self, key: str, value: object, path: str | None = None, *, position: Iterable[float] | None = None) -> None:
+        """Stages a value; dicts and lists become JSON. With `position`, its entry moves there, too."""
+        kept: Any = Json.of(value) if isinstance(value, dict | list | tuple) else value
+        if position is None:
+            self._stage(path, key, Code.SET, kept)
+        else:
+            self._stage(path, key, Code.PLACE, Placed(kept, tuple(map(float, position))))
 
     def add(self, key: str, amount: int | float, path: str | None = None) -> None:
         """Stages an increment of a counter; the type of `amount`, int or float, must be that of the counter."""

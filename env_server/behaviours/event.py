@@ -31,6 +31,8 @@ class Event:
     """How many listeners led to it, one after the other; 0 = none."""
     position: Position = ()
     """Where a move led; () = out of the space, or it is no move."""
+    sim_time_ns: int | None = None
+    """When it happened, by the nearest clock; None = there was none. `Context.sim_time_ns` tells what it is now."""
 
     @property
     def value(self) -> Any:

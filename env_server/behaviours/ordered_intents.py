@@ -22,9 +22,10 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, Operation, Target, operation
-from env_server.behaviours.context import Context, View
+from env_server.behaviours.context import Context
 from env_server.behaviours.kept_state import get_kept
 from env_server.behaviours.overlay import Overlay
+from env_server.behaviours.view import View
 from env_server.model.environments import Declaration, Gate
 from env_server.model.errors import WorldError
 from env_server.model.operations import Code, Write

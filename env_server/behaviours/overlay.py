@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from env_server.behaviours.context import View
+from env_server.behaviours.view import View
 from env_server.model.entries import COUNTER, STREAM, VALUE, Entry, StreamEnds, StreamItem
 from env_server.model.environments import AggregateValue, EnvironmentState
-from env_server.model.operations import Code, Write
+from env_server.model.operations import Code, Nearby, Placed, Write
 
 
 class Overlay:
     """A View that shows staged writes of entries over another one.
 
-    Declarations, aggregates and gates are those of the world before: they follow when the writes take effect. Versions
-    and revisions of what was staged mean nothing yet.
+    Declarations, aggregates, gates and who is near are those of the world before: they follow when the writes take
+    effect. Versions and revisions of what was staged mean nothing yet.
     """
 
     def __init__(self, under: View) -> None:
@@ -29,6 +29,10 @@ class Overlay:
                 known = self.entry(write.path, write.key)
                 position = known.position if known is not None else None
                 changed[write.key] = Entry(write.argument, 1, 0, 0, VALUE, position=position)  # type: ignore[arg-type]
+            elif write.code == Code.PLACE:
+                placed = write.argument
+                assert isinstance(placed, Placed)
+                changed[write.key] = Entry(placed.value, 1, 0, 0, VALUE, position=placed.position)
             elif write.code == Code.MOVE:
                 known = self.entry(write.path, write.key)
                 if known is not None:
@@ -64,6 +68,10 @@ class Overlay:
     def time(self, path: str) -> int | None:
         """See View."""
         return self._under.time(path)
+
+    def near(self, path: str, key: str, asked: Nearby) -> list[str]:
+        """See View."""
+        return self._under.near(path, key, asked)
 
     def aggregates(self, path: str) -> dict[str, AggregateValue]:
         """The environment's aggregates as they are."""

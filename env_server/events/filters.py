@@ -4,8 +4,8 @@ A decision rests only on what the change recorded (place with its labels, type, 
 the state of now, so that a replay gives what the live watch got.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, Final, cast
 
@@ -23,6 +23,9 @@ ACTORS: Final = "actors"
 PRODUCERS: Final = "producers"
 REGIONS: Final = "regions"
 """No column: the documents of the crossings of regions."""
+_FEW_PLACES: Final = 16
+"""So many of a group are looked at one by one. Where there are more, those below an environment, and the rows of a
+place, are found in orders that are kept with the group: thousands of filters may select from thousands of places."""
 _CROSSINGS: Final = frozenset((int(EventType.REGION_ENTERED), int(EventType.REGION_LEFT)))
 
 
@@ -113,11 +116,18 @@ class Matcher:
     def _select_places(self, changes: Changes) -> list[int] | None:
         if not self._prefix and self._accept_path is None and not self._labels and self._view is None:
             return None
-        flags = [self.matches_place(place) for place in changes.places]
-        if all(flags):
+        places = changes.places
+        candidates = range(len(places)) if len(places) <= _FEW_PLACES else find_places_below(changes, self.root)
+        matching = [place for place in candidates if self.matches_place(places[place])]
+        if len(matching) == len(places):
             return None
-        if not any(flags):
+        if not matching:
             return []
+        if len(matching) * _FEW_PLACES < len(places):
+            return find_rows_at(changes, matching)
+        flags = bytearray(len(places))
+        for place in matching:
+            flags[place] = True
         return list(compress(range(len(changes.path)), map(flags.__getitem__, changes.path)))
 
     def _select_columns(self, changes: Changes, rows: list[int] | None) -> list[int] | None:
@@ -181,6 +191,35 @@ def find_regions(changes: Changes) -> frozenset[object]:
         texts = frozenset(values[row].text for row in rows) if find_values(changes, TYPES) & _CROSSINGS else frozenset()  # type: ignore[union-attr]
         found = changes.views[REGIONS] = texts
     return cast(frozenset[object], found)
+
+
+def find_places_below(changes: Changes, path: str) -> Sequence[int]:
+    """Indexes of the places that equal an environment or lie below it; found once a group and kept with it."""
+    if path == ROOT:
+        return range(len(changes.places))
+    name = "places by path"
+    found = changes.views.get(name)
+    if found is None:
+        paths = [place.path for place in changes.places]
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        found = changes.views[name] = [paths[place] for place in order], order
+    paths, order = cast(tuple[list[str], list[int]], found)
+    first, last = bisect_left(paths, path), bisect_right(paths, path)
+    return order[first:last] + order[bisect_left(paths, f"{path}/", last) : bisect_left(paths, f"{path}0", last)]
+
+
+def find_rows_at(changes: Changes, places: Sequence[int]) -> list[int]:
+    """Indexes of the rows at some of the places, ascending; found once a group and kept with it."""
+    name = "rows by place"
+    found = changes.views.get(name)
+    if found is None:
+        order = sorted(range(len(changes.path)), key=changes.path.__getitem__)
+        found = changes.views[name] = sorted(changes.path), order
+    numbers, order = cast(tuple[list[int], list[int]], found)
+    rows: list[int] = []
+    for place in places:
+        rows += order[bisect_left(numbers, place) : bisect_right(numbers, place)]
+    return rows if len(places) == 1 else sorted(rows)
 
 
 def _is_told(type_: int) -> bool:

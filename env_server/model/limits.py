@@ -136,6 +136,8 @@ class Limits:
     space_edges_max: int = 500_000
     space_looks_max: int = 262_144
     """Entries, nodes, edges and parts of a space that one query looks at; on two slow cores about 0.2 s."""
+    neighbours_looks_max: int = 128 * 262_144
+    """Those that all rows of one table of neighbours look at together: half a minute of one core, in small steps."""
     regions_max: int = 1_000
     proximities_max: int = 16
 

@@ -24,6 +24,10 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _ALL: Final = 1 << 62
 _NOBODY: Final[list[Near]] = []
 _NO_AREAS: Final[Sequence[int]] = ()
+_REGIONS_FREE: Final = 16
+"""Regions that a move crosses without its being meant to be much."""
+_LOOKS_A_REGION: Final = 4
+"""What it takes to tell of one more is about what so many looks take."""
 
 Crossing = tuple[int, str, Json]
 """Type of the event, key, document."""
@@ -51,8 +55,8 @@ class Borders:
 
     @property
     def looks(self) -> bool:
-        """Whether who crosses them looks at others, or at what the regions cover."""
-        return bool(self._proximities) or not self.areas.is_ready
+        """Whether who crosses them looks at others, at what the regions cover, or may cross very many regions."""
+        return bool(self._proximities) or not self.areas.is_ready or len(self._documents) > _REGIONS_FREE
 
     def cross(
         self, index: SpaceIndex, key: str, before: Position | None, after: Position | None, limits: Limits, count: Count
@@ -60,7 +64,7 @@ class Borders:
         """What an entry crosses that goes from `before` to `after`, in the order in which it is told; None = nowhere.
 
         By the names of regions, then by those of proximities, there by the other one's key; of a pair the one that
-        moves is told first. `count` is told what is looked at beyond what is in the price of a move.
+        moves is told first. `count` is told what is looked at, or crossed, beyond what is in the price of a move.
 
         Raises:
             Exhausted: RATE_LIMITED: it comes into a crowd of which more than `move_looks_max` would have to be looked
@@ -75,10 +79,13 @@ class Borders:
             if areas.looked != looked:
                 count(areas.looked - looked)
             if was != now:
+                before_it = {*was}
                 told += [
-                    (_REGION_LEFT if number in was else _REGION_ENTERED, key, self._documents[number])
-                    for number in sorted({*was}.symmetric_difference(now))
+                    (_REGION_LEFT if number in before_it else _REGION_ENTERED, key, self._documents[number])
+                    for number in sorted(before_it.symmetric_difference(now))
                 ]
+                if len(told) > _REGIONS_FREE:
+                    count(_LOOKS_A_REGION * (len(told) - _REGIONS_FREE))
         left = limits.move_looks_max
         for reach in self._proximities:
             try:

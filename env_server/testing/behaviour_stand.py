@@ -11,7 +11,7 @@ Everything but the network is the server's own: order, held keys, listeners, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,8 @@ from env_server.model.environments import BASIC
 from env_server.model.errors import WorldError
 from env_server.model.frames import EntryPage, EntryRead, Invoked, Outcome, StreamPage
 from env_server.model.limits import Limits
-from env_server.model.operations import ClockAction, Code, ListEntries, Query, ReadStream
+from env_server.model.operations import ClockAction, Code, ListEntries, Placed, Query, ReadStream
+from env_server.model.spaces import Position, Shape, Space
 from env_server.model.timelines import ClockDeclaration
 from env_server.model.values import Json
 from env_server.pipeline.listeners.ears import make_event
@@ -95,14 +96,17 @@ class BehaviourStand:
         kind: str = BASIC,
         config: dict[str, Any] | None = None,
         clock: ClockDeclaration | None = None,
+        space: Space | Shape | None = None,
         **labels: str,
     ) -> None:
-        """Creates an environment, with or without a clock.
+        """Creates an environment, with or without a clock and a space.
 
         Raises:
             WorldError.
         """
-        self._do(new_environment(path, kind=kind, config=Json.of(config or {}), clock=clock, labels=labels))
+        declared = space if space is None or isinstance(space, Space) else Space(space)
+        settings = Json.of(config or {})
+        self._do(new_environment(path, kind=kind, config=settings, clock=clock, space=declared, labels=labels))
 
     def control_clock(self, path: str, action: ClockAction, ns: int = 0, rate: float = 0.0) -> None:
         """Does something to the clock of an environment; returns when it has arrived.
@@ -125,14 +129,25 @@ class BehaviourStand:
         """Begins an operation, which may go on while time passes."""
         return Running(self.engine.do(invoke(path, operation, **arguments)))
 
-    def set(self, path: str, key: str, value: Any, actor: str = "") -> None:
-        """Sets an entry, as a client's plain update does; dicts and lists become JSON.
+    def set(self, path: str, key: str, value: Any, actor: str = "", position: Iterable[float] | None = None) -> None:
+        """Sets an entry, as a client's plain update does; dicts and lists become JSON. With `position` it moves there.
 
         Raises:
             WorldError.
         """
-        kept = Json.of(value) if isinstance(value, dict | list) else value
-        self._do(Op(path, key, Code.SET, kept, actor=actor))
+        kept: Any = Json.of(value) if isinstance(value, dict | list) else value
+        if position is None:
+            self._do(Op(path, key, Code.SET, kept, actor=actor))
+        else:
+            self._do(Op(path, key, Code.PLACE, Placed(kept, tuple(map(float, position))), actor=actor))
+
+    def move(self, path: str, key: str, position: Iterable[float]) -> None:
+        """Moves an entry; an empty position takes it out of the space.
+
+        Raises:
+            WorldError.
+        """
+        self._do(Op(path, key, Code.MOVE, tuple(map(float, position))))
 
     def add(self, path: str, key: str, amount: float = 1) -> None:
         """Increments a counter.
@@ -154,6 +169,11 @@ class BehaviourStand:
         """An entry's value, JSON parsed; None when it is absent."""
         outcome = self.engine.do(get(path, key)).outcome()
         return _parsed(outcome.entry.value) if isinstance(outcome, EntryRead) else None
+
+    def position(self, path: str, key: str) -> Position | None:
+        """Where an entry is; None when it is nowhere, or absent."""
+        outcome = self.engine.do(get(path, key)).outcome()
+        return outcome.entry.position if isinstance(outcome, EntryRead) else None
 
     def entries(self, path: str) -> dict[str, Any]:
         """All values and counters of an environment, at most 10,000.

@@ -136,5 +136,5 @@ def _on_its_way(state: ClockState, path: str) -> WrongState:
 
 def _mismatch(timeline: Timeline, path: str, what: str) -> WrongState:
     mode = timeline.declaration.mode.name.lower()
-    problem = f"the clock of {path} is {mode} and cannot be {what}"
+    problem = f"the clock of {path} is {mode.replace('_', '-')} and cannot be {what}"
     return WrongState(Reason.CLOCK_MODE_MISMATCH, problem, metadata={"path": path, "mode": mode})

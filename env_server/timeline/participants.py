@@ -8,7 +8,7 @@ by going round, from the one that was not: a report costs one look, as long as s
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from env_server.model.timelines import ClockReport, Reporter
+from env_server.model.clock_reports import ClockReport, Reporter
 
 
 class Heard:

@@ -19,6 +19,7 @@ from ecumene.client import EventFilter, EventType, World
 from agent_runtime.launching.workers import plan_launch
 from agent_runtime.model.parts import Part
 from agent_runtime.one_launch import begin_launch
+from agent_runtime.ownership.places import RunPlaces
 from agent_runtime.settings import Launch, WorkerConfig, parse_launch
 from agent_runtime.worker.commands import Command, Drop, Host, Inspect
 from agent_runtime.worker.process import WorkerProcess
@@ -195,6 +196,13 @@ def make_launch(folder: Path, **more: Any) -> Launch:
 def open_world(server: ServerProcess) -> Any:
     """The world of the server."""
     return ecumene.connect(server.address)
+
+
+async def free_parts(world: World) -> None:
+    """Take its parts from a run whose owners are dead, as a node that knows that does, before their lease ends."""
+    parts = world.environment(RunPlaces("r").parts)
+    for part in [entry.key async for entry in parts.entries()]:
+        await parts.delete(part)
 
 
 class Runtime:

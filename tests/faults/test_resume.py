@@ -15,7 +15,7 @@ from ecumene.client import EventFilter, EventType, World
 from ecumene.client.records import RunDigest, digest_entries, digest_state, digest_turns
 
 from agent_runtime.node.records import Records
-from tests.faults.takeovers import COUNTS, Runtime, describe_launch, open_world
+from tests.faults.takeovers import COUNTS, Runtime, describe_launch, free_parts, open_world
 from tests.services import ServerProcess
 
 RULE, OBJECTS, ROUNDS = 40, 12, 4
@@ -38,9 +38,8 @@ async def play(folder: Path, workers: int, chance: random.Random | None) -> RunD
             await world.environment(COUNTS).register()
             await world.environment("/game").register(kind="guess_game")
             launch = describe(folder, workers)
-            if chance is None:
-                # Nobody takes their parts; on a machine that others use workers may be late with a lease.
-                launch["worker"]["lease_ttl_s"] = 30.0
+            # On a machine that others use workers may be late with a lease; nobody waits for the end of one here.
+            launch["worker"]["lease_ttl_s"] = 300.0
             runtime = Runtime(folder, launch, server.address)
             assert (await runtime.start())["state"] == "ready"
             try:
@@ -65,6 +64,7 @@ async def play_round(world: World, runtime: Runtime, chance: random.Random | Non
             if seen >= kill_after and not is_killed:
                 is_killed = True
                 await runtime.kill()
+                await free_parts(world)
                 assert (await runtime.start(resume=True))["state"] == "ready"
             event = await anext(watch)
             if event.type is EventType.GATE_OPENED:

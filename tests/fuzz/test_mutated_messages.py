@@ -17,6 +17,7 @@ from env_api.v1 import (
     queries_pb2,
     session_pb2,
     subscription_service_pb2,
+    timeline_pb2,
     values_pb2,
     world_service_pb2,
 )
@@ -31,7 +32,9 @@ from tests.services import ServerProcess
 CALLS, CALLS_LONG = 2000, 30_000
 SESSIONS, SESSIONS_LONG = 150, 3000
 AT_A_TIME = 32
-REQUESTS = [field.name for field in session_pb2.SessionRequest.DESCRIPTOR.fields if field.name != "frame"]
+REQUESTS = [
+    field.name for field in session_pb2.SessionRequest.DESCRIPTOR.fields if field.name not in ("frame", "batch")
+]
 GROWTH_BYTES_MAX = 400 << 20
 SESSION_S = 0.3
 COLUMNS = ("producers", "producer_seqs", "gate_generations", "expect_versions", "actors", "causes", "groups")
@@ -113,6 +116,36 @@ def make_frame(rng: random.Random) -> session_pb2.OpFrame:
     return frame
 
 
+def make_request(rng: random.Random) -> bytes:
+    """A message of a session other than a batch."""
+    request = session_pb2.SessionRequest()
+    if rng.random() < 0.5:
+        request.frame.CopyFrom(make_frame(rng))
+    else:
+        kind = rng.choice(REQUESTS)
+        getattr(request, kind).SetInParent()
+        fill(rng, getattr(request, kind), 0.5, 1)
+    if request.WhichOneof("request") == "clock_report" and rng.random() < 0.7:
+        request.clock_report.path, request.clock_report.key = "/known/town", rng.choice(["bob", "ann"])
+        request.clock_report.ClearField("fence")
+    return encode(rng, request) if rng.random() < 0.3 else request.SerializePartialToString()
+
+
+def make_batch(rng: random.Random) -> bytes:
+    """Many of them as one: few, a flood of tiny ones, too many, or more than it may weigh; at times one in another."""
+    kind = rng.randrange(8)
+    if kind == 0:
+        parts = [rng.choice([b"", b"\x3a\x00", b"\xff"])] * rng.choice([900, 1000, 1001, 300_000])
+    elif kind == 1:
+        parts = [bytes(rng.choice([65_536, 65_537, 3_000_000]))]
+    else:
+        parts = [make_request(rng) for _ in range(rng.choice([0, 1, 2, 5, 20, 100]))]
+    if kind == 2:
+        parts.append(make_batch(rng))
+    batch = session_pb2.SessionRequest(batch=session_pb2.RequestBatch(requests=parts))
+    return encode(rng, batch) if rng.random() < 0.3 else batch.SerializeToString()
+
+
 async def run_session(channel: grpc.aio.Channel, rng: random.Random, tally: Tally) -> None:
     """A stream of messages of all kinds; now and then without a hello, cut short, or half closed."""
     stream: Any = channel.stream_stream(SERVICE + "Session")()
@@ -132,14 +165,7 @@ async def run_session(channel: grpc.aio.Channel, rng: random.Random, tally: Tall
             hello = session_pb2.Hello(client_id=f"c{rng.randrange(30)}")
             await stream.write(session_pb2.SessionRequest(hello=hello).SerializeToString())
         for _ in range(rng.randrange(1, 30)):
-            request = session_pb2.SessionRequest()
-            if rng.random() < 0.5:
-                request.frame.CopyFrom(make_frame(rng))
-            else:
-                kind = rng.choice(REQUESTS)
-                getattr(request, kind).SetInParent()
-                fill(rng, getattr(request, kind), 0.5, 1)
-            await stream.write(encode(rng, request) if rng.random() < 0.3 else request.SerializePartialToString())
+            await stream.write(make_batch(rng) if rng.random() < 0.2 else make_request(rng))
         if rng.random() < 0.5:
             await stream.done_writing()
         await asyncio.wait([reader], timeout=rng.random() * SESSION_S)
@@ -174,6 +200,8 @@ async def run(directory: Path, seed: int, calls: int, sessions: int) -> None:
     with ServerProcess(directory / "data") as server:
         async with grpc.aio.insecure_channel(server.address) as channel:
             await call(channel, "register", path="/known", register=operations.Register(kind="guess_game"))
+            clock = timeline_pb2.Clock(mode=timeline_pb2.CLOCK_MODE_EVENT_DRIVEN)
+            await call(channel, "register", path="/known/town", register=operations.Register(clock=clock))
             await call(channel, "register", path="/safe", register=operations.Register())
             update = operations.Update(set=values_pb2.Value(string_value="kept"))
             await call(channel, "update", path="/safe", key="entry", update=update)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ecumene import Grid, sync
+from ecumene import Graph, Grid, sync
 from ecumene.cli import app
 
 from tests.journey.conftest import RunningServer
@@ -167,6 +167,21 @@ def test_who_is_near_is_found(ecumene: Callable[..., Any], server: RunningServer
     assert "column 10" in ecumene("env", "set", "/town", "ann", "1", "--at", "10,0", code=1)
     moved = ecumene("env", "watch", "/town", "--type", "entry_moved", "--from-revision", "1", "--count", "1")
     assert (moved["key"], moved["position"]) == ("ann", [0, 0])
+
+
+def test_nodes_of_a_graph_go_by_their_names(
+    ecumene: Callable[..., Any], server: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sync.connect(server.address) as world:
+        world.environment("/city").register(space=Graph.between([("home", "town hall", 2), ("town hall", "park", 1)]))
+    ecumene("env", "set", "/city", "ann", "1", "--at", "town hall")
+    assert ecumene("env", "get", "/city", "ann")["position"] == [1]
+    near = ecumene("near", "/city", "--at", "park", "--radius", "1")
+    assert near["near"] == [{"key": "ann", "distance": 1, "position": [1]}]
+    said = ecumene("near", "/city", "--at", "parc", "--radius", "1", code=2)
+    assert "'parc' is no position" in said and "the name of a node" in said
+    assert app.main(["env", "ls", "/city"]) == 0
+    assert "1 (town hall)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["env", "ls"], ["world", "list"], ["run", "spec.yaml"]])

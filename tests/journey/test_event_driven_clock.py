@@ -219,7 +219,7 @@ async def test_a_join_that_is_given_up_leaves_no_ghost(world: World) -> None:
 async def test_a_name_is_one_participants(world: World) -> None:
     clock = world.environment(TOWN).clock()
     async with clock.participate("bob"):
-        with pytest.raises(EntryExistsError):
+        with pytest.raises(EntryExistsError, match=r"'bob' takes part already.* lease \d+.*ttl_s=None"):
             async with clock.participate("bob"):
                 pass
     assert not [lease for lease in await world.leases() if lease.entry_count]

@@ -17,6 +17,7 @@ SAYS = {
     "auction.py": ("sold to bob for ", "a late bid is refused: closed"),
     "market.py": ("sells", "money and corn before (1500, 100), after (1500, 100)"),
     "guess_game.py": ("round 1: ", "round 3: "),
+    "contagion.py": ("hour 72: 35 well", "most were ill in hour 34: 154; 465 of 500 caught it"),
     "walkers.py": ("it is 18 o'clock", "the clock stands: nothing is due", "walker-2 is at ("),
     "haggling_agents.py": ("runtime: ready", "round 3: ", "turns: {'ok': 12}"),
 }
@@ -30,6 +31,22 @@ def test_an_example_does_what_it_says(tmp_path: Path, name: str) -> None:
         assert done.returncode == 0, done.stderr
         for said in SAYS[name]:
             assert said in done.stdout, done.stdout
+        assert server.stop() == 0
+
+
+def test_the_contagion_goes_on_where_it_was_killed_and_draws_how_it_went(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        command = [sys.executable, str(ROOT / "examples" / "contagion.py"), server.address]
+        for hour in (3, 41):
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                assert any(line.startswith(f"hour {hour}:") for line in process.stdout)
+                process.kill()
+        plot = tmp_path / "contagion.png"
+        done = subprocess.run([*command, "--plot", str(plot)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f"{SAYS['contagion.py'][-1]}\nplot: {plot}\n")
+        assert plot.read_bytes().startswith(b"\x89PNG")
         assert server.stop() == 0
 
 

@@ -126,6 +126,7 @@ def test_space_tells_as_many_events_as_there_are_crossings() -> None:
         "knn_us",
         "radius_us",
         "neighbours_us",
+        "knn_table_us",
     }
     assert results.keys() >= figures | {f"{name}_grid" for name in figures} | {"flock_200_ms", "town_16x16_ms"}
     assert all(results[name]["peers"]["bare_cells"] >= 0 for name in figures)

@@ -187,12 +187,13 @@ def make_event(world: str, changes: Changes, row: int) -> Event:
     """A row as listeners hear it."""
     revision = changes.revisions[row]
     index = row - bisect_left(changes.revisions, revision)
+    place = changes.places[changes.path[row]]
     return Event(
         f"{world}/{revision}.{index}",
         revision,
         index,
         EventType(changes.types[row]),
-        changes.places[changes.path[row]].path,
+        place.path,
         changes.keys[row],
         changes.told_value(row),
         changes.versions[row],
@@ -200,6 +201,7 @@ def make_event(world: str, changes: Changes, row: int) -> Event:
         changes.causes[row],
         depth_of(changes, row),
         changes.told_position(row),
+        place.sim_time_ns,
     )
 
 

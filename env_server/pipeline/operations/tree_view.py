@@ -5,6 +5,8 @@ from itertools import islice
 
 from env_server.model.entries import Entry, StreamItem
 from env_server.model.environments import AggregateValue, EnvironmentState
+from env_server.model.operations import Nearby
+from env_server.state_tree.reads.spatial import Looks, read_nearby
 from env_server.state_tree.tree import Tree
 
 
@@ -39,6 +41,10 @@ class TreeView:
         """See View."""
         node, timing = self._nodes.by_path.get(path), self._tree.timing
         return None if node is None or timing is None else timing.tell_at(node)
+
+    def near(self, path: str, key: str, asked: Nearby) -> list[str]:
+        """See View."""
+        return read_nearby(self._tree, self._nodes.find(path), key, asked, Looks(self._tree.limits)).keys
 
     def items(self, path: str, key: str, from_sequence: int, limit: int) -> list[StreamItem]:
         """See View."""

@@ -1,5 +1,6 @@
 """Slow reads: queries that take several loop steps. Their ops wait as behind a held key, and hold nobody up."""
 
+from collections import deque
 from collections.abc import Callable
 
 from env_server.model.errors import Exhausted, Reason, WorldError
@@ -11,13 +12,17 @@ from env_server.state_tree.reads.listings import SlowRead
 
 
 class SlowReads:
-    """The slow reads of one world that are under way, a step of each a loop step."""
+    """The slow reads of one world that are under way. They take turns: one step of one of them a loop step.
+
+    A step of each would hold up everybody else by the sum of them.
+    """
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
         self._limits = limits
         self._under_way = 0
         self._rows = 0
+        self._in_turn: deque[_Reading] = deque()
 
     @property
     def under_way(self) -> int:
@@ -33,7 +38,9 @@ class SlowReads:
         self.enter(read.rows)
         reading = _Reading(run, index, read, self.leave)
         run.waits(index, reading.try_stop)
-        self._clock.call_soon(lambda: self._step(reading))
+        self._in_turn.append(reading)
+        if len(self._in_turn) == 1:
+            self._clock.call_soon(self._step)
 
     def enter(self, rows: int = 0) -> None:
         """Counts one more that holds so many rows, until it leaves.
@@ -55,9 +62,18 @@ class SlowReads:
         self._under_way -= 1
         self._rows -= rows
 
-    def _step(self, reading: "_Reading") -> None:
-        if reading.step():
-            self._clock.call_soon(lambda: self._step(reading))
+    def _step(self) -> None:
+        reading = self._in_turn[0]
+        goes_on = False
+        try:
+            goes_on = reading.step()
+        finally:
+            # It stays at its place while it steps: what it answers may begin others.
+            self._in_turn.popleft()
+            if goes_on:
+                self._in_turn.append(reading)
+            if self._in_turn:
+                self._clock.call_soon(self._step)
 
 
 class _Reading:

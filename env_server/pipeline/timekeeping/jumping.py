@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from env_server.model.changes import Changes
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.ports import Handle
-from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.views import View
 from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.hearings import may_be_told
@@ -41,7 +41,7 @@ class Jumping:
         self._is_quiet = is_quiet
         self._clock = parts.clock
         self._limits = parts.limits
-        self._participation = Participation(parts.tree, running.clocks, parts.limits, self.stir)
+        self._participation = Participation(parts, running.clocks, self.stir)
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}
@@ -211,8 +211,8 @@ class Jumping:
     def _jump(self, timeline: Timeline, to_ns: int) -> bool:
         """Goes there, as a change of the world's own."""
         state, first = replace(timeline.state, now_ns=to_ns, stepping=False), timeline.first
-        if state.paused and first is not None and first.timer.due_ns <= to_ns:
-            state = replace(state, target_ns=to_ns)  # on its way until they have fired
+        if timeline.state.stepping and first is not None and first.timer.due_ns <= to_ns:
+            state = replace(state, target_ns=to_ns)  # whoever asked for it waits until they have fired
         self._clocks.change(timeline, state)
         self._clocks.tell_change(timeline)
         self._running.stir(timeline)

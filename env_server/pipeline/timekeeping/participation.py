@@ -11,8 +11,9 @@ happened so far: who heard what of it is not known.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from env_server.events.filters import TYPES, find_values
+from env_server.events.filters import TYPES, find_rows_at, find_values
 from env_server.model.changes import CLOCK_CHANGED, ENTRY_TYPES, Changes, EventType
+from env_server.model.clock_reports import ClockReport, Reporter, ReportVoid
 from env_server.model.entries import Entry
 from env_server.model.environments import Access
 from env_server.model.errors import (
@@ -26,11 +27,11 @@ from env_server.model.errors import (
     WorldError,
     WrongState,
 )
-from env_server.model.limits import Limits
-from env_server.model.timelines import ClockMode, ClockReport, Reporter, ReportVoid
+from env_server.model.timelines import ClockMode
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
-from env_server.state_tree.tree import Tree
+from env_server.state_tree.preconditions import check_fence
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.participants import Participant
 from env_server.timeline.timeline import Timeline
@@ -46,16 +47,18 @@ _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONM
 
 
 class Participation:
-    """The participants of a world's event-driven clocks. `moved` is told of a clock for which something has changed."""
+    """The participants of a world's event-driven clocks."""
 
-    def __init__(self, tree: Tree, clocks: Clocks, limits: Limits, moved: Callable[[Timeline], None]) -> None:
-        self._tree = tree
+    def __init__(self, parts: Parts, clocks: Clocks, moved: Callable[[Timeline], None]) -> None:
+        """`moved` is told of a clock for which something has changed."""
+        self._tree = parts.tree
+        self._commits = parts.commits
         self._clocks = clocks
-        self._limits = limits
+        self._limits = parts.limits
         self._moved = moved
         self._attended: dict[int, Attended] = {}
         self._by_place: dict[str, dict[int, Attended]] = {}
-        self._hearings = Hearings(tree, limits)
+        self._hearings = Hearings(parts.tree, parts.limits)
         self._reported: dict[Reporter, dict[Participant, Attended]] = {}
         #: The last group that was found to concern somebody before it was published.
         self._concerned = 0
@@ -136,7 +139,7 @@ class Participation:
             InvalidRequest: INVALID_PATH; INVALID_VALUE: what the participant hears cannot be understood.
             NotFound: ENVIRONMENT_NOT_FOUND, CLOCK_NOT_FOUND, PARTICIPANT_NOT_FOUND.
             WrongState: CLOCK_MODE_MISMATCH.
-            Fenced: the entry was set again.
+            Fenced: the entry was set again, or what the report stands behind has fallen.
             Exhausted: PARTICIPANT_QUOTA.
             OutOfRange: REVISION_IN_FUTURE.
         """
@@ -152,6 +155,8 @@ class Participation:
         attended = self.of(timeline)
         if (denied := self._find_denial(report.group, attended)) is not None:
             raise denied
+        if report.fence is not None:  # what its reporter did before may have been stopped by it, too
+            check_fence(tree, report.fence)
         if attended.is_overfull:
             maximum = self._limits.participants_max
             problem = f"{attended.place} holds more entries than may take part in a clock"
@@ -222,9 +227,7 @@ class Participation:
     def _follow(self, attended: Attended, changes: Changes, place: int) -> None:
         """Rows of a group that concern the participants' environment."""
         types, keys = changes.types, dict[str, None]()
-        for row, where in enumerate(changes.path):
-            if where != place:
-                continue
+        for row in find_rows_at(changes, (place,)):
             if types[row] in ENTRY_TYPES:
                 keys[changes.keys[row]] = None
             elif types[row] in _COMING_AND_GOING:
@@ -309,7 +312,8 @@ class Participation:
         report, reporter = participant.report, participant.reporter
         if report is not None and reporter is not None:
             self._let_go(participant)
-            reporter.void(ReportVoid(attended.path, participant.key, participant.set_revision, error))
+            void = ReportVoid(attended.path, participant.key, participant.set_revision, error)
+            self._commits.when_seen(lambda: reporter.void(void))  # it rests on what may not be on the disk yet
 
     def _let_go(self, participant: Participant) -> None:
         """Its reporter, if it has one, is not its reporter any more."""

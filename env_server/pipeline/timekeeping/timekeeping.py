@@ -5,8 +5,9 @@ from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from env_server.model.changes import Changes
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.errors import ArrivalUnseen, WorldError
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, ClockState, Reporter, Timer
+from env_server.model.timelines import ClockDeclaration, ClockMode, ClockState, Timer
 from env_server.pipeline.frames.effects import Effects
 from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.jumping import Jumping
@@ -176,8 +177,8 @@ class Timekeeping:
     def _count_timers(self, timeline: Timeline, group: str) -> tuple[int, int | None]:
         """How many timers wait, and when the first is due, of those that the group sees; by their environments."""
         if not group:
-            first = timeline.first
-            return timeline.timer_count, None if first is None else first.timer.due_ns
+            due = timeline.first
+            return timeline.timer_count, None if due is None else due.timer.due_ns
         path_of, access = self._clocks.path_of, self._tree.grants.access
         seen = [queue for number, queue in timeline.timers.items() if access(group, path_of(number))]
         dues = [timer.due_ns for queue in seen if (timer := queue.first) is not None]

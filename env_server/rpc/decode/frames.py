@@ -14,9 +14,10 @@ from env_server.model.errors import InvalidRequest, LimitExceeded, Reason, World
 from env_server.model.frames import Frame
 from env_server.model.limits import Limits
 from env_server.model.names import ROOT, check_count, check_identity, check_producer
-from env_server.model.operations import Code, Precondition, Test
+from env_server.model.operations import Code
 from env_server.model.ports import Clock
 from env_server.rpc.decode.blocks import decode_block
+from env_server.rpc.decode.fences import decode_fence
 from env_server.rpc.decode.rows import decode_rows
 from env_server.rpc.decode.values import Refusals
 
@@ -141,10 +142,7 @@ def _decode_groups(
 
 def _decode_fences(message: session_pb2.OpFrame, count: int, frame: Frame, refusals: Refusals, limits: Limits) -> None:
     check_count(len(message.fences), "frame_ops_max", limits)
-    frame.fences = tuple(
-        Precondition(Test.CREATED_REVISION, fence.created_revision, fence.path or ROOT, fence.key)
-        for fence in message.fences
-    )
+    frame.fences = tuple(map(decode_fence, message.fences))
     frame.fence = _spread(message.fence, count, "fence")
     if frame.fence is None:
         return

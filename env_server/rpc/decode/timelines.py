@@ -2,11 +2,13 @@
 
 from env_api.v1 import timeline_pb2
 
+from env_server.model.clock_reports import ClockReport
 from env_server.model.errors import DeniedView, InvalidRequest, Reason
 from env_server.model.limits import Limits
 from env_server.model.names import check_count, check_segment, split_path
 from env_server.model.operations import ClockAction, Code, ControlClock, Delete, SetTimer
-from env_server.model.timelines import ClockDeclaration, ClockMode, ClockReport, MissedTicks
+from env_server.model.timelines import ClockDeclaration, ClockMode, MissedTicks
+from env_server.rpc.decode.fences import decode_fence
 from env_server.rpc.decode.values import decode_json
 
 _FLAGS = ("step", "pause", "resume")
@@ -52,6 +54,7 @@ def decode_report(message: timeline_pb2.ClockReport, groups: tuple[str, ...]) ->
         message.earliest_wake_ns if message.HasField("earliest_wake_ns") else None,
         message.consumed_revision,
         groups[message.group - 1] if groups else "",
+        decode_fence(message.fence) if message.HasField("fence") else None,
     )
 
 

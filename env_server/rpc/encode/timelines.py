@@ -2,7 +2,8 @@
 
 from env_api.v1 import timeline_pb2
 
-from env_server.model.timelines import ClockDeclaration, ReportVoid, Timer
+from env_server.model.clock_reports import ReportVoid
+from env_server.model.timelines import ClockDeclaration, Timer
 from env_server.pipeline.timekeeping.timekeeping import ClockSeen
 from env_server.rpc.encode.errors import encode_error
 

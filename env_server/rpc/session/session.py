@@ -15,10 +15,10 @@ import grpc
 from env_api.v1 import session_pb2, timeline_pb2
 
 from env_server.leases.leases import Kept
+from env_server.model.clock_reports import ReportVoid
 from env_server.model.errors import InternalError, InvalidRequest, Reason, WorldError
 from env_server.model.frames import Answer
 from env_server.model.names import check_count, check_identity
-from env_server.model.timelines import ReportVoid
 from env_server.model.views import check_group
 from env_server.pipeline import Welcomed, World
 from env_server.rpc.decode.frames import decode_frame
@@ -35,6 +35,7 @@ from env_server.worlds import Worlds
 
 HELLO_TIMEOUT_S = 10.0
 BATCH_BYTES_MAX = 64 * 1024
+BATCH_REQUESTS_MAX = 1000
 _REFUSED = {"hello": "was said already", "batch": "must not be in another one"}
 
 _log = logging.getLogger(__name__)
@@ -224,6 +225,9 @@ class SessionStream:
 
     def _take_batch(self, batch: session_pb2.RequestBatch) -> None:
         """Raises InvalidRequest: it is too large; nothing of it is taken."""
+        if len(batch.requests) > BATCH_REQUESTS_MAX:
+            problem = f"has {len(batch.requests)} messages, {BATCH_REQUESTS_MAX} are allowed"
+            raise InvalidRequest(Reason.INVALID_FIELD, "batch", problem)
         size_bytes = sum(map(len, batch.requests))
         if size_bytes > BATCH_BYTES_MAX:
             raise InvalidRequest(

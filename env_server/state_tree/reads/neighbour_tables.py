@@ -4,9 +4,7 @@ Those in slices are found in an index of their own, which is made of the entries
 for, so the world goes on meanwhile.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from env_server.model.entries import Entry
@@ -14,19 +12,18 @@ from env_server.model.errors import LimitExceeded
 from env_server.model.frames import NeighbourTable
 from env_server.model.limits import Limits
 from env_server.model.ordering import in_order
-from env_server.model.ports import Near, SpaceIndex, Vicinities
+from env_server.model.ports import Near, SpaceIndex
 from env_server.model.spaces import Position
 from env_server.state_tree.reads.listings import Slices
 from env_server.state_tree.reads.weights import weigh_text
 
 ROWS_AT_ONCE_MAX: Final = 128
 """Whose neighbours are found in one step."""
-_PUT_SLICE: Final = 1024
-_SCAN_SLICE: Final = 8192
-_LOOKS_SLICE: Final = 8192
+PUT_SLICE: Final = 1024
+LOOKS_SLICE: Final = 8192
 _ROW_BYTES: Final = 6
 """Of a row beside its key and its position."""
-_NEIGHBOUR_BYTES: Final = 3
+NEIGHBOUR_BYTES: Final = 3
 
 Find = Callable[[SpaceIndex, Position], list[Near]]
 
@@ -57,7 +54,7 @@ class Table:
         self._found.append(others)
         self._neighbours += len(others)
         self._bytes += weigh_text(key)
-        size_bytes = self._bytes + _NEIGHBOUR_BYTES * self._neighbours
+        size_bytes = self._bytes + NEIGHBOUR_BYTES * self._neighbours
         check_weight(len(self._found), self._index.dimensions, size_bytes, self._limits)
 
     def told(self, keys: list[str], revision: int) -> NeighbourTable:
@@ -84,78 +81,33 @@ def find_in_slices(
     `asked` empty = of all that are somewhere; `count`: neighbours of each at most; 0 = any number.
 
     Raises (while it runs):
-        LimitExceeded: as `check_weight`, and `space_looks_max`.
+        LimitExceeded: as `check_weight`, `space_looks_max`, and `neighbours_looks_max`.
     """
     keys: list[str] = []
     for place, (key, entry) in enumerate(entries.items(), 1):
         if entry.position is not None:
             index.put(key, entry.position)
             keys.append(key)
-        if place % _PUT_SLICE == 0:
+        if place % PUT_SLICE == 0:
             yield
     order: Iterator[str | None] = iter(asked) if asked else in_order(keys)
     table = Table(entries, index, find, count, limits)
     rows: list[str] = []
-    looked = 0
+    looked = looked_in_all = 0
     for name in order:
         if name is None:
             yield
             continue
         rows.append(name)
         table.ask(name, entries[name].position or ())
-        looked += max(index.looked, _LOOKS_SLICE // ROWS_AT_ONCE_MAX)
-        if looked >= _LOOKS_SLICE:
+        looked_in_all += index.looked
+        if looked_in_all > limits.neighbours_looks_max:
+            raise LimitExceeded("neighbours_looks_max", limits.neighbours_looks_max, looked_in_all)
+        looked += max(index.looked, LOOKS_SLICE // ROWS_AT_ONCE_MAX)
+        if looked >= LOOKS_SLICE:
             looked = 0
             yield
     return table.told(rows, revision)
-
-
-def find_in_columns(
-    vicinities: Vicinities,
-    dimensions: int,
-    entries: dict[str, Entry],
-    asked: dict[str, Position],
-    limits: Limits,
-    revision: int,
-) -> Slices:
-    """As `find_in_slices`, within one radius, with all entries put into empty vicinities."""
-    keys = []
-    for place, (key, entry) in enumerate(entries.items(), 1):
-        if entry[6] is not None:
-            keys.append(key)
-        if place % _SCAN_SLICE == 0:
-            yield
-    # Their numbers are their places in the order of keys, by which the equally near are told.
-    names = []
-    for name in in_order(keys):
-        if name is None:
-            yield
-        else:
-            names.append(name)
-    places: list[Position] = []
-    for start in range(0, len(names), _SCAN_SLICE):
-        some = [entries[name][6] or () for name in names[start : start + _SCAN_SLICE]]
-        vicinities.put(some)
-        places += some
-        yield
-    told = list(asked) or names
-    wanted: Sequence[int] = [bisect_left(names, key) for key in asked] if asked else range(len(names))
-    rows = {number: row for row, number in enumerate(wanted)} if asked else {}
-    counts: list[int] = []
-    neighbours: list[int] = []
-    size_bytes = 0
-    while len(counts) < len(wanted):
-        done = len(counts)
-        how_many, who = vicinities.find(wanted[done:])
-        counts += how_many
-        neighbours += [rows.setdefault(number, len(rows)) for number in who] if asked else who
-        size_bytes += sum(map(weigh_text, told[done : len(counts)]))
-        check_weight(len(counts), dimensions, size_bytes + _NEIGHBOUR_BYTES * len(neighbours), limits)
-        yield
-    others = [names[number] for number in islice(rows, len(told), None)]
-    if asked:
-        places = [places[number] for number in rows]
-    return NeighbourTable(told, counts, neighbours, others, places, revision)
 
 
 def check_weight(rows: int, dimensions: int, size_bytes: int, limits: Limits) -> None:

@@ -1,7 +1,8 @@
 """Reads of a space: who is near, how far it is, everybody's neighbours.
 
 What is outside the space, or nowhere, is an error and never an empty answer. A step looks at a bounded number of
-entries (`space_looks_max`); everybody's neighbours, where they are many, are found piece by piece (`neighbour_tables`).
+entries (`space_looks_max`); everybody's neighbours, where they are many, are found piece by piece (`neighbour_tables`,
+`neighbour_columns`).
 """
 
 from math import inf
@@ -13,15 +14,15 @@ from env_server.model.limits import Limits
 from env_server.model.names import check_count
 from env_server.model.operations import Distance, Nearby, Neighbours
 from env_server.model.ports import Near, SpaceIndex
-from env_server.model.spaces import LOOKS_FREE, Graph, Grid, Position, Space
+from env_server.model.spaces import LOOKS_FREE, Graph, Grid, Plane, Position, Space
 from env_server.state_tree.nodes import Node
 from env_server.state_tree.reads.listings import Slices, SlowRead
+from env_server.state_tree.reads.neighbour_columns import find_nearest, find_within
 from env_server.state_tree.reads.neighbour_tables import (
     ROWS_AT_ONCE_MAX,
     Find,
     Table,
     check_weight,
-    find_in_columns,
     find_in_slices,
 )
 from env_server.state_tree.tree import Tree
@@ -128,7 +129,8 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
     """The neighbours of entries, of all that are somewhere when none is named.
 
     Raises:
-        LimitExceeded: message_bytes_max: the answer would be too large; or space_looks_max.
+        LimitExceeded: message_bytes_max: the answer would be too large; space_looks_max: one row looks at too much;
+            neighbours_looks_max: all rows do.
         NotFound, InvalidRequest, WrongState, Exhausted: as `read_nearby`.
     """
     looks.check()
@@ -162,7 +164,9 @@ def read_neighbours(tree: Tree, node: Node, ask: Neighbours, looks: Looks) -> Ne
         vicinities = None if radius is None else apart.vicinities(radius)
         entries = node.entries.copy()
         if vicinities is not None:
-            return find_in_columns(vicinities, apart.dimensions, entries, asked, limits, revision)
+            return find_within(vicinities, apart.dimensions, entries, asked, limits, revision)
+        if ask.nearest and isinstance(space.shape, Grid | Plane):
+            return find_nearest(apart, find, ask.nearest, entries, asked, limits, revision)
         return find_in_slices(apart, find, entries, asked, ask.nearest, limits, revision)
 
     return SlowRead(begin, len(node.entries))

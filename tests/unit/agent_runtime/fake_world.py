@@ -317,7 +317,7 @@ class FakeEnvironment:
             raise EnvironmentNotFoundError(ErrorDetails(reason="ENVIRONMENT_NOT_FOUND"))
         return EnvironmentInfo(self.path, "basic", {}, {}, None, (), (), 1, 1, 1, 0, 0)
 
-    async def register(self, *, if_absent: bool = False) -> None:
+    async def register(self, *, config: object = None, if_absent: bool = False) -> None:
         self._world.paths.add(self.path)
 
     def clock(self) -> FakeClock:

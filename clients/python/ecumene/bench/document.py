@@ -59,9 +59,9 @@ free cores; the load of the machine when the run began stands with it. CPU is us
   neighbours, rules over whole numpy arrays in the client, and one block of moves, each a revision on the disk; CPU of
   client and server together. `mesa_ratio` is Mesa's CPU over ours: it grows with a flock, of which Mesa looks at all
   for each, and stays near 1 in a town, whose rule costs Mesa less than it takes to tell somebody's neighbours to
-  another process (docs/decisions/0014). `knn` and `radius` are single questions in frames of 500, `neighbours` a row
-  of a table, many in one question; sets and plain moves take turns. `arrays`: the same flock as numpy arrays over a
-  cKDTree, which is what it costs a program that needs no world.
+  another process (docs/decisions/0014). `knn` and `radius` are single questions in frames of 500, `neighbours` and
+  `knn_table` a row of a table, many in one question; sets and plain moves take turns. `arrays`: the same flock as numpy
+  arrays over a cKDTree, which is what it costs a program that needs no world.
 * `asyncio`: as many tasks as there are agents (a million at most) that sleep for a second and put a number into a dict.
 
 Rows marked as reported in the paper are its own figures on its own machines (Very Large-Scale Multi-Agent Simulation in

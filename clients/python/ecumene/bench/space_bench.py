@@ -1,7 +1,8 @@
 """`ecumene bench space`: what moves, questions about who is near, and whole models cost, beside bare means and Mesa.
 
 move_us        server CPU of a move that crosses the border of a region and meets and leaves others, events included
-knn_us         server CPU of a question for the ten nearest; likewise radius_us, and neighbours_us of everybody at once
+knn_us         server CPU of a question for the ten nearest; likewise radius_us
+knn_table_us   server CPU of a row of a table, the ten nearest of everybody; likewise neighbours_us, within a radius
 flock, town    CPU of all processes for a step of a model; mesa_ratio: Mesa's over ours
 """
 
@@ -47,9 +48,10 @@ class Sizes:
 FULL = Sizes(3, 100_000, 100_000, 10_000, ModelSizes(3, (1_000, 3_000, 10_000), (50, 100), 5))
 QUICK = Sizes(1, 4_000, 2_000, 500, ModelSizes(1, (200,), (16,), 2))
 
-GOALS: Mapping[str, Goal] = {"move": Goal(at_most=100), "knn": Goal(at_most=50)}
+GOALS: Mapping[str, Goal] = {"move": Goal(at_most=100), "knn": Goal(at_most=50), "knn_table": Goal(at_most=50)}
 MOVES = ("move", "move_walk", "move_region", "move_plain")
-QUERIES = ("knn", "radius", "neighbours")
+TABLES = ("neighbours", "knn_table")
+QUERIES = ("knn", "radius", *TABLES)
 
 
 async def bench_space(*, is_quick: bool, with_peers: bool = True, note: Note) -> Report:
@@ -132,8 +134,8 @@ def summarise(name: str, suffix: str, ours: Sequence[Figures], limits: Sequence[
     if name in MOVES:
         details["events_a_move"] = take_median([one[f"{name}_told"] for one in ours])
         details["set_us"] = take_median([one["set_us"] for one in ours])
-    if name == "neighbours":
-        details |= {key: take_median([one[f"neighbours_{key}"] for one in ours]) for key in ("each", "tables")}
+    if name in TABLES:
+        details |= {key: take_median([one[f"{name}_{key}"] for one in ours]) for key in ("each", "tables")}
     beside = {BARE: take_median([one[f"{name}_us"] for one in limits])} | peers.medians()
     goal = GOALS.get(name)
     return Result(

@@ -59,7 +59,8 @@ class SpaceLoad:
         await self._set_and_move(values, crowd.walk(self._movers))
         await self._ask("knn", nearest=NEAREST)
         await self._ask("radius", radius=case.radius)
-        await self._tabulate()
+        await self._tabulate("neighbours", radius=case.radius)
+        await self._tabulate("knn_table", nearest=NEAREST)
         east = side / 2 if case.shape == "plane" else side / 2 - 1
         await place.change(set_regions=[Region(REGION, Box((0.0, 0.0), (east, side - (case.shape == "grid"))))])
         await self._move("move_region", crowd.cross(self._movers))
@@ -123,18 +124,17 @@ class SpaceLoad:
             answered += sum(map(bool, await asyncio.gather(*asked)))
         self._note(name, meter.stop(len(points), answered))
 
-    async def _tabulate(self) -> None:
+    async def _tabulate(self, name: str, **how: Any) -> None:
         """Everybody's neighbours, in as many tables as they need."""
         keys = self._crowd.keys
         rows = TABLE_BYTES_MAX // ROW_BYTES
         meter = Meter(self._case.server_pid)
         tables = [
-            await self._place.neighbours(radius=self._case.radius, keys=keys[start : start + rows])
-            for start in range(0, len(keys), rows)
+            await self._place.neighbours(**how, keys=keys[start : start + rows]) for start in range(0, len(keys), rows)
         ]
-        self._note("neighbours", meter.stop(len(keys), sum(map(len, tables))))
-        self.figures["neighbours_each"] = sum(len(table.rows) for table in tables) / len(keys)
-        self.figures["neighbours_tables"] = len(tables)
+        self._note(name, meter.stop(len(keys), sum(map(len, tables))))
+        self.figures[f"{name}_each"] = sum(len(table.rows) for table in tables) / len(keys)
+        self.figures[f"{name}_tables"] = len(tables)
 
     def _note(self, name: str, result: LoadResult) -> None:
         if result.done != result.ops:

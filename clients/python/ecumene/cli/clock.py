@@ -76,7 +76,7 @@ def release(
     world: WorldOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Let an event-driven clock wait no more for the parts of a run that nobody hosts."""
+    """Let a clock go on without the parts of a run that nobody hosts: no place of theirs, no timer."""
     try:
         parts = run_in_world(server, world, lambda opened: release_clock(opened, path, run))
     except EnvironmentNotFoundError as error:

@@ -11,7 +11,7 @@ from ecumene.cli.arguments import parse_clock, parse_named, parse_object, parse_
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.env_output import describe_environment, show_entries, show_entry, show_event, show_written
 from ecumene.cli.failures import CliError, UsageError
-from ecumene.cli.positions import parse_position, space_document
+from ecumene.cli.positions import locate, parse_place, space_document
 from ecumene.cli.story import story
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.actions import Conditions
@@ -19,6 +19,7 @@ from ecumene.client.clocks import Clock, ClockState
 from ecumene.client.environment import Environment
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, EventFilter, Json, Written
 from ecumene.client.reasons import OperationRefusedError
+from ecumene.client.spaces import Space
 from ecumene.client.world import World
 
 app = typer.Typer(no_args_is_help=True)
@@ -70,7 +71,7 @@ def set_entry(
     expect_version: Annotated[
         int | None, typer.Option(help="Only if it has this version; 0 = it is absent.", metavar="N")
     ] = None,
-    at: Annotated[str, typer.Option(help="Move it there, too.", metavar="X,Y")] = "",
+    at: Annotated[str, typer.Option(help="Move it there, too: a position, or a node.", metavar="X,Y")] = "",
     kind: Annotated[str, typer.Option(help="Without KEY: kind of the environment to create.")] = "",
     config: Annotated[str, typer.Option(help="Without KEY: its config, a JSON object.")] = "",
     clock: Annotated[str, typer.Option(help="Without KEY: manual, realtime or event-driven.", metavar="MODE")] = "",
@@ -87,13 +88,14 @@ def set_entry(
         raise UsageError(f"what shall {key} be?", hint=f"ecumene env set {path} {key} VALUE")
     if at and not key:
         raise UsageError("an entry has a position, not an environment: which KEY?")
-    position = parse_position(at) if at else None
+    place = parse_place(at) if at else None
     conditions: Conditions = {} if expect_version is None else {"expect_version": expect_version}
 
     async def write(opened: World) -> Written:
         environment = opened.environment(path)
         if not key:
             return await create_unless_there(environment, kind, settings, own_clock)
+        position = None if place is None else await locate(environment, place)
         return await environment.set(key, parse_value(value or ""), position=position, **conditions)
 
     show_written(run_in_world(server, world, write), as_json)
@@ -110,11 +112,13 @@ def ls(
 ) -> None:
     """List the environments and the entries in an environment."""
 
-    async def read(opened: World) -> tuple[list[EnvironmentInfo], list[Entry]]:
+    async def read(opened: World) -> tuple[list[EnvironmentInfo], list[Entry], Space | None]:
         environment = opened.environment(path)
-        return await take(environment.children(prefix), limit), await take(environment.entries(prefix), limit)
+        entries = await take(environment.entries(prefix), limit)
+        space = (await environment.describe()).space if any(entry.position for entry in entries) else None
+        return await take(environment.children(prefix), limit), entries, space
 
-    children, entries = run_in_world(server, world, read)
+    children, entries, space = run_in_world(server, world, read)
     if as_json:
         print_json(
             {
@@ -129,7 +133,7 @@ def ls(
             ((child.path, child.kind, child.entry_count, child.child_count) for child in children),
         )
     if entries:
-        show_entries(entries)
+        show_entries(entries, space)
     if not children and not entries:
         print(f"nothing in {path}")
 

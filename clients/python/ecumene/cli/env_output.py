@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from ecumene.cli.durations import show_duration, show_moment
-from ecumene.cli.positions import describe_area, describe_proximity, describe_space, show_position
+from ecumene.cli.positions import describe_area, describe_proximity, describe_space, show_place, show_position
 from ecumene.cli.tables import print_json, print_table, show_cell, show_count, to_document
 from ecumene.client.clocks import ClockState
 from ecumene.client.event_batch import Event
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, Written
+from ecumene.client.spaces import Space
 
 
 def show_entry(found: Entry, as_json: bool) -> None:
@@ -27,15 +28,16 @@ def show_entry(found: Entry, as_json: bool) -> None:
             print(f"at {show_position(found.position)}", file=sys.stderr)
 
 
-def show_entries(entries: Sequence[Entry]) -> None:
-    """Print entries as a table, with their positions if any has one."""
+def show_entries(entries: Sequence[Entry], space: Space | None) -> None:
+    """Print entries as a table, with their positions in the space if any has one."""
     rows: list[tuple[object, ...]] = [
         (entry.key, entry.kind.name.lower(), entry.version, show_cell(entry.value)) for entry in entries
     ]
     if not any(entry.position for entry in entries):
         print_table(("key", "kind", "version", "value"), rows)
         return
-    placed = [(*row[:3], show_position(entry.position), row[3]) for row, entry in zip(rows, entries, strict=True)]
+    places = [show_place(entry.position, space) for entry in entries]
+    placed = [(*row[:3], place, row[3]) for row, place in zip(rows, places, strict=True)]
     print_table(("key", "kind", "version", "position", "value"), placed)
 
 

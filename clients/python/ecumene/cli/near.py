@@ -8,7 +8,7 @@ import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
 from ecumene.cli.failures import UsageError
-from ecumene.cli.positions import parse_position, show_place
+from ecumene.cli.positions import locate, parse_place, show_place
 from ecumene.cli.tables import print_json, print_table
 from ecumene.client.spaces import Space
 from ecumene.client.surroundings import Nearby
@@ -21,7 +21,7 @@ METRES_MIN = 10_000
 def near(
     path: Annotated[str, typer.Argument(help="Path of the environment, such as /town.", metavar="PATH")],
     key: Annotated[str, typer.Option(help="Near this entry.", metavar="KEY")] = "",
-    at: Annotated[str, typer.Option(help="Near this position.", metavar="X,Y")] = "",
+    at: Annotated[str, typer.Option(help="Near this position, or node of a graph.", metavar="X,Y")] = "",
     radius: Annotated[float | None, typer.Option(help="Within this distance.", metavar="R")] = None,
     nearest: Annotated[int | None, typer.Option(help="So many at most.", metavar="N", min=1)] = None,
     adjacent: Annotated[bool, typer.Option("--adjacent", help="In the same cell or node, and next to it.")] = False,
@@ -42,10 +42,11 @@ def near(
         raise UsageError(f"{' and '.join(f'--{name}' for name in asked)}: give one of them")
     if not asked:
         raise UsageError("how near?", hint="give one of --radius, --nearest, --adjacent")
-    who = key or parse_position(at)
+    place = parse_place(at) if at else ()
 
     async def read(opened: World) -> tuple[Nearby, Space | None]:
         environment = opened.environment(path)
+        who = key or await locate(environment, place)
         found = await environment.near(who, radius=radius, nearest=nearest, adjacent=adjacent, hops=hops, limit=limit)
         return found, (await environment.describe()).space if found else None
 

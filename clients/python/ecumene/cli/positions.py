@@ -1,4 +1,4 @@
-"""Positions as people write them: 3,4."""
+"""Positions as people write them: 3,4, or the name of a node."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ecumene.cli.failures import UsageError
 from ecumene.cli.tables import show_count, to_document
+from ecumene.client.environment import Environment
 from ecumene.client.spaces import Box, Disc, Geo, Graph, Grid, NodeSet, Plane, Proximity, Space, as_position
 
 
@@ -18,10 +19,36 @@ def parse_position(text: str) -> tuple[float, ...]:
     try:
         position = tuple(float(part) for part in text.strip("() ").split(","))
     except ValueError as error:
-        raise UsageError(f"{text!r} is no position", hint="write 3,4 or the number of a node") from error
+        raise _refuse(text) from error
     if len(position) > 2 or not all(map(math.isfinite, position)):
-        raise UsageError(f"{text!r} is no position", hint="write 3,4 or the number of a node")
+        raise _refuse(text)
     return position
+
+
+def parse_place(text: str) -> tuple[float, ...] | str:
+    """A position, or what may be the name of a node: `locate` tells.
+
+    Raises UsageError.
+    """
+    try:
+        return parse_position(text)
+    except UsageError:
+        if "," in text or not text.strip():
+            raise
+        return text
+
+
+async def locate(environment: Environment, place: tuple[float, ...] | str) -> tuple[float, ...]:
+    """The position of a node that is told by its name; others are what they are, and nobody is asked.
+
+    Raises UsageError, EcumeneError.
+    """
+    if not isinstance(place, str):
+        return place
+    space = (await environment.describe()).space
+    if not isinstance(space, Graph) or place not in space.names:
+        raise _refuse(place)
+    return (float(space.number(place)),)
 
 
 def show_position(position: Sequence[float]) -> str | None:
@@ -72,3 +99,7 @@ def describe_area(area: Box | Disc | NodeSet) -> str:
 def describe_proximity(proximity: Proximity) -> str:
     """A proximity in one line."""
     return f"within {proximity.distance:g}, {proximity.key_glob or '*'} and {proximity.other_key_glob or '*'}"
+
+
+def _refuse(text: str) -> UsageError:
+    return UsageError(f"{text!r} is no position", hint="write 3,4, or the number or the name of a node")

@@ -8,7 +8,7 @@ from typing import TypedDict
 from env_api.v1 import operations_pb2, values_pb2
 
 from ecumene.client import space_actions, timeline_actions
-from ecumene.client.clocks import Clock
+from ecumene.client.clocks import Clock, refusing
 from ecumene.client.model import Aggregate, EntryKind, Gate, Grant, Json, Value
 from ecumene.client.spaces import Position, Proximity, Region, Space, as_position
 from ecumene.client.values import INT_MAX, INT_MIN, encode_object, fill_value, refuse_value
@@ -55,10 +55,12 @@ def add_condition(condition: operations_pb2.Precondition, name: str, value: obje
     Raises:
         TypeError: there is no such condition.
         InvalidValueError: `expect_value` is no value.
+        InvalidFieldError: a number that is none.
     """
     if name == "expect_version":
         if value:
-            condition.version = value  # type: ignore[assignment]
+            with refusing(name):
+                condition.version = value  # type: ignore[assignment]
         else:
             condition.absent = True
     elif name == "expect_value":
@@ -68,7 +70,8 @@ def add_condition(condition: operations_pb2.Precondition, name: str, value: obje
     elif name == "absent":
         condition.absent = True
     elif name in ("gate_generation", "lease_owner", "created_revision"):
-        setattr(condition, name, value)
+        with refusing(name):
+            setattr(condition, name, value)
     else:
         raise TypeError(f"{name!r} is not a condition of a write")
 
@@ -133,7 +136,8 @@ def register_entry(
     position: Position | None = None,
 ) -> operations_pb2.Register:
     """Create an entry; `has_value` False leaves the first value to the server (0, or an empty stream)."""
-    register = operations_pb2.Register(if_absent=if_absent, stream_items_max=items_max, lease_id=lease_id)
+    with refusing("items_max or lease_id"):
+        register = operations_pb2.Register(if_absent=if_absent, stream_items_max=items_max, lease_id=lease_id)
     if position is not None:
         register.position.extend(as_position(position))
     register.entry_kind = int(kind)  # type: ignore[assignment]

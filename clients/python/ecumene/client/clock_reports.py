@@ -9,6 +9,7 @@ from env_api.v1 import session_pb2, timeline_pb2
 
 from ecumene.client import error_table
 from ecumene.client.errors import EcumeneError
+from ecumene.client.stamps import Stamp
 
 if TYPE_CHECKING:
     from ecumene.client.session import Session
@@ -59,8 +60,8 @@ class ClockReporter:
 
     Get it from `EnvironmentClock.reporter`. A report holds until the next one, also over reconnects, until the entry
     is set again or goes, or until `close`; without one the clock waits. `on_void` is called when reports do not count
-    any more, with the reason: FencedError when somebody else has set the entry, ParticipantNotFoundError when it is
-    gone.
+    any more, with the reason: FencedError when somebody else has set the entry, or the fence of its handle has fallen,
+    ParticipantNotFoundError when it is gone.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class ClockReporter:
         path: str,
         key: str,
         set_revision: int,
-        group_index: int,
+        stamp: Stamp,
         on_void: Callable[[EcumeneError], None] | None,
     ) -> None:
         self._session = session
         self._on_void = on_void
-        self._group_index = group_index
+        self._stamp = stamp
         self._failure: EcumeneError | None = None
         self._is_closed = False
         #: The report that holds.
@@ -107,8 +108,11 @@ class ClockReporter:
             busy=busy,
             earliest_wake_ns=earliest_wake_ns,
             consumed_revision=consumed_revision,
-            group=self._group_index,
+            group=self._stamp.group_index,
         )
+        if (fence := self._stamp.fence) is not None:
+            self._last.fence.path, self._last.fence.key = fence.path, fence.key
+            self._last.fence.created_revision = fence.token
         self._session.reports.note(self)
 
     async def close(self) -> None:

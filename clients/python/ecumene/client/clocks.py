@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -123,6 +125,15 @@ class TimerInfo:
     """Told with each firing."""
     fired: int
     """How often it has fired."""
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Around what a message may not hold: that is an InvalidFieldError."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refuse_field(f"{what}: {error}") from error
 
 
 def refuse_field(why: str) -> InvalidFieldError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from env_api.v1 import operations_pb2, queries_pb2, session_pb2
 
+from ecumene.client.clocks import refusing
 from ecumene.client.errors import DeadlineExceededError, ErrorDetails, Executed
 from ecumene.client.model import Outcome
 from ecumene.client.stamps import Stamp
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ecumene.client.session import Session
 
 Kind = TypeVar("Kind", bound=Outcome)
+_TIMEOUT_S_MAX = 1e9
+"""Beyond it, also for ever, the server need not know how long somebody waits."""
 
 
 class OpCalls:
@@ -27,7 +30,10 @@ class OpCalls:
         self._stamp = stamp
         self._path = path
         self._timeout_s = timeout_s
-        self._deadline_ms = max(1, int(timeout_s * 1000)) if timeout_s is not None else 0
+        self._deadline_ms = 0
+        if timeout_s is not None:
+            with refusing("timeout_s"):
+                self._deadline_ms = max(1, int(1000 * min(timeout_s, _TIMEOUT_S_MAX)))
 
     def write(self, op: session_pb2.Op, options: Mapping[str, Any]) -> asyncio.Future[Outcome]:
         """Issue a write."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from env_api.v1 import operations_pb2, session_pb2
@@ -18,7 +19,7 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.leases import Lease
 from ecumene.client.model import EntryKind, Outcome, Value, Written
 from ecumene.client.op_calls import OpCalls
-from ecumene.client.reasons import EntryNotFoundError, PreconditionFailedError
+from ecumene.client.reasons import EntryExistsError, EntryNotFoundError, PreconditionFailedError
 from ecumene.client.values import OP_FIELDS, convert_value
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ParticipantPlace:
     ) -> None:
         """`ttl_s`: of the lease, whose loss `on_lost` is told; None = without one."""
         self._world = world
+        self._path = path
         self._ops = OpCalls(world.session, path, None, world.stamp)
         self._name = name
         self._value = value
@@ -61,7 +63,10 @@ class ParticipantPlace:
             self._granted = asyncio.get_running_loop().create_task(self._grant(self._ttl_s), name=name)
             lease_id = (await asyncio.shield(self._granted)).id
         self._entered = self._issue(lease_id)
-        return (await self._ops.answer(asyncio.shield(self._entered), Written)).revision
+        try:
+            return (await self._ops.answer(asyncio.shield(self._entered), Written)).revision
+        except EntryExistsError as error:
+            raise self._say_who_is_there(error) from None
 
     async def leave(self) -> None:
         """Be there no more, if it is still this one's place. Cancelling the wait takes nothing back.
@@ -86,6 +91,15 @@ class ParticipantPlace:
             return self._ops.write(session_pb2.Op(key=self._name, register=register), {})
         kind, wire = convert_value(self._value)
         return self._ops.write(session_pb2.Op(key=self._name, **{OP_FIELDS[kind]: wire}), {})
+
+    def _say_who_is_there(self, error: EntryExistsError) -> EntryExistsError:
+        """For whoever begins a program again that was killed: its lease outlives it."""
+        lease = error.metadata.get("lease", "0")
+        text = (
+            f"{self._name!r} takes part already, as an entry of {self._path} under lease {lease}: if its program is "
+            "gone, that ends with its time to live; begin again then, or take part without a lease, ttl_s=None"
+        )
+        return EntryExistsError(replace(error.details, message=text))
 
     def _begin_leaving(self) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()

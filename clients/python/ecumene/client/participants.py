@@ -150,8 +150,8 @@ class Participant:
         self._now_ns = (await clock.state()).now_ns
 
     def _begin(self, revision: int) -> None:
-        session, group_index = self._session, self._world.stamp.group_index
-        self._reporter = ClockReporter(session, self._clock_path, self.name, revision, group_index, self._fail)
+        session, stamp = self._session, self._world.stamp
+        self._reporter = ClockReporter(session, self._clock_path, self.name, revision, stamp, self._fail)
         clock, hears = self._clock_path, self._hears
         filters = [EventFilter(path_prefix=clock)] if hears is None else [hear_clock(clock), *hears]
         start = session_pb2.WatchStart(
@@ -159,7 +159,7 @@ class Participant:
             also=map(fill_filter, filters[1:]),
             from_revision=revision + 1,
             history=session.history,
-            group=group_index,
+            group=stamp.group_index,
         )
         window = Credit(session.settings.watch_events_max, session.settings.watch_bytes_max)
         self._feed = feed = WatchFeed(start, window, revision)

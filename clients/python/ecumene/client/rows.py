@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from env_api.v1 import session_pb2
 
 from ecumene.client.actions import add_condition, is_condition
+from ecumene.client.clocks import refuse_field, refusing
 from ecumene.client.model import Value
 from ecumene.client.space_actions import flatten_positions
 from ecumene.client.stamps import PLAIN, Fence, Stamp
-from ecumene.client.values import OP_FIELDS, check_key, check_path, convert_value, encode_json, refuse_value
+from ecumene.client.values import OP_FIELDS, check_key, check_path, check_text, convert_value, encode_json, refuse_value
 
 # Options that have a column of their own in a frame, and what "none" is in it.
 _COLUMNS: dict[str, tuple[str, Any]] = {
@@ -26,6 +28,8 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 }
 
 
+_OF_STAMPS = frozenset({"group", "fence"})
+_UINT64_MAX = 2**64 - 1
 _BLOCK_COLUMNS = ("ints", "doubles", "strings", "json")
 
 # Those that never stand with the op itself.
@@ -60,7 +64,7 @@ class Rows:
             place = self._place(path)
             try:
                 ops.add(path=place, key=key, set_double=value)
-            except TypeError:
+            except (TypeError, ValueError):
                 del ops[index:]  # half a row
                 check_key(key)
                 raise
@@ -98,13 +102,15 @@ class Rows:
         count = len(frame.ops)
         for name, column in self._columns.items():
             field, default = _COLUMNS[name]
-            getattr(frame, field).extend(column + [default] * (count - len(column)))
+            with refusing(name):
+                getattr(frame, field).extend(column + [default] * (count - len(column)))
         self._columns.clear()
         frame.seq = seq
         frame.paths.extend(self._paths)
         fill_fences(frame, self._fences)
         frame.return_versions = return_versions
-        frame.deadline_ms = deadline_ms
+        with refusing("deadline_ms"):
+            frame.deadline_ms = deadline_ms
         return self._request.SerializeToString()
 
     def _place(self, path: str) -> int:
@@ -166,16 +172,30 @@ def _select(chosen: Any, column: Any, count: int, indexes: Sequence[int]) -> Non
 
 
 def apply_conditions(op: session_pb2.Op, options: Mapping[str, Any]) -> None:
-    """Put those conditions of a write into its row that have no column.
+    """Put those conditions of a write into its row that have no column, and look at what goes into columns.
 
     Raises:
         TypeError: an option is unknown.
         InvalidValueError: `expect_value` is no value.
+        InvalidFieldError: another one has no form in a frame; in a column it would fail all others of the frame.
     """
     for name, value in options.items():
-        in_column = name in _COLUMNS and (value or name != "expect_version")
-        if not in_column and is_condition(name, value):
+        if name in _COLUMNS and (value or name != "expect_version"):
+            if value and name not in _OF_STAMPS:
+                _check_column(name, value)
+        elif is_condition(name, value):
             add_condition(op.preconditions.add(), name, value)
+
+
+def _check_column(name: str, value: object) -> None:
+    if isinstance(_COLUMNS[name][1], str):
+        if not isinstance(value, str):
+            raise refuse_field(f"{name}: give a str, not {type(value).__name__}")
+        check_text(value)
+        return
+    with refusing(name):
+        if not 0 <= operator.index(value) <= _UINT64_MAX:  # type: ignore[arg-type]
+            raise refuse_field(f"{name}: a number from 0 to {_UINT64_MAX}, not {value}")
 
 
 def measure_row(path: str, op: session_pb2.Op, options: Mapping[str, Any]) -> int:
@@ -214,6 +234,7 @@ def encode_block(
     Raises:
         InvalidValueError: the values are of several kinds, of one that blocks do not carry, or not one a key.
         InvalidPositionError: not one position a key.
+        InvalidPathError, InvalidFieldError: something else has no form in a frame.
     """
     count = len(keys)
     only_moves = positions is not None and len(values) == 0
@@ -222,23 +243,24 @@ def encode_block(
     request = session_pb2.SessionRequest()
     frame = request.frame
     frame.seq = seq
-    frame.paths.append(path)
+    frame.paths.append(check_path(path))
     block = frame.block
-    block.keys.extend(keys)
+    with refusing("keys"):
+        block.keys.extend(keys)
     block.add = add
-    block.join_lease_id = join_lease_id
+    with refusing("join_lease_id"):
+        block.join_lease_id = join_lease_id
     _fill_values(block, values)
     if positions is not None:
         coordinates, block.dimensions = flatten_positions(positions, count)
         block.coordinates.extend(coordinates)
     _extend(frame.producers, producers, count, "producers")
-    if isinstance(seqs, int):
-        if seqs:
-            frame.producer_seqs.append(seqs)
-    else:
+    if not isinstance(seqs, int):
         _extend(frame.producer_seqs, seqs, count, "seqs")
+    elif seqs:
+        _extend(frame.producer_seqs, [seqs], count, "seqs")
     if gate_generation:
-        frame.gate_generations.append(gate_generation)
+        _extend(frame.gate_generations, [gate_generation], count, "gate_generation")
     _extend(frame.actors, actors, count, "actors")
     _extend(frame.causes, causes, count, "causes")
     if stamp.group_index:
@@ -247,7 +269,8 @@ def encode_block(
         fill_fences(frame, (stamp.fence,))
         frame.fence.append(1)
     frame.return_versions = return_versions
-    frame.deadline_ms = deadline_ms
+    with refusing("deadline_ms"):
+        frame.deadline_ms = deadline_ms
     return request.SerializeToString()
 
 
@@ -287,4 +310,5 @@ def _extend(column: Any, given: Sequence[Any] | None, count: int, name: str) -> 
         return
     if len(given) not in (1, count):
         raise refuse_value(f"{len(given)} {name} for {count} keys")
-    column.extend(given)
+    with refusing(name):
+        column.extend(given)

@@ -49,6 +49,9 @@ logger = logging.getLogger("ecumene.client")
 # Without a reason of ours a status is the transport's: these may pass when the connection is made anew.
 _PASSING = (errors.UnavailableError, errors.InternalError, errors.ResourceExhaustedError, errors.DeadlineExceededError)
 
+BATCH_REQUESTS_MAX = 1000
+"""The contract allows so many in one message."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionStatistics:
@@ -356,7 +359,7 @@ class Session:
         if message is None or len(message) > self._batch_bytes_max:
             return message
         gathered, room = [message], self._batch_bytes_max - len(message)
-        while (message := self._next_message()) is not None:
+        while len(gathered) < BATCH_REQUESTS_MAX and (message := self._next_message()) is not None:
             if len(message) > room:
                 self._left_over = message
                 break

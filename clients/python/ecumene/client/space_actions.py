@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
 from numbers import Real
 from typing import Any
 
 from env_api.v1 import operations_pb2, space_pb2, values_pb2
 
-from ecumene.client.clocks import refuse_field
+from ecumene.client.clocks import refuse_field, refusing
 from ecumene.client.space_reasons import InvalidPositionError
 from ecumene.client.spaces import (
     Box,
@@ -53,23 +52,23 @@ def fill_space(
         regions=[fill_region(region) for region in regions],
         proximities=[fill_proximity(proximity) for proximity in proximities],
     )
-    with _refusing("space"):
+    with refusing("space"):
         _fill_shape(message, space)
     return message
 
 
 def fill_region(region: Region) -> space_pb2.Region:
     """A declaration of a region. Raises as `fill_space`."""
-    with _refusing(f"region {region.name!r}"):
+    with refusing(f"region {region.name!r}"):
         message = space_pb2.Region(name=region.name)
     area = region.area
     if isinstance(area, Box):
         message.box.CopyFrom(fill_box(area))
     elif isinstance(area, Disc):
-        with _refusing(f"region {region.name!r}"):
+        with refusing(f"region {region.name!r}"):
             message.disc.CopyFrom(space_pb2.Disc(centre=as_position(area.centre), radius=area.radius))
     elif isinstance(area, NodeSet):
-        with _refusing(f"region {region.name!r}"):
+        with refusing(f"region {region.name!r}"):
             message.nodes.nodes.extend(area.nodes)
         message.nodes.SetInParent()
     else:
@@ -79,7 +78,7 @@ def fill_region(region: Region) -> space_pb2.Region:
 
 def fill_proximity(proximity: Proximity) -> space_pb2.Proximity:
     """A declaration of a proximity. Raises as `fill_space`."""
-    with _refusing(f"proximity {proximity.name!r}"):
+    with refusing(f"proximity {proximity.name!r}"):
         return space_pb2.Proximity(
             name=proximity.name,
             distance=proximity.distance,
@@ -158,15 +157,6 @@ def flatten_positions(positions: Any, count: int) -> tuple[list[float], int]:
     if len(positions) != dimensions * count or not 1 <= dimensions <= 2:
         raise InvalidPositionError.of(f"{len(positions)} coordinates for {count} keys: one or two each")
     return positions, dimensions
-
-
-@contextmanager
-def _refusing(what: str) -> Iterator[None]:
-    """Around what a message may not hold: that is an InvalidFieldError."""
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError) as error:
-        raise refuse_field(f"{what}: {error}") from error
 
 
 def _fill_shape(message: space_pb2.Space, space: Space) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from env_api.v1 import queries_pb2, session_pb2
@@ -105,7 +105,7 @@ class SpaceOps:
         hops: bool = False,
     ) -> Neighbours:
         """Everybody's neighbours at one revision, for those who act for many; `keys` = only those of these entries."""
-        ask = queries_pb2.Neighbours(keys=keys)
+        ask = queries_pb2.Neighbours(keys=_list_keys(keys))
         ways = {"radius": radius, "nearest": nearest, "adjacent": adjacent or None}
         _fill_one_of(ask, "neighbours", ways, {"hops": hops})
         return await self._ops.answer(self._ops.read_whole(queries_pb2.Query(neighbours=ask)), Neighbours)
@@ -135,6 +135,7 @@ class SpaceOps:
     ) -> BulkResult:
         """Create many entries, and place them; as `move_many`. One that exists is a failure, unless `if_absent`."""
         keys, values = _list_keys(keys), _list_values(values)
+        values = values.tolist() if hasattr(values, "tolist") else values
         places = _split_places(keys, positions)
         if len(values) != len(keys):
             raise refuse_value(f"{len(values)} values for {len(keys)} keys")
@@ -169,11 +170,15 @@ class SpaceOps:
 
 
 def _list_keys(keys: Iterable[str]) -> list[str]:
+    if isinstance(keys, str):  # whose characters would be taken for keys
+        raise refuse_field(f"keys of many are a list, such as [{keys!r}]")
     return [check_key(key) for key in keys]
 
 
 def _list_values(values: Iterable[Value]) -> Sequence[Value]:
     """Arrays of numpy and of the standard library stay what they are: they are sent as such."""
+    if isinstance(values, str | bytes | Mapping):
+        raise refuse_value(f"values of many are a list, one a key, not {type(values).__name__}")
     return values if hasattr(values, "__len__") and hasattr(values, "__getitem__") else list(values)  # type: ignore[return-value]
 
 
@@ -202,4 +207,6 @@ def _fill_one_of(
         except (TypeError, ValueError) as error:
             raise refuse_field(f"{verb}: {name}: {error}") from error
     if box is not None and isinstance(ask, queries_pb2.Nearby):
+        if not isinstance(box, Box):
+            raise refuse_field(f"{verb}: box: a Box((0, 0), (2, 2)), not {box!r}")
         ask.box.CopyFrom(space_actions.fill_box(box))

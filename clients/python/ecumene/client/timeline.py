@@ -131,7 +131,7 @@ class EnvironmentClock:
         For programs with a watch of their own; most want `participate`. What the entry's value says that it hears has
         to be watched from `set_revision` on. `on_void` is called when the reports do not count any more.
         """
-        return ClockReporter(self._session, self.path, key, set_revision, self._world.stamp.group_index, on_void)
+        return ClockReporter(self._session, self.path, key, set_revision, self._world.stamp, on_void)
 
     async def _control(self, change: ClockChange) -> ClockState:
         request = timeline_service_pb2.ControlClockRequest(

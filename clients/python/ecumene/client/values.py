@@ -103,11 +103,8 @@ def check_text(text: str) -> None:
     Raises:
         InvalidValueError: it holds half a surrogate pair.
     """
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise refuse_value(f"text that UTF-8 cannot carry: {error.reason}") from error
+    if not _is_text(text):
+        raise refuse_value("text that UTF-8 cannot carry: surrogates not allowed")
 
 
 def check_key(key: object) -> str:
@@ -116,7 +113,7 @@ def check_key(key: object) -> str:
     Raises:
         InvalidKeyError: it is none.
     """
-    if isinstance(key, str) and key:
+    if isinstance(key, str) and key and _is_text(key):
         return key
     message = "key: must not be empty" if key == "" else f"key: must be a str such as 'mood', not {_show(key)}"
     raise InvalidKeyError(ErrorDetails(message=message, reason="INVALID_KEY", executed=Executed.NO))
@@ -128,14 +125,24 @@ def check_path(path: object) -> str:
     Raises:
         InvalidPathError: it is none.
     """
-    if isinstance(path, str):
+    if isinstance(path, str) and _is_text(path):
         return path
     message = f"path: must be a str such as '/town', not {_show(path)}"
     raise InvalidPathError(ErrorDetails(message=message, reason="INVALID_PATH", executed=Executed.NO))
 
 
+def _is_text(text: str) -> bool:
+    """Whether UTF-8 can carry it."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
+
+
 def _show(found: object) -> str:
-    text = repr(found)
+    text = ascii(found) if isinstance(found, str) else repr(found)
     return f"{text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 1] + '…'} ({type(found).__name__})"
 
 

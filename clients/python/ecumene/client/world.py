@@ -11,6 +11,7 @@ from typing import Any, Self
 from env_api.v1 import session_pb2
 
 from ecumene.client.addresses import find_address
+from ecumene.client.clocks import refusing
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ErrorDetails, Executed
 from ecumene.client.filters import fill_filter
@@ -94,7 +95,8 @@ class World:
         """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
         created at revision `token`, as a lock's is while it is held; else FencedError.
 
-        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
+        Reads are stopped by it too, and so is what is reported to a clock that waits; watches, leases and unary calls
+        are not. Closing it closes the connection.
         """
         return World(self.session, self.group, Fence(path, key, token))
 
@@ -160,15 +162,16 @@ class World:
         `also`: what any of these filters lets through comes, too, each event once and all in one order; at most 15.
         """
         policy = session_pb2.SLOW_POLICY_CONFLATE if conflate else session_pb2.SLOW_POLICY_RESUME_FROM_LOG
-        start = session_pb2.WatchStart(
-            filter=fill_filter(event_filter or EventFilter()),
-            from_revision=from_revision,
-            initial_state=initial_state,
-            slow_policy=policy,
-            history=history,
-            group=self.stamp.group_index,
-            also=map(fill_filter, also),
-        )
+        with refusing("watch"):
+            start = session_pb2.WatchStart(
+                filter=fill_filter(event_filter or EventFilter()),
+                from_revision=from_revision,
+                initial_state=initial_state,
+                slow_policy=policy,
+                history=history,
+                group=self.stamp.group_index,
+                also=map(fill_filter, also),
+            )
         settings = self.session.settings
         window = Credit(settings.watch_events_max, settings.watch_bytes_max)
         return FrameWatch(self.session, WatchFeed(start, window, self.session.revision))

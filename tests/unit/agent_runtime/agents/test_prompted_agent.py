@@ -178,11 +178,12 @@ async def test_an_agent_with_a_calendar_wakes_by_its_routine_and_is_told_the_tim
     world = FakeWorld()
     world.clock_ns = 0
     async with set_stage(tmp_path, launch, world) as stage:
-        part = stage.pipeline.parts["g.0"]
-        await wait_until(lambda: not part.activity.is_busy)
+        clock = stage.pipeline.parts["g.0"].clock
+        assert clock is not None
+        await wait_until(lambda: not clock.activity.is_busy)
         world.advance(100 * HOUR_NS)
         await stage.wait_turns(4)
-        await wait_until(lambda: not part.activity.is_busy)
+        await wait_until(lambda: not clock.activity.is_busy)
         assert not world.timers, "turns_max"
     assert [row["sim_time_ns"] / HOUR_NS for row in stage.read("turns")] == [1, 7, 19.5, 31]
     told = [request.messages[1].content for request in Asked.requests]

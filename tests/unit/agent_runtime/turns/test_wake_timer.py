@@ -31,7 +31,7 @@ from agent_runtime.turns.wake_timer import WakeTimer
 from tests.unit.agent_runtime.fake_world import FakeWorld
 from tests.unit.agent_runtime.stage import wait_until
 
-TIMER = ("/game", "wakes.r.g.0")
+TIMER = ("/game", "wakes.r:g.0")
 
 
 @asynccontextmanager
@@ -128,9 +128,23 @@ async def test_a_clock_that_is_gone_is_told_once_and_the_timer_is_set_on_the_nex
         assert "by time again" in caplog.records[-1].getMessage() and len(caplog.records) == 2
 
 
-async def test_who_has_nobody_to_wake_does_not_look_for_its_clock(caplog: pytest.LogCaptureFixture) -> None:
-    world = FakeWorld()
+async def test_who_has_nobody_to_wake_attends_the_next_clock_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, tries = FakeWorld(), list[str]()
+    monkeypatch.setattr(wake_timer, "GONE_RETRY_S", 0.001)
     async with running(world, []) as (_, timer):
+
+        async def attend_again() -> None:
+            tries.append("again")
+            if len(tries) < 3:
+                raise ClockNotFoundError(ErrorDetails(message="nothing is there"))
+
+        timer._attend_again = attend_again
         timer.note_gone()
-        await asyncio.sleep(0)
-        assert timer.is_idle and not caplog.records
+        await wait_until(lambda: len(tries) == 3 and timer.is_idle)
+        assert not world.timers and not caplog.records
+        timer.note_fired()
+        for _ in range(5):
+            await asyncio.sleep(0.002)
+        assert len(tries) == 3

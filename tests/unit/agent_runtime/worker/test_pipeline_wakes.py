@@ -13,12 +13,13 @@ from ecumene.client import ErrorDetails, EventType, UnavailableError
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.turns.presence import Chosen, Decision
 from agent_runtime.worker.hosted_part import HostedPart
+from agent_runtime.worker.part_clock import PartActivity
 from tests.unit.agent_runtime.fake_world import FakeEnvironment, FakeWorld
 from tests.unit.agent_runtime.players import Daily, Sleeper, Waiting
 from tests.unit.agent_runtime.stage import PLAYERS, FakeOwner, make_launch, set_stage, wait_until
 
 BOOK = "/runtime/runs/r/wakes/g.0"
-TIMER = ("/game", "wakes.r.g.0")
+TIMER = ("/game", "wakes.r:g.0")
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +39,15 @@ def sleepers(folder: Path, ids: list[str], agent: str = "Sleeper", **more: Any) 
     return make_launch(folder, f"{PLAYERS}:{agent}", ids, **group)
 
 
+def look(part: HostedPart) -> PartActivity:
+    """What the part is about to do."""
+    assert part.clock is not None
+    return part.clock.activity
+
+
 async def settle(part: HostedPart) -> None:
     """Until the part has nothing to do before its next wake."""
-    await wait_until(lambda: not part.activity.is_busy)
+    await wait_until(lambda: not look(part).is_busy)
 
 
 async def test_agents_wake_when_they_asked_to_and_the_world_keeps_what_they_want_next(tmp_path: Path) -> None:
@@ -58,7 +65,7 @@ async def test_agents_wake_when_they_asked_to_and_the_world_keeps_what_they_want
         await stage.wait_turns(5)
         await settle(part)
         assert world.timers == {TIMER: 340}
-        assert part.activity.consumed_revision >= world.emitted[-1][0]
+        assert look(part).consumed_revision >= world.emitted[-1][0]
     assert Sleeper.woken == [
         ("hourly-1", 100, ("",), None),
         ("once-1", 100, ("",), None),
@@ -123,7 +130,7 @@ async def test_timers_of_runtimes_wake_nobody_by_a_rule(tmp_path: Path) -> None:
     launch = sleepers(tmp_path, ["hourly-1"], wake=[{"path": "/game"}])
     async with set_stage(tmp_path, launch, world) as stage:
         await settle(stage.pipeline.parts["g.0"])
-        world.emit((EventType.TIMER_FIRED, "/game", "wakes.other.g.0", {"due_ns": 5}))
+        world.emit((EventType.TIMER_FIRED, "/game", "wakes.other:g.0", {"due_ns": 5}))
         world.emit((EventType.TIMER_FIRED, "/game", "bell", {"due_ns": 5}))
         await stage.wait_turns(1)
         world.advance(100)
@@ -387,7 +394,7 @@ async def test_a_timer_that_others_take_away_is_set_again(tmp_path: Path) -> Non
             world.timers.clear()
             world.emit(event)
             await wait_until(lambda: world.timers == {TIMER: 100})
-        world.emit((EventType.TIMER_CANCELLED, "/game", "wakes.other.g.0", None))
+        world.emit((EventType.TIMER_CANCELLED, "/game", "wakes.other:g.0", None))
         world.advance(100)
         await stage.wait_turns(1)
     assert [woken[:2] for woken in Sleeper.woken] == [("hourly-1", 100)]

@@ -14,7 +14,7 @@ from ecumene.cli.near import show_distance
         (["--key", "ann", "--at", "1,2", "--radius", "1"], "--key and --at: give one of the two"),
         (["--key", "ann"], "how near?"),
         (["--key", "ann", "--radius", "1", "--nearest", "2"], "--radius and --nearest: give one of them"),
-        (["--at", "there", "--adjacent"], "'there' is no position"),
+        (["--at", "3,there", "--adjacent"], "'3,there' is no position"),
         (["--key", "ann", "--nearest", "0"], "--nearest"),
     ],
 )

@@ -9,6 +9,7 @@ from ecumene.cli.positions import (
     describe_area,
     describe_proximity,
     describe_space,
+    parse_place,
     parse_position,
     show_place,
     show_position,
@@ -28,6 +29,13 @@ def test_positions_are_read_and_shown_as_the_same(text: str, position: tuple[flo
 def test_what_is_no_position_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         parse_position(text)
+
+
+def test_a_word_may_be_the_name_of_a_node_and_what_has_a_comma_may_not() -> None:
+    assert parse_place("town hall") == "town hall" and parse_place("3,4") == (3, 4)
+    for text in ("3,x", "", " "):
+        with pytest.raises(UsageError):
+            parse_place(text)
 
 
 def test_nowhere_is_nothing() -> None:

@@ -39,7 +39,7 @@ async def test_failures_are_told_by_place_and_key_over_all_frames() -> None:
     keys = [f"k{number}" for number in range(2 * FRAME_OPS + 1)]
     sender = Sender(keys, {"k0", f"k{FRAME_OPS}", keys[-1]})
     result = await send_in_frames(keys, 4096, sender.submit)
-    assert [(part.start, part.stop) for part in sender.parts] == [(0, 1000), (1000, 2000), (2000, 3000)]
+    assert [(part.start, part.stop) for part in sender.parts] == [(0, 1000), (1000, 2000), (2000, 2001)]
     assert result.ok_count == len(keys) - 3
     assert [(failure.index, failure.key) for failure in result.failures] == [
         (0, "k0"),
@@ -54,7 +54,7 @@ async def test_failures_are_told_by_place_and_key_over_all_frames() -> None:
 async def test_a_server_that_allows_less_gets_smaller_frames() -> None:
     sender = Sender(["a", "b", "c"], set())
     result = await send_in_frames(sender.keys, 2, sender.submit)
-    assert [(part.start, part.stop) for part in sender.parts] == [(0, 2), (2, 4)]
+    assert [(part.start, part.stop) for part in sender.parts] == [(0, 2), (2, 3)]
     assert result.raise_failure() is result
 
 
@@ -97,3 +97,23 @@ async def test_a_first_frame_that_cannot_be_sent_is_raised() -> None:
 
     with pytest.raises(ecumene.ClosedError):
         await send_in_frames(["a"], 2, submit)
+
+
+async def test_a_frame_with_too_many_bytes_is_cut_and_an_op_that_has_too_many_alone_fails_alone() -> None:
+    sizes = [1] * 5 + [9] + [3] * 4 + [1] * 90
+    sender = Sender([f"k{number}" for number in range(len(sizes))], {"k7"})
+
+    async def submit(part: slice) -> asyncio.Future[FrameResult]:
+        if (size := sum(sizes[part])) > 8:
+            raise ecumene.LimitExceededError.of("frame_bytes_max", 8, size)
+        return await sender.submit(part)
+
+    result = await send_in_frames(sender.keys, 4096, submit)
+    assert [(failure.index, type(failure.error)) for failure in result.failures] == [
+        (5, ecumene.LimitExceededError),
+        (7, ecumene.EntryNotFoundError),
+    ]
+    assert result.ok_count == len(sizes) - 2
+    told = [index for part in sender.parts for index in range(part.start, part.stop)]
+    assert told == [index for index in range(len(sizes)) if index != 5], "each once, in order"
+    assert len(sender.parts) < 30, "frames grow again behind what was large"

@@ -235,3 +235,48 @@ async def test_names_that_are_no_text_are_refused_wherever_they_stand(world: Wor
         with pytest.raises(ecumene.InvalidKeyError, match="key: must "):
             ask()
     assert len(frame) == 0, "nothing is left of what was refused"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"expect_version": -1},
+        {"expect_version": 2**64},
+        {"seq": -1, "producer": "p"},
+        {"seq": "1", "producer": "p"},
+        {"gate_generation": 1.5},
+        {"lease_owner": -1},
+        {"created_revision": 2**64},
+        {"producer": 5, "seq": 1},
+        {"actor": 5},
+        {"actor": "\ud800"},
+        {"cause": b"raw"},
+    ],
+)
+async def test_an_option_that_no_frame_can_carry_fails_its_op_alone(
+    server: FakeServer, world: World, options: Any
+) -> None:
+    """It failed while the frame was written, and with it the session: all ops of the program, now and later."""
+    room = world.environment(ROOM)
+    done, refused, also_done = await asyncio.gather(
+        room.set("a", 1), room.set("b", 2, **options), room.set("c", 3), return_exceptions=True
+    )
+    assert isinstance(refused, ecumene.InvalidFieldError | ecumene.InvalidValueError), refused
+    assert isinstance(done, Written) and isinstance(also_done, Written)
+    await room.set("d", 4)
+    assert [op.key for op in sent(server)] == ["a", "c", "d"]
+
+
+async def test_half_characters_and_times_without_end_are_dealt_with_before_anything_is_sent(
+    server: FakeServer, world: World
+) -> None:
+    room = world.environment(ROOM)
+    with pytest.raises(ecumene.InvalidPathError):
+        world.environment("/\ud800")
+    with pytest.raises(ecumene.InvalidKeyError):
+        await room.set("\ud800", 1)
+    with pytest.raises(ecumene.InvalidFieldError, match="timeout_s"):
+        ecumene.Environment(world, ROOM, float("nan"))
+    for timeout_s in (1e300, float("inf")):
+        await ecumene.Environment(world, ROOM, timeout_s).set("a", 1)
+    assert [op.key for op in sent(server)] == ["a", "a"]

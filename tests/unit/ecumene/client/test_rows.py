@@ -92,3 +92,29 @@ def test_a_block_carries_values_of_one_kind(values: Any, column: str, sent: list
 def test_a_block_that_cannot_be_sent_is_refused_here(keys: list[str], values: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ecumene.InvalidValueError):
         encode_block(1, "/a", keys, values, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"join_lease_id": -1},
+        {"gate_generation": 2**64},
+        {"producers": ["p"], "seqs": -1},
+        {"producers": ["\ud800"]},
+        {"actors": [5]},
+        {"deadline_ms": 2**70},
+    ],
+)
+def test_a_block_says_which_of_its_columns_no_frame_can_carry(options: dict[str, Any]) -> None:
+    with pytest.raises(ecumene.InvalidFieldError):
+        encode_block(1, "/a", ["x"], [1], **options)
+
+
+def test_a_row_with_half_a_character_leaves_nothing_behind() -> None:
+    rows = Rows()
+    with pytest.raises(ecumene.InvalidKeyError):
+        rows.append_set("/a", "\ud800", 1.0, {})
+    rows.append_set("/a", "x", 1.0, {"actor": 5})
+    assert len(rows) == 1
+    with pytest.raises(ecumene.InvalidFieldError, match="actor"):
+        rows.encode(1)

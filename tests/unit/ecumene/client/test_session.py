@@ -10,6 +10,7 @@ import ecumene
 import grpc
 import pytest
 from ecumene import ClientSettings, World
+from ecumene.client.session import BATCH_REQUESTS_MAX
 from ecumene.client.stream import SessionStream
 from env_api.v1 import session_pb2
 from google.rpc import error_details_pb2, status_pb2
@@ -328,6 +329,15 @@ async def test_what_is_said_in_one_step_travels_as_one_message_as_far_as_the_ser
         assert not (await large).failures
         assert max(stream.batches) > 3
     assert [frame.seq for frame in server.frames()] == list(range(1, 24))
+
+
+async def test_no_more_travel_as_one_message_than_the_contract_allows(server: FakeServer) -> None:
+    server.welcome.batch_bytes_max = 1 << 20
+    async with ecumene.connect(server.address, settings=QUICK) as world:
+        for number in range(BATCH_REQUESTS_MAX + 5):
+            world.environment("/town").clock().reporter(f"p{number}", 7).report(consumed_revision=9)
+        await reached(lambda: len(server.streams[0].received) >= BATCH_REQUESTS_MAX + 5)
+        assert max(server.streams[0].batches) == BATCH_REQUESTS_MAX
 
 
 async def test_what_did_not_fit_is_sent_once_on_the_next_stream(server: FakeServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import ecumene
@@ -185,3 +186,30 @@ async def test_many_come_from_anything_to_go_through(server: FakeServer, world: 
     for many in (town.move_many([5], [(1, 1)]), town.create_many([5], [1], [(1, 1)])):  # type: ignore[list-item]
         with pytest.raises(ecumene.InvalidKeyError):
             await many
+
+
+async def test_values_of_an_array_are_created_as_they_are_set(server: FakeServer, world: World) -> None:
+    town = world.environment(TOWN)
+    await town.set_many(["a", "b"], array("d", [1.5, 2.5]))
+    await town.create_many(["a", "b"], array("d", [1.5, 2.5]), array("d", [1, 2, 3, 4]))
+    assert list(server.frames()[0].block.doubles) == [1.5, 2.5]
+    assert [op.register.value.double_value for op in sent(server)] == [1.5, 2.5]
+
+
+async def test_what_cannot_be_meant_by_many_is_refused_in_words(server: FakeServer, world: World) -> None:
+    town = world.environment(TOWN)
+    places: Any = [(1, 1), (2, 2)]
+    for many, words in (
+        (town.move_many("ab", places), "keys of many are a list"),
+        (town.create_many("ab", [1, 2], places), "keys of many are a list"),
+        (town.neighbours(radius=1, keys="ab"), "keys of many are a list"),
+        (town.move_many(["a", "\ud800"], places), "key: must be a str"),
+        (town.set_many(["a", "b"], {"a": 1, "b": 2}), "values of many are a list.*dict"),
+        (town.create_many(["a", "b"], "12", places), "values of many are a list.*str"),
+        (town.near(box="here"), "box"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ecumene.EcumeneError, match=words):
+            await many
+    with pytest.raises(ecumene.InvalidKeyError):
+        await town.neighbours(radius=1, keys=[1])  # type: ignore[list-item]
+    assert server.frames() == []

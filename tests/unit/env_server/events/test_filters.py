@@ -30,6 +30,42 @@ def test_select_is_the_filter_applied_to_each_row(rows: list[Row], asked: Filter
     assert (selected is None) == (len(wanted) == len(rows)), "all rows are told by None alone"
 
 
+AROUND = ("/", "/to", "/town-", "/town.", "/town0", "/town/a", "/town/a-", "/town/a/0", "/town/b", "/tows")
+"""On both sides of "/town" and "/town/a" in every order."""
+
+
+@given(
+    rows=st.lists(ROWS, min_size=1, max_size=12),
+    asked=FILTERS,
+    others=st.lists(st.sampled_from(AROUND), max_size=10),
+    place=st.integers(0, 12),
+    first_row=st.integers(0, 60),
+)
+def test_among_many_places_it_selects_the_same(
+    rows: list[Row], asked: Filter, others: list[str], place: int, first_row: int
+) -> None:
+    many = [Row(path=f"/far/{number}") for number in range(40)]
+    rows = [*rows[:place], *many, *(Row(path=path) for path in others), *rows[place:]]
+    changes = World().apply(*rows)
+    for _ in range(2):  # with what is kept with the group, too
+        selected = Matcher(asked, Limits()).select(changes, first_row)
+        wanted = [number for number, row in enumerate(rows) if number >= first_row and accepts(asked, row)]
+        assert (list(range(len(rows))) if selected is None else selected) == wanted
+
+
+def test_a_filter_for_one_of_thousands_of_places_looks_at_that_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = World().apply(*(Row(path=f"/town/{number}") for number in range(4000)))
+    looked: list[object] = []
+    matches_place = Matcher.matches_place
+    monkeypatch.setattr(Matcher, "matches_place", lambda *both: (looked.append(both), matches_place(*both))[1])
+    rows = changes.path
+    for number in range(0, 4000, 40):
+        matcher = Matcher(Filter(path_prefix=f"/town/{number}"), Limits())
+        assert matcher.select(changes) == [number]
+        changes.path = Untouchable(rows)  # looked through once, for all
+    assert len(looked) == 100
+
+
 @given(rows=st.lists(ROWS, min_size=1, max_size=6), asked=FILTERS)
 def test_everything_selected_lies_at_or_below_the_root(rows: list[Row], asked: Filter) -> None:
     root = Matcher(asked, Limits()).root

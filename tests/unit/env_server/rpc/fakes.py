@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from env_server.model.changes import Changes, Place
+from env_server.model.clock_reports import ClockReport, Reporter
 from env_server.model.entries import VALUE, Entry
 from env_server.model.errors import (
     AlreadyExists,
@@ -26,7 +27,6 @@ from env_server.model.frames import Answer, EntryRead, Frame, Invoked, Listed, T
 from env_server.model.limits import Limits
 from env_server.model.operations import Code
 from env_server.model.ports import Origin
-from env_server.model.timelines import ClockReport, Reporter
 from env_server.model.values import Json
 from env_server.model.watching import Delivery, WatchSpec
 from env_server.pipeline import Welcomed

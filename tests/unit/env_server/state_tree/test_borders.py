@@ -138,3 +138,19 @@ def test_what_a_refused_move_looked_at_is_counted() -> None:
 def test_a_malformed_glob_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="key_glob"):
         borders_of(Space(SHAPE, (), (Proximity("p", 1.0, "[a"),)), open_space(SHAPE, LIMITS))
+
+
+def test_regions_that_are_crossed_beyond_a_few_are_counted() -> None:
+    index = open_space(SHAPE, LIMITS)
+    many = tuple(Region(f"r{number}", Box((0, 0), (9, 9))) for number in range(100))
+    looked: list[int] = []
+    few, all_of_them = borders_of(Space(SHAPE, many[:16]), index), borders_of(Space(SHAPE, many), index)
+    assert len(few.cross(index, "m", AWAY, HERE, LIMITS, lambda count: None)) == 16 and not few.looks
+    assert not few.cross(index, "m", HERE, HERE, LIMITS, looked.append) and not looked
+    assert len(all_of_them.cross(index, "m", AWAY, HERE, LIMITS, looked.append)) == 100 and all_of_them.looks
+    assert looked[-1] == 4 * 84
+    looked.clear()
+    told = all_of_them.cross(index, "m", HERE, AWAY, LIMITS, looked.append)
+    assert {type_ for type_, *_ in told} == {EventType.REGION_LEFT} and looked == [4 * 84]
+    all_of_them.cross(index, "m", HERE, HERE, LIMITS, looked.append)
+    assert looked == [4 * 84], "who stays crosses nothing"

@@ -316,3 +316,19 @@ def test_what_moves_look_at_is_bounded_in_a_group() -> None:
     reasons = {sent.outcome(index).reason for index in range(20) if isinstance(sent.outcome(index), WorldError)}  # type: ignore[union-attr]
     assert reasons == {Reason.RATE_LIMITED}
     assert stand.do(move("k1", 7, 7)).written.version > 2, "the next group begins anew"
+
+
+def test_what_moves_cross_is_bounded_in_a_group_and_those_refused_stay_where_they_are() -> None:
+    """One frame of 4,096 moves into a thousand regions was a loop step of seven seconds, and 600 MB."""
+    stand = Stand(limits=Limits(group_looks_max=1_000))
+    regions = tuple(Region(f"r{number}", Box((1.0, 1.0), (7.0, 7.0))) for number in range(100))
+    stand.done(new_environment("/g", space=Space(Grid(8, 8), regions)))
+    stand.done(*(place(f"k{index}", 0, 0, 0) for index in range(20)))
+    sent = stand.do(*(move(f"k{index}", 3, 3) for index in range(20)))
+    inside = [index for index in range(20) if not isinstance(sent.outcome(index), WorldError)]
+    assert inside == [0, 1, 2], "4 looks for each of 84 regions beyond those in the price of a move"
+    assert sent.outcome(3).reason is Reason.RATE_LIMITED  # type: ignore[union-attr]
+    assert [entry(stand, f"k{index}").position for index in (2, 3)] == [(3.0, 3.0), (0.0, 0.0)]
+    entered = [row for row in rows_from(stand, 1) if row[1] == ENTERED]
+    assert len(entered) == 300
+    stand.done(move("k3", 3, 3), drop("/g", "k2"), move("k0"))

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env_server.model.timelines import ClockReport
+from env_server.model.clock_reports import ClockReport
 from env_server.timeline.participants import Heard, Participant, Participants
 
 

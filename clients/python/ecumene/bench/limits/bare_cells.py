@@ -151,6 +151,7 @@ def measure(case: SpaceCase) -> dict[str, float]:
     ask("knn", lambda point: cells.nearest(point, NEAREST))
     ask("radius", lambda point: cells.within(point, case.radius))
     take("neighbours", case.entries, lambda: [cells.within(point, case.radius) for point in crowd.points])
+    take("knn_table", case.entries, lambda: [cells.nearest(point, NEAREST) for point in crowd.points])
     move("move_region", moves.cross, far=True)
     move("move", moves.meet, far=True)
     move("move_walk", moves.meet, far=False)

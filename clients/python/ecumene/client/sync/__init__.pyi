@@ -406,8 +406,8 @@ class ClockReporter:
 
     Get it from `EnvironmentClock.reporter`. A report holds until the next one, also over reconnects, until the entry
     is set again or goes, or until `close`; without one the clock waits. `on_void` is called when reports do not count
-    any more, with the reason: FencedError when somebody else has set the entry, ParticipantNotFoundError when it is
-    gone.
+    any more, with the reason: FencedError when somebody else has set the entry, or the fence of its handle has fallen,
+    ParticipantNotFoundError when it is gone.
     """
 
     path: str
@@ -1296,7 +1296,8 @@ class World:
         """The same connection, behind a fence: whatever goes through it has an effect only while the entry is the one
         created at revision `token`, as a lock's is while it is held; else FencedError.
 
-        Reads are stopped by it too; watches, leases and unary calls are not. Closing it closes the connection.
+        Reads are stopped by it too, and so is what is reported to a clock that waits; watches, leases and unary calls
+        are not. Closing it closes the connection.
         """
     def environment(self, path: str, *, timeout_s: float | None = None) -> Environment:
         """The handle of the environment at `path` ("/" = the root); asks the server nothing.

@@ -20,6 +20,9 @@ from ecumene.client.errors import ClosedError
 Close = Callable[[], Awaitable[None]]
 PutBack = Callable[[Any], None]
 
+WAIT_S_MAX = 1.0
+"""Of one wait, then the next one begins: Python does not see a signal that came in the last moment before a wait."""
+
 
 class LoopThread:
     """A loop that runs while it has users; `join_loop` gets it."""
@@ -99,10 +102,10 @@ class LoopThread:
             raise RuntimeError("blocking calls are not for callbacks: this is the thread that would have to answer")
         self._post(call.start)
         try:
-            call.ended.exception()
+            _wait_ended(call.ended)
         except BaseException:
             self._try_post(call.give_up)
-            call.ended.exception()
+            _wait_ended(call.ended)
             raise
         return call.ended.result()
 
@@ -155,6 +158,16 @@ def join_loop(user: object) -> LoopThread:
             loop.try_add_user(user)
             _loops.append(loop)
     return loop
+
+
+def _wait_ended(ended: concurrent.futures.Future[Any]) -> None:
+    """Until it is done, whatever its outcome is; an interrupt ends it within WAIT_S_MAX."""
+    while True:
+        try:
+            ended.exception(WAIT_S_MAX)
+        except concurrent.futures.TimeoutError:
+            continue
+        return
 
 
 class _Call:

@@ -23,6 +23,7 @@ import builtins
 import collections.abc
 import env_api.v1.errors_pb2
 import env_api.v1.events_pb2
+import env_api.v1.fences_pb2
 import env_api.v1.operations_pb2
 import env_api.v1.queries_pb2
 import env_api.v1.timeline_pb2
@@ -136,7 +137,7 @@ class RequestBatch(google.protobuf.message.Message):
     @property
     def requests(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.bytes]:
         """Each an encoded SessionRequest other than Hello and RequestBatch. What is wrong with one is told as if it had come
-        alone. Together at most Welcome.batch_bytes_max.
+        alone. Together at most Welcome.batch_bytes_max, and at most 1,000 of them.
         """
 
     def __init__(
@@ -461,31 +462,6 @@ class SetBlock(google.protobuf.message.Message):
 Global___SetBlock: typing_extensions.TypeAlias = SetBlock
 
 @typing.final
-class Fence(google.protobuf.message.Message):
-    """An entry that must be the one created at a revision, a lock's token, for ops to have an effect: whoever has lost the lock
-    is stopped by it. A session with groups need not see the entry.
-    """
-
-    DESCRIPTOR: google.protobuf.descriptor.Descriptor
-
-    PATH_FIELD_NUMBER: builtins.int
-    KEY_FIELD_NUMBER: builtins.int
-    CREATED_REVISION_FIELD_NUMBER: builtins.int
-    path: builtins.str
-    key: builtins.str
-    created_revision: builtins.int
-    def __init__(
-        self,
-        *,
-        path: builtins.str = ...,
-        key: builtins.str = ...,
-        created_revision: builtins.int = ...,
-    ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["created_revision", b"created_revision", "key", b"key", "path", b"path"]) -> None: ...
-
-Global___Fence: typing_extensions.TypeAlias = Fence
-
-@typing.final
 class OpFrame(google.protobuf.message.Message):
     """Ops sent together. They take effect one after the other, rows first, then the block; one that fails does not stop
     the next. The columns below describe all ops: empty = none, one element = the same for all, else one an op.
@@ -553,7 +529,7 @@ class OpFrame(google.protobuf.message.Message):
         """Index + 1 into Hello.groups; 0 = none."""
 
     @property
-    def fences(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Fence]:
+    def fences(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[env_api.v1.fences_pb2.Fence]:
         """What `fence` points to."""
 
     @property
@@ -578,7 +554,7 @@ class OpFrame(google.protobuf.message.Message):
         groups: collections.abc.Iterable[builtins.int] | None = ...,
         return_versions: builtins.bool = ...,
         deadline_ms: builtins.int = ...,
-        fences: collections.abc.Iterable[Global___Fence] | None = ...,
+        fences: collections.abc.Iterable[env_api.v1.fences_pb2.Fence] | None = ...,
         fence: collections.abc.Iterable[builtins.int] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["block", b"block"]) -> builtins.bool: ...

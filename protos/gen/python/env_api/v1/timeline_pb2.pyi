@@ -6,6 +6,7 @@ Clocks and timers as they are declared, controlled and told. All times are nanos
 import builtins
 import collections.abc
 import env_api.v1.errors_pb2
+import env_api.v1.fences_pb2
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
@@ -389,6 +390,7 @@ class ClockReport(google.protobuf.message.Message):
     EARLIEST_WAKE_NS_FIELD_NUMBER: builtins.int
     CONSUMED_REVISION_FIELD_NUMBER: builtins.int
     GROUP_FIELD_NUMBER: builtins.int
+    FENCE_FIELD_NUMBER: builtins.int
     path: builtins.str
     """Environment of the clock."""
     key: builtins.str
@@ -407,6 +409,10 @@ class ClockReport(google.protobuf.message.Message):
     """
     group: builtins.int
     """Index + 1 into Hello.groups; 0 = none. It must be allowed to write where the participants are."""
+    @property
+    def fence(self) -> env_api.v1.fences_pb2.Fence:
+        """What must hold when the report comes: who is stopped by it lets no clock go on either."""
+
     def __init__(
         self,
         *,
@@ -417,9 +423,10 @@ class ClockReport(google.protobuf.message.Message):
         earliest_wake_ns: builtins.int | None = ...,
         consumed_revision: builtins.int = ...,
         group: builtins.int = ...,
+        fence: env_api.v1.fences_pb2.Fence | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "earliest_wake_ns", b"earliest_wake_ns"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "busy", b"busy", "consumed_revision", b"consumed_revision", "earliest_wake_ns", b"earliest_wake_ns", "group", b"group", "key", b"key", "path", b"path", "set_revision", b"set_revision"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "busy", b"busy", "consumed_revision", b"consumed_revision", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence", "group", b"group", "key", b"key", "path", b"path", "set_revision", b"set_revision"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns"]) -> typing.Literal["earliest_wake_ns"] | None: ...
 
 Global___ClockReport: typing_extensions.TypeAlias = ClockReport
@@ -439,8 +446,8 @@ class ClockReportVoid(google.protobuf.message.Message):
     set_revision: builtins.int
     @property
     def error(self) -> env_api.v1.errors_pb2.Error:
-        """CLOCK_NOT_FOUND, CLOCK_MODE_MISMATCH, PARTICIPANT_NOT_FOUND, FENCED: the entry was set again; PARTICIPANT_QUOTA,
-        INVALID_VALUE: what it hears cannot be read; REVISION_IN_FUTURE, PERMISSION_DENIED.
+        """CLOCK_NOT_FOUND, CLOCK_MODE_MISMATCH, PARTICIPANT_NOT_FOUND, FENCED: the entry was set again, or the
+        report's fence has fallen; PARTICIPANT_QUOTA, INVALID_VALUE: what it hears cannot be read; REVISION_IN_FUTURE, PERMISSION_DENIED.
         """
 
     def __init__(

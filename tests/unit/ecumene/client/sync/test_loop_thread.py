@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import signal
 import subprocess
@@ -81,13 +82,15 @@ class Late(concurrent.futures.Future[Any]):
         return super().exception()
 
 
-def interrupt_late(patch: pytest.MonkeyPatch, wait: Callable[[], Any]) -> None:
+def interrupt_late(
+    patch: pytest.MonkeyPatch, wait: Callable[[], Any], ended: type[concurrent.futures.Future[Any]] = Late
+) -> None:
     """Ctrl-C when what is waited for has come, and is not told yet."""
     begin = loop_thread._Call.__init__
 
     def begin_late(call: Any, *arguments: Any) -> None:
         begin(call, *arguments)
-        call.ended = Late()
+        call.ended = ended()
 
     with patch.context() as late:
         late.setattr(loop_thread._Call, "__init__", begin_late)
@@ -119,6 +122,40 @@ def test_a_block_whose_beginning_was_interrupted_is_left(
     watch = world.watch_frames(from_revision=1)
     interrupt_late(monkeypatch, watch.__enter__)
     reached(lambda: watch.statistics().is_ended)
+
+
+class Unseen(concurrent.futures.Future[Any]):
+    """Its waiter is interrupted in the moment before it begins to wait, which Python tells it when that wait ends."""
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if "waits" in vars(self):
+            return super().exception(timeout)
+        vars(self)["waits"] = timeout
+        assert timeout is not None, "it would wait for ever"
+        try:
+            return super().exception(timeout / 100)
+        except concurrent.futures.TimeoutError:
+            raise KeyboardInterrupt from None
+
+
+def test_an_interrupt_just_before_a_wait_ends_it_too(
+    server: FakeServer, world: sync.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = world.environment("/")
+    server.answering = False
+    interrupt_late(monkeypatch, lambda: room.set("a", 1.0), Unseen)
+    server.answering = True
+    assert room.set("b", 1.0).revision == 2
+
+
+def test_a_call_that_takes_long_is_waited_for_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_thread, "WAIT_S_MAX", 0.001)
+    user = object()
+    loop = join_loop(user)
+    try:
+        assert loop.call(asyncio.sleep, 0.05, "done") == "done"
+    finally:
+        loop.close_user(user)
 
 
 def test_an_interrupt_while_connecting_leaves_nothing_behind(server: FakeServer) -> None:

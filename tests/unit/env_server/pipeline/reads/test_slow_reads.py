@@ -12,6 +12,7 @@ from env_server.model.errors import DeadlineExceeded, Exhausted, Reason, WorldEr
 from env_server.model.frames import EntryPage, EnvironmentPage
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, ListChildren, ListEntries, Query
+from env_server.pipeline.reads import slow_reads
 from env_server.state_tree.reads import listings, reads
 from tests.engine import Op, Sent, Stand, drop, new_environment, put
 
@@ -152,3 +153,22 @@ def pages(stand: Stand, prefix: str, size: int, labels: Any = None) -> list[Any]
         token = page.next_page_token
         if not token:
             return told
+
+
+def test_slow_reads_take_turns_one_step_of_one_of_them_a_loop_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand = Stand()
+    keys = fill(stand)
+    sent = stand.send(*[listing(size=1)] * 20)
+    steps: list[object] = []
+    step = slow_reads._Reading.step
+    monkeypatch.setattr(slow_reads._Reading, "step", lambda reading: (steps.append(reading), step(reading))[1])
+    loop_steps = 0
+    while not sent.done:
+        before = len(steps)
+        stand.clock.step()
+        assert len(steps) <= before + 1, "they would hold up everybody else by the sum of their steps"
+        loop_steps += 1
+    assert len(set(steps[:20])) == 20, "each has its turn"
+    assert loop_steps > 40
+    assert {page_of(sent, index).entries[0][0] for index in range(20)} == {keys[0]}
+    assert stand.world._slow.under_way == 0

@@ -250,6 +250,24 @@ def test_a_step_is_told_when_it_begins_and_when_it_ends() -> None:
     assert steps()[2:] == [True, False, False] and now_ns(stand) == 50, "the jump, and the end of its way"
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_whoever_waits_for_a_step_is_told_when_all_that_is_due_there_has_fired(paused: bool) -> None:
+    stand = make_town(paused=paused)
+    stand.done(timer("/town", "dawn", 50), timer("/town", "also", 50), timer("/town", "noon", 80))
+    stand.send(control(ClockAction.STEP))
+    seen: list[tuple[int, int | None]] = []
+
+    def note() -> None:
+        clock = stand.world.timekeeping.see("/town")
+        seen.append((clock.timers, clock.next_due_ns))
+
+    for _ in range(20):  # whenever it begins to wait
+        stand.world.timekeeping.when_arrived("/town", note)
+        stand.clock.step()
+    stand.clock.settle()
+    assert seen == [(1, 80)] * 20 and now_ns(stand) == 50
+
+
 def test_a_step_without_participants_waits_for_nobody() -> None:
     stand = make_town(paused=True)
     stand.done(timer("/town", "dawn", 50))

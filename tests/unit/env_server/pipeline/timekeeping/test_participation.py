@@ -95,6 +95,22 @@ def test_who_moves_about_goes_on_to_be_heard() -> None:
     assert not again.voids
 
 
+def test_nobody_is_told_that_a_clock_is_gone_before_that_is_on_the_disk() -> None:
+    """Who was told so would report no more, and the clock be there again after a kill, and wait for it."""
+    stand = make_town()
+    stand.done(new_environment("/staff"))
+    clock = ClockDeclaration(ClockMode.EVENT_DRIVEN, participants_path="/staff")
+    stand.done(new_environment("/other", clock=clock))
+    worker = Worker(stand, "/other")
+    worker.report("bob", worker.join("bob", place="/staff"))
+    stand.send(drop("/other", ""))
+    while stand.world.durable_revision < stand.world.revision:
+        assert not worker.voids
+        stand.clock.step()
+    stand.clock.settle()
+    assert [void.error.reason for void in worker.voids] == [Reason.CLOCK_NOT_FOUND]
+
+
 def test_an_entry_that_is_deleted_and_made_again_has_another_reporter() -> None:
     """Its version is the same as before; its revision is not."""
     stand = make_town()

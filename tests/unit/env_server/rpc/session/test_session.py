@@ -11,10 +11,10 @@ from env_api.v1 import session_pb2 as pb
 from google.rpc import error_details_pb2, status_pb2
 
 from env_server.leases.leases import Kept
+from env_server.model.clock_reports import ClockReport, ReportVoid
 from env_server.model.errors import Fenced
 from env_server.model.limits import Limits
-from env_server.model.timelines import ClockReport, ReportVoid
-from env_server.rpc.session.session import BATCH_BYTES_MAX
+from env_server.rpc.session.session import BATCH_BYTES_MAX, BATCH_REQUESTS_MAX
 from tests.unit.env_server.rpc.fakes import FakeWorld, Served, serve, wait_until
 
 
@@ -347,5 +347,8 @@ async def test_a_batch_that_is_too_large_is_refused_whole() -> None:
         client, _ = await connect(served)
         await client.send(batch=pb.RequestBatch(requests=[make_set(1), bytes(BATCH_BYTES_MAX)]))
         assert f"{BATCH_BYTES_MAX} are allowed" in (await client.read()).error.message
+        nothing_at_all = [b""] * (BATCH_REQUESTS_MAX + 1)  # each would be answered with more than it weighs
+        await client.send(batch=pb.RequestBatch(requests=nothing_at_all))
+        assert f"{BATCH_REQUESTS_MAX} are allowed" in (await client.read()).error.message
         await client.set(1)
         assert (await client.read()).answer.seq == 1 and len(served.world.frames) == 1

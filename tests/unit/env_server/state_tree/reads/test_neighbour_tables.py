@@ -11,8 +11,7 @@ from env_server.model.errors import Reason
 from env_server.model.frames import NeighbourTable
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Delete, Nearby, Neighbours, Placed, Query
-from env_server.model.spaces import Grid, Plane, Space
-from env_server.space.spaces import open_space
+from env_server.model.spaces import Graph, Grid, Plane, Space
 from tests.engine import Op, Stand, new_environment, put
 
 PLACES = {"a": (1.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 4.0), "d": (7.0, 7.0)}
@@ -89,35 +88,6 @@ def test_many_are_answered_in_steps_as_they_were_when_asked(seed: int) -> None:
     assert sent.outcome(0).revision == revision  # type: ignore[union-attr]
 
 
-def test_within_one_radius_many_are_told_as_one_by_one(seed: int) -> None:
-    chance = random.Random(seed)
-    for shape, radius in ((Plane(0.0, 0.0, 100.0, 100.0, True), 7.5), (Grid(40, 30), 2.0)):
-        stand = Stand()
-        stand.done(new_environment("/g", space=Space(shape)))
-        where = {f"k{index}": (float(chance.randrange(40)), float(chance.randrange(30))) for index in range(700)}
-        stand.done(*(place(*one) for one in where.items()), put("/g", "nowhere", 0))
-        keys = tuple(chance.sample(sorted(where), 300))
-        sent = stand.send(
-            ask(Neighbours(radius=radius)),
-            ask(Neighbours(radius=radius, keys=keys)),
-            *(Op("/g", key, Code.MOVE, (0.0, 0.0)) for key in where),
-        )
-        revision = stand.world.revision - len(where)
-        while not sent.done:
-            stand.clock.step()
-        whole, some = table_of(sent.outcome(0)), table_of(sent.outcome(1))  # type: ignore[arg-type]
-        assert list(whole) == sorted(where) and list(some) == list(keys)
-        assert sent.outcome(0).revision == revision  # type: ignore[union-attr]
-        index = open_space(shape, Limits())
-        for key, position in where.items():
-            index.put(key, position)
-        for key, others in (*whole.items(), *some.items()):
-            assert others == [other for _, other in index.within(where[key], radius) if other != key]
-        for outcome in (sent.outcome(0), sent.outcome(1)):
-            names = [*outcome.keys, *outcome.others]  # type: ignore[union-attr]
-            assert outcome.positions == [where[name] for name in names]  # type: ignore[union-attr]
-
-
 def test_of_a_crowd_each_has_no_more_than_asked_for() -> None:
     told: Any = crowd(5).done(ask(Neighbours(nearest=2)))[0]
     found = table_of(told)
@@ -141,3 +111,15 @@ def test_few_rows_that_look_at_much_are_found_in_slices() -> None:
     sent = stand.do(ask(Neighbours(radius=0.0, keys=keys)))
     table: Any = sent.outcome()
     assert sent.parts[0].pending == [0] and table.counts == [2999] * 40
+
+
+def test_what_all_rows_look_at_together_is_bounded() -> None:
+    """Each row of a hub looks at all of its edges, and finds nobody: the answer's size bounds nothing there."""
+    stand = Stand(limits=Limits(neighbours_looks_max=20_000))
+    hub = Graph(1001, tuple((0, node, 1.0) for node in range(1, 1001)))
+    stand.done(new_environment("/g", space=Space(hub)))
+    stand.done(*(place(f"k{node}", (float(node),)) for node in range(1, 201)))
+    told: Any = stand.do(ask(Neighbours(radius=1.0)))
+    assert told.error.reason is Reason.LIMIT_EXCEEDED and told.error.metadata["limit"] == "neighbours_looks_max"
+    few: Any = stand.done(ask(Neighbours(radius=1.0, keys=("k1", "k2"))))[0]
+    assert table_of(few) == {"k1": [], "k2": []}

@@ -46,7 +46,7 @@ def measure_scipy(points: Points, radius: float, nearest: int, queries: int, *, 
     if batch:
         knn = _take(len(places), lambda: cKDTree(places).query(places, k=nearest))
         near = _take(len(places), lambda: cKDTree(places).query_ball_point(places, radius))
-        return {"knn": knn, "radius": near, "neighbours": near}
+        return {"knn": knn, "radius": near, "neighbours": near, "knn_table": knn}
     tree = cKDTree(places)
     few = places[:queries]
     knn = _take(queries, lambda: [tree.query(place, k=nearest) for place in few])

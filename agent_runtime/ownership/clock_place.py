@@ -28,11 +28,12 @@ from ecumene.client.waking import name_timer
 logger = logging.getLogger("ecumene.runtime")
 
 REFUSED_RETRY_S = 5.0
-_GONE = (FencedError, ParticipantNotFoundError, ClockNotFoundError, EnvironmentNotFoundError)
+_NOWHERE = (ClockNotFoundError, EnvironmentNotFoundError)
+_GONE = (FencedError, ParticipantNotFoundError, *_NOWHERE)
 """There is no place of this owner's any more, so that nobody waits for it."""
 
 
-class Attendance:
+class ClockPlace:
     """Of one part, under one owner."""
 
     def __init__(
@@ -94,7 +95,7 @@ class Attendance:
             await reporter.close()
 
     def _make_reporter(self, path: str, set_revision: int) -> ClockReporter:
-        return self._world.environment(path).clock().reporter(self.name, set_revision, on_void=self._lose)
+        return self._fenced.environment(path).clock().reporter(self.name, set_revision, on_void=self._lose)
 
     def _lose(self, error: EcumeneError) -> None:
         self._reporter = None
@@ -129,13 +130,21 @@ async def leave_clocks(world: World, run: str, timers: Iterable[tuple[str, str]]
     for part, clock in timers:
         by_clock.setdefault(clock, []).append(name_timer(run, part))
     for path, names in by_clock.items():
-        environment = world.environment(path)
-        try:
-            for name in names:
-                await environment.cancel_timer(name, if_present=True)
-            state = await environment.clock().state()
-            if state.mode == "event_driven":
-                for name in names:
-                    await world.environment(state.participants_path).delete(name, if_present=True)
-        except (ClockNotFoundError, EnvironmentNotFoundError):
-            pass  # the timers went with it, and nobody waits there
+        await _leave_clock(world, path, names)
+
+
+async def _leave_clock(world: World, path: str, names: Sequence[str]) -> None:
+    environment = world.environment(path)
+    try:
+        state = await environment.clock().state()
+    except _NOWHERE:
+        return  # the timers went with it, and nobody waits there
+    leaving = [environment.cancel_timer(name, if_present=True) for name in names]
+    if state.mode == "event_driven":
+        participants = world.environment(state.participants_path)
+        leaving += [participants.delete(name, if_present=True) for name in names]
+    # Issued in one step, so that they travel together; all of them are tried.
+    outcomes = await asyncio.gather(*leaving, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, _NOWHERE):
+            raise outcome

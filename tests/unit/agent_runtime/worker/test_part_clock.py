@@ -10,7 +10,7 @@ import pytest
 from tests.unit.agent_runtime.fake_world import FakeEnvironment
 from tests.unit.agent_runtime.players import Daily
 from tests.unit.agent_runtime.stage import set_stage, wait_until
-from tests.unit.agent_runtime.worker.test_pipeline_wakes import TIMER, clocked, settle, sleepers
+from tests.unit.agent_runtime.worker.test_pipeline_wakes import TIMER, clocked, look, settle, sleepers
 
 
 async def test_a_part_is_idle_once_all_that_its_turns_do_is_sent_and_its_cursor_waits_for_answers(
@@ -26,17 +26,17 @@ async def test_a_part_is_idle_once_all_that_its_turns_do_is_sent_and_its_cursor_
         await wait_until(lambda: world.held)
         await settle(part)
         fired = world.emitted[-1][0]
-        assert part.activity == (False, fired, 160) and world.timers == {TIMER: 160}
+        assert look(part) == (False, fired, 160) and world.timers == {TIMER: 160}
         assert part.through < fired
         # Who is due again before the world has answered waits for that, and is woken by that very firing.
         world.advance(160)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert Daily.asked == [(["day-0"], [100])] and not world.timers and part.activity.consumed_revision == fired
+        assert Daily.asked == [(["day-0"], [100])] and not world.timers and look(part).consumed_revision == fired
         world.release_answers()
         await stage.wait_turns(2)
         await settle(part)
-        assert part.activity == (False, world.emitted[-1][0], 220) and part.through >= fired
+        assert look(part) == (False, world.emitted[-1][0], 220) and part.through >= fired
     assert [(row["turn"], row["sim_time_ns"]) for row in stage.read("turns")] == [(1, 100), (2, 160)]
 
 
@@ -56,4 +56,4 @@ async def test_a_part_is_busy_while_its_turns_decide_and_while_the_timer_is_not_
         monkeypatch.setattr(FakeEnvironment, "describe", wait)
         world.advance(100)
         await asked.wait()
-        assert part.activity.is_busy and part.activity.consumed_revision < world.emitted[-1][0]
+        assert look(part).is_busy and look(part).consumed_revision < world.emitted[-1][0]
