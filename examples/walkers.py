@@ -3,7 +3,8 @@
 ecumene serve --data-dir /tmp/walkers &
 python examples/walkers.py
 
-The order matters: who is to be waited for is there before the clock is, and the clock stands until all are.
+The order matters: who is to be waited for is there before the clock is, and the clock stands until all are. A world has
+one such day: for another one, serve another --data-dir.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Takeover:
         if not taken:
             return
         names = [part.name for part in taken]
-        self._log.write(f"takes over {', '.join(names[:20])} ({len(names)} parts)", run)
+        self._log.write(f"takes over {', '.join(names[:20])} ({len(names)} part{'s' * (len(names) != 1)})", run)
         try:
             await self._taker.take(description, taken)
         except EcumeneError:

@@ -56,15 +56,22 @@ class ClockPlace:
         self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a clock waits for the part."""
+        return self._place is not None
+
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
         """Take part if the clock waits for anybody, and hear these; returns what has to be watched besides.
+
+        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is.
 
         Raises EcumeneError.
         """
         self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
         if state.mode != "event_driven":
-            return ()
+            return (hear_clock(state.path),)
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
         self._place = (state.path, joined.revision)
         self._told = None  # what was said meanwhile was said to nobody

@@ -91,7 +91,7 @@ class ColumnWakes:
                 await self._close(pack, end)
                 self._free(pack, next_ns)
                 return
-        sent = self._wakes.send(decided.next_ns)
+        sent = self._wakes.sent.add(decided.next_ns)
         self._context.tasks.start(self._settle(pack, decided, frames, sent), "column wakes")
 
     def list_done(self, known: Mapping[int, DoneTurn]) -> dict[int, DoneTurn]:
@@ -177,7 +177,7 @@ class ColumnWakes:
         """Record what became of a pack, and free its agents for what they want next."""
         await self._judge(pack, decided, frames)
         self._free(pack, decided.next_ns)
-        self._wakes.settle(sent)
+        self._wakes.sent.settle(sent)
 
     async def _judge(self, pack: Thinkers, decided: Decided, frames: list[asyncio.Future[FrameResult]]) -> None:
         try:

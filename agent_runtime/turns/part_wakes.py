@@ -14,8 +14,7 @@ Of a part that was taken over, the book says what is pending, and the log whom a
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from agent_runtime.model.wakes import TIME_MIN_NS, Wake, Wakes, WakesUnreadableE
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.wake_book import WakeBook
 from agent_runtime.turns.agenda import NEVER, Agenda, Times
+from agent_runtime.turns.sent_turns import SentTurns
 
 
 class Woken(NamedTuple):
@@ -59,10 +59,8 @@ class PartWakes:
         """Of which revision what the book says of a row is; until what happened before the taking is past."""
         self._skipped_ns = TIME_MIN_NS
         """To where a skip of the clock has come last: wakes that it has passed are told with that time."""
-        self._sent: dict[int, tuple[int, int]] = {}
-        """Of turns whose ops are all on their way, by number: how many, and the first time that they want next."""
-        self._numbers = itertools.count()
-        self._has_settled = asyncio.Event()
+        self.sent = SentTurns(self._note_sent)
+        """Turns that wait for nothing but the world's answer."""
         self.has_changed = asyncio.Event()
         """Whether the first of all times may be another one."""
         self.on_sent: Callable[[], None] | None = None
@@ -74,38 +72,10 @@ class PartWakes:
 
         Turns whose ops are on their way are as good as ended: what they want next counts.
         """
-        first_ns = min((first_ns for _, first_ns in self._sent.values()), default=NEVER)
+        first_ns = self.sent.first_ns
         if (next_ns := self._agenda.next_ns) is not None:
             first_ns = min(first_ns, next_ns)
         return None if first_ns == NEVER else first_ns
-
-    @property
-    def turns_sent(self) -> int:
-        """How many turns have sent all that they will ever do, and wait for the world's answer."""
-        return sum(turns for turns, _ in self._sent.values())
-
-    def send(self, times: Sequence[int]) -> int:
-        """Turns of wakes have sent all that they do, and want to be woken next at these times; NEVER = not at all.
-
-        Returns what `settle` takes when they have ended.
-        """
-        number = next(self._numbers)
-        self._sent[number] = (len(times), min(times))
-        self.has_changed.set()
-        if self.on_sent is not None:
-            self.on_sent()
-        return number
-
-    def settle(self, number: int) -> None:
-        """They have ended, and their agents are free: call it in the step that says so."""
-        del self._sent[number]
-        self._has_settled.set()
-
-    async def wait_due(self, now_ns: int) -> None:
-        """Wait until no turn that was sent may be due again at a time: its agents could not be woken yet."""
-        while any(first_ns <= now_ns for _, first_ns in self._sent.values()):
-            self._has_settled.clear()
-            await self._has_settled.wait()
 
     def begin(self, times: Times) -> None:
         """The first wakes of all, NEVER for those who have none."""
@@ -207,6 +177,11 @@ class PartWakes:
         """The same, of turns that were taken before: what they asked for is known already."""
         for row in rows.tolist():
             self.end(row, {}, is_wake=True)
+
+    def _note_sent(self) -> None:
+        self.has_changed.set()
+        if self.on_sent is not None:
+            self.on_sent()
 
     def _take_back(self, row: int) -> None:
         """The turn of a row's wake has ended: one that is repeated, if there are any, as those come first."""

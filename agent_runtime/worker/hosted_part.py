@@ -113,7 +113,7 @@ class HostedPart:
         """None: its agents live by none."""
         if book is not None:
             place = ClockPlace(shared.world, fenced, run, part, path)
-            self.clock = PartClock(book, place, cohort, self._history, incidents, self.outbox)
+            self.clock = PartClock(part, book, place, cohort, self._history, incidents, self.outbox)
         self._context = PartContext(
             spec=spec,
             group=group,
@@ -151,9 +151,9 @@ class HostedPart:
     async def open(self) -> None:
         """Look for the group's clock, and begin to watch. Raises LaunchError: there is no clock; EcumeneError."""
         clock, filters = self.clock, list(self._rules.event_filters)
-        alarm = None
+        alarm, deliver = None, self._turns.deliver
         if clock is not None:
-            alarm = clock.alarm
+            alarm, deliver = clock.alarm, clock.deliver
             filters += alarm.event_filters
             try:
                 filters += await clock.open(filters)
@@ -163,7 +163,7 @@ class HostedPart:
         shared, after = self._shared, self.owned.cursor.through
         self._watch = watch = shared.world.watch_frames(filters[0], from_revision=after + 1, also=filters[1:])
         incidents = self._context.incidents
-        self._feed = GroupFeed(self._rules, self._turns.deliver, shared.clock, watch, incidents, alarm)
+        self._feed = GroupFeed(self._rules, deliver, shared.clock, watch, incidents, alarm)
         if clock is not None:
             clock.follow(self._turns, self._feed, watch)
 

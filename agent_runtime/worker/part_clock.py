@@ -14,12 +14,14 @@ from agent_runtime.actions.outbox import Outbox
 from agent_runtime.agents.cohort import Cohort
 from agent_runtime.listeners.feed import Alarm, GroupFeed
 from agent_runtime.model.incidents import Incidents
+from agent_runtime.model.notices import Notice
 from agent_runtime.ownership.clock_place import ClockPlace
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.wake_book import WakeBook
 from agent_runtime.turns.agenda import Times
 from agent_runtime.turns.part_turns import PartTurns
 from agent_runtime.turns.part_wakes import PartWakes
+from agent_runtime.turns.standstill import Standstill
 from agent_runtime.turns.wake_timer import WakeTimer
 
 
@@ -42,6 +44,7 @@ class PartClock:
 
     def __init__(
         self,
+        part: str,
         book: WakeBook,
         place: ClockPlace,
         cohort: Cohort,
@@ -54,6 +57,7 @@ class PartClock:
         self.wakes = PartWakes(book, cohort, history, incidents)
         self._timer = WakeTimer(self.wakes, outbox, place.join_again)
         self.alarm = Alarm(book.clock_path, book.timer_name, self._ring, self._timer.note_gone)
+        self._standstill = Standstill(part)
         self._has_begun = False
         self._has_moved = asyncio.Event()
         self._turns: PartTurns
@@ -75,6 +79,12 @@ class PartClock:
         self._timer.on_set = self.wakes.on_sent = move
         watch.call_on_mark(move)
 
+    async def deliver(self, notice: Notice, whom: str) -> None:
+        """Let the turns take a notice, see `PartTurns`."""
+        if self._place.is_waited_for:
+            self._standstill.note_event(notice.sim_time_ns)
+        await self._turns.deliver(notice, whom)
+
     async def begin(self, first_wakes: Times | None, *, is_new: bool) -> None:
         """First wakes of all, and, unless it is new, what those who had theirs have asked for since.
 
@@ -92,7 +102,7 @@ class PartClock:
     def activity(self) -> PartActivity:
         """What the part is about to do, for a clock that waits for it."""
         progress, reached = self._turns.mailboxes.progress, self._feed.reached
-        if not (self._has_begun and self._timer.is_told and progress.turns_open == self.wakes.turns_sent):
+        if not (self._has_begun and self._timer.is_told and progress.turns_open == len(self.wakes.sent)):
             return PartActivity(True, progress.through(reached))
         return PartActivity(False, reached, self.wakes.next_ns)
 
@@ -119,6 +129,7 @@ class PartClock:
 
     async def _ring(self, event: Event, received_s: float) -> None:
         # Before the timer counts as fired: it would be set anew for those whom this firing wakes.
-        await self.wakes.wait_due(event.sim_time_ns or 0)
+        await self.wakes.sent.wait_due(event.sim_time_ns or 0)
+        self._standstill.note_wake(event.sim_time_ns, self.wakes.next_ns)
         self._timer.note_fired()
         await self._turns.wake(event, received_s)

@@ -125,7 +125,7 @@ class Matcher:
             return []
         if len(matching) * _FEW_PLACES < len(places):
             return find_rows_at(changes, matching)
-        flags = bytearray(len(places))
+        flags = [False] * len(places)
         for place in matching:
             flags[place] = True
         return list(compress(range(len(changes.path)), map(flags.__getitem__, changes.path)))

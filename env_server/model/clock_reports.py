@@ -23,6 +23,8 @@ class ClockReport:
     """In whose name it is said; "" = no group's."""
     fence: Precondition | None = None
     """What must hold for it to count."""
+    refusals: int | None = None
+    """Of how many frames with ops that were refused for now its reporter knows; None = it does not matter."""
 
 
 class ReportVoid(NamedTuple):

@@ -1,5 +1,6 @@
 """Frames: ops in columns on their way in, answers in columns on their way out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,6 +54,8 @@ class Frame:
     """As received."""
     deadline_ns: int = 0
     """On the world's monotonic clock; 0 = none."""
+    refused_for_now: Callable[[], None] | None = None
+    """Called, once, when an op is refused for a reason that time cures."""
 
 
 class Written(NamedTuple):

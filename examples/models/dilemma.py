@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stage import Known, find_place, main, name_agents
+from playing import main
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.model.draws import Draw
@@ -129,6 +130,9 @@ class Dilemma:
     """A round robin of matches of `turns` turns. Agents remember one run: seeds are played one after the other."""
 
     agent = "dilemma:Prisoner"
+    meanings: Mapping[str, str] = {
+        "each strategy": "its points a turn and opponent; 3 if both cooperate, 1 if neither does, 5 and 0 if one does",
+    }
     resumable = True
 
     def __init__(

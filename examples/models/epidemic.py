@@ -10,14 +10,14 @@ on or not, once, so that all are infected in the end who are joined to the first
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stage import Known, add_arguments, find_place, name_agents, play_and_tell
+from playing import between, make_parser, play_and_tell
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import GroupInfo, RuleAgents
 from agent_runtime.model.draws import Draw
@@ -90,6 +90,8 @@ class Epidemic:
 class MixedEpidemic(Epidemic):
     """Everybody meets everybody."""
 
+    meanings: Mapping[str, str] = {"share infected": "share of all people who were ever infected"}
+
     def __init__(self, r0: float, count: int = 4000) -> None:
         super().__init__(f"epidemic-r{r0:g}", count, {"chance": r0 / count}, FIRST_OF_CROWD)
         self.r0 = r0
@@ -116,6 +118,8 @@ class MixedEpidemic(Epidemic):
 
 class GraphEpidemic(Epidemic):
     """People who meet their neighbours in a graph; anybody is the first, all equally likely."""
+
+    meanings: Mapping[str, str] = {"infected": "people who were ever infected, the first one among them"}
 
     def __init__(self, graph_name: str, chance: float) -> None:
         self.graph = load_graph(graph_name)
@@ -169,13 +173,21 @@ def percolate(graph: Any, chance: float, runs: int, seed: int = 1) -> list[int]:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description="Play an epidemic, once a seed.")
-    add_arguments(parser)
-    parser.add_argument("--graph", choices=["karate", "miserables", "florentine"])
-    parser.add_argument("--r0", type=float, default=1.5)
-    parser.add_argument("--chance", type=float, default=0.2, help="with --graph: that a contact infects")
+    parser = make_parser(__doc__, {**MixedEpidemic.meanings, **GraphEpidemic.meanings})
+    r0 = "whom one infects, on average, as long as nobody is immune; above 0 (default: 1.5)"
+    parser.add_argument("--r0", type=between(0.01, 100), metavar="R0", help=r0)
+    parser.add_argument("--graph", choices=["karate", "miserables", "florentine"], help="who knows whom, instead")
+    chance = "with --graph: that a contact infects (default: 0.2)"
+    parser.add_argument("--chance", type=between(0, 1), metavar="P", help=chance)
     asked = parser.parse_args()
-    play_and_tell(GraphEpidemic(asked.graph, asked.chance) if asked.graph else MixedEpidemic(asked.r0), asked)
+    if asked.graph and asked.r0 is not None:
+        parser.error("--r0 is of those who meet everybody: with --graph give --chance")
+    if not asked.graph and asked.chance is not None:
+        parser.error("--chance is of the contacts in a --graph: without one give --r0")
+    if asked.graph:
+        play_and_tell(parser, GraphEpidemic(asked.graph, 0.2 if asked.chance is None else asked.chance), asked)
+    else:
+        play_and_tell(parser, MixedEpidemic(1.5 if asked.r0 is None else asked.r0), asked)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ moments that they draw. Then those who may move, and whoever is at the exit leav
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Grid
-from stage import Known, find_place, main, name_agents
+from playing import main
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.model.draws import Draw
@@ -73,6 +74,10 @@ class Evacuation:
     """A room with one exit, in which some people stand at random; one of them begins."""
 
     agent = "evacuation:Person"
+    meanings: Mapping[str, str] = {
+        "steps": "until nothing happens any more",
+        "out": "people who have left the room by then",
+    }
     resumable = False
 
     def __init__(self, people: int = 40, width: int = 12, height: int = 9, name: str = "evacuation") -> None:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Plane
-from stage import Known, find_place, main, name_agents, read_kept
+from playing import main
+from stage import Known, find_place, name_agents, read_kept
 
 from agent_runtime.agents.agent import GroupInfo, RuleAgents
 from agent_runtime.model.draws import Draw
@@ -61,6 +62,10 @@ class Flock:
 
     name = "flock"
     agent = "flock:Birds"
+    meanings: Mapping[str, str] = {
+        "order after N": "length of the mean heading after N steps: 1 = all fly one way, near 0 = each its own",
+        "neighbours": "how many each sees in the end, on average",
+    }
     resumable = False
 
     def __init__(self, steps: int = 40, count: int = 100, *, name: str = "flock", rules: Mapping[str, float] = RULES):

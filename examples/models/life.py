@@ -8,10 +8,11 @@ Nothing is left to chance but the first generation, so each later one is known e
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stage import Known, find_place, main, name_agents
+from playing import main
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import RuleAgents
 
@@ -44,6 +45,7 @@ class Life:
 
     name = "life"
     agent = "life:Cells"
+    meanings: Mapping[str, str] = {"alive": "cells that live in the last generation"}
     resumable = False
 
     def __init__(self, width: int = 32, height: int = 24, generations: int = 200) -> None:

@@ -9,10 +9,12 @@ places that are empty then; they move in the order of these moments.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Grid
-from stage import Known, find_place, main, name_agents, read_kept
+from playing import main
+from stage import Known, find_place, name_agents, read_kept
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.model.draws import Draw
@@ -52,6 +54,12 @@ class Segregation:
     """A square with an edge, four of five places taken, at most one agent at each."""
 
     agent = "segregation:Neighbour"
+    meanings: Mapping[str, str] = {
+        "content at first": "share of the agents that have enough of their kind around them, before the first move",
+        "content after one": "the same after one step",
+        "content": "the same in the end",
+        "alike": "share of an agent's neighbours that are of its kind, in the end, on average",
+    }
     resumable = False
 
     def __init__(self, steps: int = 12, alike_min: float = ALIKE_MIN, name: str = "segregation") -> None:

@@ -6,13 +6,10 @@ environment of its own, `/<model>/<seed>`, in one world: all seeds share the pro
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +28,6 @@ from intervals import compute_half_width
 
 HERE = Path(__file__).resolve().parent
 START_TIMEOUT_S = 120.0
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 RUNS_AT_ONCE = 4
 """So that the agents of one run decide while another's reports are read."""
 
@@ -56,6 +52,8 @@ class Model(Protocol):
     agents: Sequence[str]
     parameters: Mapping[str, Any]
     """What all agents know, and what `agent` needs."""
+    meanings: Mapping[str, str]
+    """What its figures are, in words, by name."""
     resumable: bool
     """Whether agents remember something; then they play one run after the other, and it is kept in the world."""
 
@@ -205,52 +203,9 @@ def summarise(model: Model, played: Sequence[Played]) -> list[str]:
     return lines
 
 
-def main(model: Model) -> None:
-    """The command line of a model that has no arguments of its own."""
-    parser = argparse.ArgumentParser(description=f"Play the model {model.name}, once a seed.")
-    add_arguments(parser)
-    play_and_tell(model, parser.parse_args())
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every model can be asked."""
-    parser.add_argument("--seeds", type=_positive, default=30, help="how many runs (default: 30)")
-    parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--runtimes", type=_positive, default=1, help="how many the agents are shared out among")
-    parser.add_argument("--workers", type=_positive, default=1, help="processes of each")
-
-
-def play_and_tell(model: Model, asked: argparse.Namespace) -> None:
-    """Play, and print a table. SIGTERM does what Ctrl-C does: it is stopped and cleaned up, and exits with 130."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        asyncio.run(_play_and_tell(model, asked))
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
-
-
-async def _play_and_tell(model: Model, asked: argparse.Namespace) -> None:
-    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
-    shares = "a runtime" if asked.runtimes == 1 else f"{asked.runtimes} runtimes"
-    print(f"starting a server and {shares} ...", file=sys.stderr, flush=True)
-    async with Stage([model], runtimes=asked.runtimes, workers=asked.workers) as stage:
-        played = await stage.play(model, seeds)
-    which = f"seed {seeds.start}" if len(seeds) == 1 else f"seeds {seeds.start} to {seeds.stop - 1}"
-    print(f"{model.name}: {len(model.agents)} agents, {which}")
-    print(*summarise(model, played), sep="\n")
-    print(f"{sum(run.steps for run in played)} steps, {stage.steps_per_s:.0f} a second")
-    print("digest of all runs:", join_digests(played))
-
-
 def join_digests(played: Iterable[Played]) -> str:
     """One digest of several runs, in their order."""
     return blake2b("".join(run.digest for run in played).encode(), digest_size=16).hexdigest()
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)
 
 
 def _write_agents(agents: Sequence[str], file: Path) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Grid
-from stage import Known, find_place, main, name_agents
+from playing import main
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.model.draws import Draw
@@ -182,6 +183,12 @@ class Sugarscape:
 
     name = "sugarscape"
     agent = "sugarscape:Forager"
+    meanings: Mapping[str, str] = {
+        "alive": "agents that live in the end",
+        "log price": "mean logarithm of the price of sugar in spice, in the second half: 0 = one for one",
+        "unaccounted": "units that were made or lost, against the rules",
+        "worse off": "barters after which somebody was worse off",
+    }
     resumable = False
 
     def __init__(self, people: int = 50, steps: int = 20) -> None:

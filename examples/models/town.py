@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -29,6 +30,7 @@ import ecumene
 import pyarrow as pa
 from ecumene import Clock, EventFilter, Grid, ns
 from ecumene.launch import ServiceProcess, Services
+from playing import positive, run_until_stopped
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.town_dwellers import (
@@ -274,20 +276,24 @@ def count_knowing(lived: Lived, days: int) -> list[int]:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description="Let some days of a small town pass.")
-    parser.add_argument("--residents", type=int, default=60)
-    parser.add_argument("--days", type=int, default=7)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1)
-    asyncio.run(_live_and_tell(parser.parse_args()))
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser.add_argument("--residents", type=positive, default=60, metavar="N", help="how many live there (default: 60)")
+    parser.add_argument("--days", type=positive, default=7, metavar="N", help="how long (default: 7)")
+    parser.add_argument("--seed", type=int, default=1, help="what all chance follows from (default: 1)")
+    workers = "processes that host them (default: 1); the digest is the same"
+    parser.add_argument("--workers", type=positive, default=1, metavar="N", help=workers)
+    run_until_stopped(_live_and_tell(parser.parse_args()))
 
 
 async def _live_and_tell(asked: argparse.Namespace) -> None:
+    print("starting a server and a runtime ...", file=sys.stderr, flush=True)
     parameters = TownParameters(path=STREETS, seed=asked.seed, residents=asked.residents)
     async with Town(parameters, workers=asked.workers) as town:
         lived = await town.live(asked.days)
+    print(f"{asked.residents} residents, {asked.days} days, seed {asked.seed}")
     print(f"{len(lived.moves)} moves, {len(lived.talks)} conversations")
-    print("who knows the rumour, day by day:", *count_knowing(lived, asked.days))
+    print("who knows the rumour at the end of each day:", *count_knowing(lived, asked.days))
     print("digest:", lived.digest)
 
 

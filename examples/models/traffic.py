@@ -11,12 +11,13 @@ at most half a round, whatever the beginning.
 
 from __future__ import annotations
 
-import argparse
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Graph
-from stage import Known, add_arguments, find_place, name_agents, play_and_tell
+from playing import make_parser, play_and_tell, positive
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import Agent
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 LOOK, DRIVE = "look", "drive"
 STAY = -1
+PLACES = 60
+"""Of a road."""
 CROSSING = 0
 """The place that two roads share: the first of each."""
 
@@ -68,9 +71,12 @@ class Traffic:
     """One ring, or two that cross; cars at random places to begin with."""
 
     agent = "traffic:Driver"
+    meanings: Mapping[str, str] = {
+        "flow": "cars that drive on in a step, of all roads, for each place of one; second half of the run"
+    }
     resumable = False
 
-    def __init__(self, places: int = 60, cars: int = 24, *, crossing: bool = False, steps: int = 60) -> None:
+    def __init__(self, places: int = PLACES, cars: int = 24, *, crossing: bool = False, steps: int = 60) -> None:
         """`places` and `cars`: of each road, the crossing counted in both."""
         self.name = "traffic-crossing" if crossing else "traffic"
         self.places = places
@@ -119,12 +125,14 @@ class Traffic:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description="Play traffic, once a seed.")
-    add_arguments(parser)
-    parser.add_argument("--crossing", action="store_true", help="two roads that cross")
-    parser.add_argument("--cars", type=int, default=24, help="on each road of 60 places")
+    parser = make_parser(__doc__, Traffic.meanings)
+    parser.add_argument("--crossing", action="store_true", help="two roads that cross, instead of one")
+    cars = f"on each road of {PLACES} places, at most {PLACES - 1} (default: 24)"
+    parser.add_argument("--cars", type=positive, default=24, metavar="N", help=cars)
     asked = parser.parse_args()
-    play_and_tell(Traffic(cars=asked.cars, crossing=asked.crossing), asked)
+    if asked.cars >= PLACES:
+        parser.error(f"argument --cars: a road of {PLACES} places has none to drive on to with {asked.cars}")
+    play_and_tell(parser, Traffic(cars=asked.cars, crossing=asked.crossing), asked)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ a Gini of 0.58; one after the other in random order, 0.63.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from stage import Known, find_place, main, name_agents
+from playing import main
+from stage import Known, find_place, name_agents
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.model.draws import Draw
@@ -50,6 +51,11 @@ class Wealth:
 
     name = "wealth"
     agent = "wealth:Giver"
+    meanings: Mapping[str, str] = {
+        "gini": "Gini coefficient of the wealth in the end: 0 = all have as much, 1 = one has all",
+        "poor": "share of the agents who have nothing then",
+        "total": "units that all have together",
+    }
     resumable = False
 
     def __init__(self, count: int = 100, steps: int = 60) -> None:

@@ -10,12 +10,12 @@ halves the agents do all for themselves: each moves its own entry, and asks the 
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ecumene import Grid
-from stage import Known, add_arguments, name_agents, play_and_tell, read_kept
+from playing import make_parser, play_and_tell
+from stage import Known, name_agents, read_kept
 from wealth import gini
 
 from agent_runtime.agents.agent import Agent
@@ -62,6 +62,10 @@ class WealthGrid:
     """As many agents as cells, with one unit each to begin with, at random places."""
 
     agent = "wealth_grid:Walker"
+    meanings: Mapping[str, str] = {
+        "gini": "Gini coefficient of the wealth in the end: 0 = all have as much, 1 = one has all",
+        "total": "units that all have together",
+    }
     resumable = False
 
     def __init__(self, count: int = WIDTH * HEIGHT, steps: int = 125, *, in_halves: bool = False) -> None:
@@ -129,11 +133,10 @@ def give_in_turn(wealth: dict[str, int], said: dict[str, Any]) -> None:
 
 
 def _main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Play wealth exchange on a grid, once a seed.")
-    add_arguments(parser)
+    parser = make_parser(__doc__, WealthGrid.meanings)
     parser.add_argument("--halves", action="store_true", help="first all move, then all give")
     asked = parser.parse_args(arguments)
-    play_and_tell(WealthGrid(in_halves=asked.halves), asked)
+    play_and_tell(parser, WealthGrid(in_halves=asked.halves), asked)
 
 
 if __name__ == "__main__":

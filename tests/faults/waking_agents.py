@@ -24,7 +24,7 @@ class Resident(Agent):
         if not turn.notice.is_wake:
             turn.wake_at(now_ns + HOUR_NS, "bell")
             return
-        await asyncio.sleep(THINKING_S)
+        await asyncio.sleep(self.group.parameters.get("thinking_s", THINKING_S))
         day, hour = divmod(now_ns, DAY_NS)
         name = turn.wakes[0].name
         if name != "bell":

@@ -163,6 +163,8 @@ def test_who_is_near_is_found(ecumene: Callable[..., Any], server: RunningServer
     near = ecumene("near", "/town", "--key", "ann", "--radius", "1")
     assert near["near"] == [{"key": "bob", "distance": 1, "position": [9, 0]}]
     assert [row["key"] for row in ecumene("near", "/town", "--at", "4,4", "--nearest", "1")["near"]] == ["cem"]
+    assert [row["key"] for row in ecumene("near", "/town", "--box", "5,0,9,5")["near"]] == ["bob", "cem"]
+    assert ecumene("near", "/town", "--box", "1,1,2,2")["near"] == []
     assert ecumene("env", "get", "/town")["space"]["grid"]["width"] == 10
     assert "column 10" in ecumene("env", "set", "/town", "ann", "1", "--at", "10,0", code=1)
     moved = ecumene("env", "watch", "/town", "--type", "entry_moved", "--from-revision", "1", "--count", "1")

@@ -35,14 +35,53 @@ def test_a_model_tells_its_figures_beside_what_is_known() -> None:
     assert re.search(r"^digest of all runs: [0-9a-f]{32}$", said, re.MULTILINE)
 
 
-def test_models_tell_what_they_can_be_asked() -> None:
-    for file, option in (("epidemic.py", "--r0"), ("traffic.py", "--crossing"), ("wealth_grid.py", "--halves")):
+def test_figures_are_written_a_row_a_run_and_drawn(tmp_path: Path) -> None:
+    table, plot = tmp_path / "figures.csv", tmp_path / "figures.png"
+    options = ("--graph", "florentine", "--seeds", "3", "--csv", str(table), "--plot", str(plot))
+    said = play("epidemic.py", *options)
+    assert "\ninfected: people who were ever infected" in said, "what a figure is"
+    rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
+    assert rows[0] == ["seed", "infected", "steps", "digest"] and [row[0] for row in rows[1:]] == ["1", "2", "3"]
+    mean = sum(float(row[1]) for row in rows[1:]) / 3
+    assert re.search(rf"^infected +{mean:.4f} ", said, re.MULTILINE)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_models_tell_what_they_are_and_can_be_asked() -> None:
+    for file, option, figure in (
+        ("epidemic.py", "--r0", "share infected: "),
+        ("traffic.py", "--crossing", "flow: "),
+        ("wealth_grid.py", "--halves", "gini: "),
+        ("dilemma.py", "--plot", "each strategy: "),
+    ):
         said = play(file, "--help")
-        assert option in said and "--runtimes" in said
+        assert option in said and "--runtimes" in said and f"\nfigures:\n  {figure}" in said
+        assert f"python examples/models/{file}" in said, "what the file says of itself"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("epidemic.py", "--r0=-1"), "argument --r0: '-1' is no number from 0.01 to 100"),
+        (("epidemic.py", "--r0=nan"), "argument --r0: 'nan' is no number from 0.01 to 100"),
+        (("epidemic.py", "--graph=karate", "--chance=2"), "argument --chance: '2' is no number from 0 to 1"),
+        (("epidemic.py", "--graph=karate", "--r0=2"), "with --graph give --chance"),
+        (("epidemic.py", "--chance=0.5"), "without one give --r0"),
+        (("traffic.py", "--cars=60"), "a road of 60 places has none to drive on to with 60"),
+        (("wealth.py", "--runtimes=101"), "argument --runtimes: 101 are too many for 100 agents"),
+        (("wealth.py", "--csv=nowhere/x.csv"), "there is no folder nowhere to write x.csv in"),
+        (("wealth.py", "--plot=x.jpg"), "'x.jpg' ends in none of .png, .svg, .pdf"),
+        (("town.py", "--residents=0"), "argument --residents: '0' is no whole number above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line_before_anything_starts(options: tuple[str, ...], problem: str) -> None:
+    done = subprocess.run([sys.executable, *options], cwd=MODELS, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{problem}\n") and "starting" not in done.stderr
 
 
 def test_every_model_is_validated() -> None:
-    models = {path.stem for path in (ROOT / "examples" / "models").glob("*.py")} - {"stage", "intervals"}
+    models = {path.stem for path in (ROOT / "examples" / "models").glob("*.py")} - {"stage", "intervals", "playing"}
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "validation").glob("test_*.py")}
     assert models <= tests and len(models) >= 9
 
@@ -56,19 +95,26 @@ def test_a_count_that_cannot_be_is_refused_in_a_line(option: str, count: str) ->
     assert done.stderr.endswith(f"error: argument {option}: '{count}' is no whole number above 0\n")
 
 
-def test_a_model_that_is_told_to_stop_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "epidemic.py", "--graph", "florentine", "--seeds", "100000"]
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (("epidemic.py", "--graph", "florentine", "--seeds", "100000"), "models-*/launch-0.json"),
+        (("town.py", "--days", "10000"), "town-*/launch.json"),
+    ],
+)
+def test_a_model_that_is_told_to_stop_leaves_nothing(tmp_path: Path, options: tuple[str, ...], made: str) -> None:
+    command = [sys.executable, *options]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, cwd=MODELS, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
     assert process.stderr.readline() == b"starting a server and a runtime ...\n"
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("models-*/launch-0.json")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob(made)) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     assert b"Traceback" not in process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert not list(tmp_path.glob("models-*"))
+    assert not list(tmp_path.glob(made.split("/")[0]))
 
 
 def test_intervals_are_students() -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
 import pytest
 
+from env_server.behaviours.behaviour import Behaviour
 from env_server.model.changes import EventType
 from env_server.model.operations import ClockAction, Code, SetTimer
 from env_server.pipeline.timekeeping.jumping import Jumping
@@ -31,6 +33,10 @@ HEARS: tuple[dict[str, Any] | None, ...] = (
 )
 
 
+Row = tuple[int, int, str, str, Any]
+"""Of an event: revision, type, path, key, value."""
+
+
 class Wrong(AssertionError):
     """A jump that should not have been."""
 
@@ -38,8 +44,11 @@ class Wrong(AssertionError):
 class Mind:
     """What one worker knows: it has read the events up to `read`, and dealt with them."""
 
-    def __init__(self, key: str, hears: dict[str, Any] | None, set_revision: int) -> None:
+    def __init__(self, key: str, hears: dict[str, Any] | None, set_revision: int, clock: str = "/town") -> None:
         self.key = key
+        self.clock = clock
+        self.floor = set_revision
+        """Up to here it has to consume everything, whatever it hears."""
         self.hears = hears
         self.set_revision = set_revision
         self.read = set_revision
@@ -57,25 +66,31 @@ class Mind:
 class AttendedTown:
     """The town, its workers and the judge."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *behaviours: Behaviour) -> None:
         self.chance = random.Random(seed)
-        self.stand = stand = make_town()
+        self.stand = stand = make_town(*behaviours)
+        self.hears = HEARS
         stand.done(new_environment("/town/square"), new_environment("/far"))
         self.worker = Worker(stand)
         self.minds: dict[str, Mind] = {}
         self.jumps = self.ahead = 0
         """Jumps in all, and those behind ops that were not on the disk yet."""
         self._number = 0
-        self._log: list[tuple[int, int, str, str, Any]] = []
+        self._log: list[Row] = []
         self._read_at = -1
 
     def run(self, steps: int) -> None:
         """So many random steps, then everybody deals with everything until nothing is due."""
-        actions = [self._act] * 4 + [self._read] * 6 + [self._report] * 8 + [self._step] * 6
-        actions += [self._join, self._leave, self._end_stream, self._reopen, self._control]
+        actions = self.list_actions()
         for _ in range(steps):
             self.chance.choice(actions)()
         self._let_all_come_to_rest()
+        self._check_times()
+
+    def list_actions(self) -> list[Callable[[], None]]:
+        """What may happen, some of it more often."""
+        actions = [self._act] * 4 + [self._read] * 6 + [self._report] * 8 + [self._step] * 6
+        return [*actions, self._join, self._leave, self._end_stream, self._reopen, self._control]
 
     # -- the judge --
 
@@ -83,10 +98,12 @@ class AttendedTown:
         """Looks at a jump that is about to be."""
         self.jumps += 1
         self.ahead += self.stand.world.revision != self._durable()
-        wakes, under_way = [], self._list_under_way()
+        wakes, under_way, path = [], self._list_under_way(), self.path_of(timeline)
         for mind in self.minds.values():
-            on_its_way = max((row[0] for row in under_way if _hears(mind.hears, row)), default=0)
-            owed = max(self._last_heard(mind), mind.set_revision, on_its_way)
+            if mind.clock != path:
+                continue
+            on_its_way = max((row[0] for row in under_way if self.is_owed(mind, row)), default=0)
+            owed = max(self._last_heard(mind), mind.floor, on_its_way)
             if not mind.is_idle:
                 raise Wrong(f"{mind.key} is not idle")
             if mind.said_consumed < owed:
@@ -99,7 +116,29 @@ class AttendedTown:
         if timeline.state.paused and not timeline.state.stepping:
             raise Wrong("jumps while it is paused")
 
-    def _list_under_way(self) -> list[tuple[int, int, str, str, Any]]:
+    def path_of(self, timeline: Timeline) -> str:
+        """The environment of a clock."""
+        return self.stand.world._tree.nodes.by_number[timeline.number].path
+
+    def place_of(self, path: str) -> str:
+        """Where those are who take part in the clock there."""
+        return WORKERS
+
+    def is_owed(self, mind: Mind, row: Row) -> bool:
+        """Whether a mind has to deal with an event before its clock goes on."""
+        return _hears(mind, row)
+
+    def _check_times(self) -> None:
+        """No clock has gone back, over kills too."""
+        shown: dict[str, int] = {}
+        for _, kind, path, _, value in self._rows():
+            if kind == EventType.CLOCK_CHANGED:
+                now_ns = value.document["now_ns"]
+                if now_ns < shown.get(path, 0):
+                    raise Wrong(f"the clock of {path} goes back from {shown[path]} to {now_ns}")
+                shown[path] = now_ns
+
+    def _list_under_way(self) -> list[Row]:
         """Rows that are not on the disk."""
         return [
             (
@@ -116,9 +155,9 @@ class AttendedTown:
     def _last_heard(self, mind: Mind) -> int:
         rows = self._rows()
         first = bisect_right(rows, mind.set_revision, key=itemgetter(0))
-        return max((row[0] for row in rows[first:] if _hears(mind.hears, row)), default=0)
+        return max((row[0] for row in rows[first:] if self.is_owed(mind, row)), default=0)
 
-    def _rows(self) -> list[tuple[int, int, str, str, Any]]:
+    def _rows(self) -> list[Row]:
         """All rows of the log, read once a state of it."""
         if self._read_at != self._durable():
             self._log, self._read_at = self.stand.rows(), self._durable()
@@ -151,23 +190,27 @@ class AttendedTown:
     def say(self, mind: Mind, *, busy: bool = False) -> None:
         """One report, and what counts of it."""
         consumed = min(mind.read, self._durable())
-        before = len(self.worker.voids)
+        worker = self.worker_of(mind)
+        before = len(worker.voids)
         mind.is_idle, mind.said_wake_ns, mind.said_consumed = not busy, mind.wake_ns, consumed
-        self.worker.say(
-            mind.key, mind.set_revision, busy=busy, earliest_wake_ns=mind.wake_ns, consumed_revision=consumed
-        )
-        if len(self.worker.voids) > before:
+        worker.say(mind.key, mind.set_revision, busy=busy, earliest_wake_ns=mind.wake_ns, consumed_revision=consumed)
+        if len(worker.voids) > before:
             mind.forget_said()
+
+    def worker_of(self, mind: Mind) -> Worker:
+        """Through which it reports."""
+        return self.worker
 
     def _step(self) -> None:
         for _ in range(self.chance.randrange(1, 4)):
             self.stand.clock.step()
 
     def _join(self) -> None:
-        if len(self.minds) < 4:
+        if sum(mind.clock == "/town" for mind in self.minds.values()) < 4:
             self._number += 1
-            key = self.chance.choice([f"w{self._number}", *self.minds])
-            hears = self.chance.choice(HEARS)
+            again = [key for key, mind in self.minds.items() if mind.clock == "/town"]
+            key = self.chance.choice([f"w{self._number}", *again])
+            hears = self.chance.choice(self.hears)
             self.minds.pop(key, None)  # in the moment in which it has its effect
             self.minds[key] = Mind(key, hears, self.worker.join(key, hears))
 
@@ -175,7 +218,7 @@ class AttendedTown:
         if len(self.minds) > 1:
             key = self.chance.choice(list(self.minds))
             mind = self.minds.pop(key)
-            self.stand.done(drop(WORKERS, mind.key))
+            self.stand.done(drop(self.place_of(mind.clock), mind.key))
 
     def _end_stream(self) -> None:
         if self.chance.random() < 0.3:
@@ -186,9 +229,14 @@ class AttendedTown:
         if self.chance.random() < 0.2:
             self._forget_all_said()
             self.stand.reopen()
-            self.worker = Worker(self.stand)
-            for mind in self.minds.values():
-                mind.read = min(mind.read, self._durable())
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """On what the disk holds."""
+        self.worker = Worker(self.stand)
+        for mind in self.minds.values():
+            mind.read = min(mind.read, self._durable())
+            mind.floor = max(mind.floor, self._durable())  # nobody knows who had heard what
 
     def _control(self) -> None:
         action = self.chance.choice([ClockAction.PAUSE, ClockAction.RESUME, ClockAction.STEP, ClockAction.RESUME])
@@ -201,7 +249,7 @@ class AttendedTown:
     def _let_all_come_to_rest(self) -> None:
         """All consume and report, no more often than they have to, until nothing is due: the clock must get there."""
         self.stand.do(control(ClockAction.RESUME))
-        if not self.minds:
+        if not any(mind.clock == "/town" for mind in self.minds.values()):
             self._join()
         for mind in self.minds.values():
             mind.wake_ns = None
@@ -211,12 +259,13 @@ class AttendedTown:
         self.stand.send(put("/far", "k0", 0), new_environment("/elsewhere"))
         for _ in range(400):
             for mind in self.minds.values():
-                if not mind.is_idle or mind.said_consumed < max(self._last_heard(mind), mind.set_revision):
+                if not mind.is_idle or mind.said_consumed < max(self._last_heard(mind), mind.floor):
                     mind.read = self._durable()
                     self.say(mind)
             self.stand.clock.settle()
             self.stand.clock.advance(0.05)
-            if not self._timeline().timers and not self._timeline().is_under_way:
+            timelines = self.stand.world.timekeeping._clocks.by_number.values()
+            if not any(timeline.timers or timeline.is_under_way for timeline in timelines):
                 return
         raise Wrong(f"does not come to rest: {self.stand.world.timekeeping.see('/town').held_by}")
 
@@ -226,19 +275,18 @@ class AttendedTown:
     def _now_ns(self) -> int:
         return self.stand.world.timekeeping.see("/town").state.now_ns
 
-    def _timeline(self) -> Timeline:
-        return self.stand.world.timekeeping._clocks.find("/town")
 
-
-def _hears(hears: dict[str, Any] | None, row: tuple[int, int, str, str, Any]) -> bool:
+def _hears(mind: Mind, row: Row) -> bool:
     """Whether the row of an event is one that the value says it hears, or a change of the clock."""
     _, kind, path, key, _ = row
-    if kind == EventType.CLOCK_CHANGED and path == "/town":
+    if kind == EventType.CLOCK_CHANGED and path == mind.clock:
         return True
-    if hears is None:
-        return path == "/town" or path.startswith("/town/")
-    for part in hears["hears"]:
+    if mind.hears is None:
+        return path == mind.clock or path.startswith(mind.clock + "/")
+    for part in mind.hears["hears"]:
         prefix = part.get("path_prefix", "/")
+        if "path_glob" in part:
+            prefix = part["path_glob"].removesuffix("/*")
         is_there = prefix == "/" or path == prefix or path.startswith(prefix + "/")
         types = {EventType[name.upper()] for name in part.get("types", ())}
         if is_there and (not types or kind in types) and part.get("key_glob", key) == key:

@@ -31,7 +31,10 @@ PACKAGES = (
     "env_api/v1",
     "env_storage/v1",
 )
-NAMED = tuple(f"agent_runtime/worker/{name}.py" for name in ("command_handler", "hosted_part", "pipeline", "program"))
+NAMED = tuple(
+    f"agent_runtime/worker/{name}.py"
+    for name in ("command_handler", "hosted_part", "part_clock", "pipeline", "program")
+)
 """Modules that the contracts name, and so expect."""
 ALLOWED = {
     "env_server/rpc/edge.py": "import grpc, env_api.v1, env_server.pipeline",

@@ -13,6 +13,7 @@ from env_server.model.errors import (
     FenceFallen,
     InternalError,
     OutcomeNotKept,
+    Reason,
     Unavailable,
     WorldError,
 )
@@ -22,6 +23,15 @@ from env_server.pipeline.frames.origins import attribute_pass, identity_of
 from env_server.state_tree.tree import Tree
 
 _TRANSIENT = (Exhausted, Unavailable, DeadlineExceeded, InternalError, DeniedView, FenceFallen)
+
+_FOR_NOW = frozenset({Reason.QUEUE_FULL, Reason.RATE_LIMITED, Reason.DRAINING, Reason.RECOVERING})
+
+
+def tell_refused(frame: Frame, error: WorldError) -> None:
+    """Tells whoever wants to know of it that an op of the frame was refused for now: its client will send it again."""
+    if frame.refused_for_now is not None and error.reason in _FOR_NOW:
+        tell, frame.refused_for_now = frame.refused_for_now, None
+        tell()
 
 
 class FrameAnswer:
@@ -82,6 +92,7 @@ class FrameAnswer:
         _let_go(error)
         self.answer.without_revision.append(index)
         self.answer.outcomes.append(Listed(index, error))
+        tell_refused(self.frame, error)
         transient = isinstance(error, _TRANSIENT) or error.retry_delay_ms
         if self.frame.codes[index] != Code.QUERY and not transient:
             self._keep(index, error)

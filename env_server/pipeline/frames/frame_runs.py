@@ -177,7 +177,8 @@ class FrameRun(FrameAnswer):
         if self._deadline is not None:
             self._deadline.cancel()
         if self._ended is not None:
-            self._ended()
+            ended_now, self._ended = self._ended, None  # it knows this run, which holds all that was answered
+            ended_now()
 
     def _send(self, answer: Answer) -> int:
         """Queues a part; the group that it waits for, 0 if it was sent at once."""

@@ -9,6 +9,7 @@ from env_server.model.ports import Clock
 from env_server.pipeline.commits.admission import Admission
 from env_server.pipeline.commits.commits import Commits, Deliver
 from env_server.pipeline.frames.execution import Execution
+from env_server.pipeline.frames.frame_answers import tell_refused
 from env_server.pipeline.frames.frame_runs import FrameRun
 from env_server.pipeline.frames.ready import Ready
 from env_server.state_tree.tree import Tree
@@ -110,4 +111,5 @@ class Intake:
         answer = Answer(frame.seq, len(frame.keys), self._tree.revision, revision=self._tree.revision)
         answer.without_revision = list(everything)
         answer.outcomes = [Listed(index, error) for index in everything]
+        tell_refused(frame, error)
         self._commits.answer(deliver, answer)

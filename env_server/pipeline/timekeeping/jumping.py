@@ -91,6 +91,10 @@ class Jumping:
         """What this reporter has said counts no more."""
         self._participation.end_reports(reporter)
 
+    def end_behind(self, reporter: Reporter, refusals: int) -> None:
+        """What this reporter has said without knowing of so many frames with refused ops counts no more."""
+        self._participation.end_behind(reporter, refusals)
+
     def end_denied(self) -> None:
         """A grant was withdrawn: ends reports of groups that may not write any more where their participants are."""
         self._participation.end_denied()

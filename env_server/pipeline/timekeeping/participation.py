@@ -175,6 +175,14 @@ class Participation:
         for participant, attended in self._reported.pop(reporter, {}).items():
             attended.participants.report(participant, None, None)
 
+    def end_behind(self, reporter: Reporter, refusals: int) -> None:
+        """Ends what this reporter has said without knowing of so many frames with ops refused for now."""
+        for participant, attended in list(self._reported.get(reporter, {}).items()):
+            report = participant.report
+            if report is not None and report.refusals is not None and report.refusals < refusals:
+                self._let_go(participant)
+                attended.participants.report(participant, None, None)
+
     def end_denied(self) -> None:
         """Ends reports of groups that may report no more: see `report`."""
         for attended in self._attended.values():

@@ -86,6 +86,10 @@ class Timekeeping:
         """What this reporter has said counts no more."""
         self._jumping.end_reports(reporter)
 
+    def end_behind(self, reporter: Reporter, refusals: int) -> None:
+        """What this reporter has said without knowing of so many frames with refused ops counts no more."""
+        self._jumping.end_behind(reporter, refusals)
+
     def end_denied(self) -> None:
         """A grant was withdrawn: so may be what groups have reported."""
         self._jumping.end_denied()

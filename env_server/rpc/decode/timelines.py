@@ -55,6 +55,7 @@ def decode_report(message: timeline_pb2.ClockReport, groups: tuple[str, ...]) ->
         message.consumed_revision,
         groups[message.group - 1] if groups else "",
         decode_fence(message.fence) if message.HasField("fence") else None,
+        message.refusals if message.HasField("refusals") else None,
     )
 
 

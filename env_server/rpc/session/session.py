@@ -90,6 +90,8 @@ class SessionStream:
         self._held: deque[tuple[session_pb2.OpFrame | timeline_pb2.ClockReport, int]] = deque()
         self._held_bytes = 0
         self._letting_in = False
+        #: Frames of this stream with ops that were refused for now, which the client may send again.
+        self._refusals = 0
         self._frame_room = asyncio.Event()
         self._reading = True
         self._written = 0
@@ -277,6 +279,7 @@ class SessionStream:
             frame = decode_frame(
                 message, size_bytes, world.limits, world.clock, client_id=self.client_id, groups=self._groups
             )
+            frame.refused_for_now = self._note_refused
             world.execute(frame, self._outbox.put)
         except WorldError as error:
             self._refuse_frame(message, error)
@@ -285,10 +288,17 @@ class SessionStream:
 
     def _take_report(self, message: timeline_pb2.ClockReport) -> None:
         try:
-            self._world.timekeeping.report(decode_report(message, self._groups), self)
+            report = decode_report(message, self._groups)
+            if report.refusals is None or report.refusals >= self._refusals:
+                self._world.timekeeping.report(report, self)
         except WorldError as error:
             void = ReportVoid(message.path, message.key, message.set_revision, error)
             self._world.when_seen(lambda: self.void(void))  # it may rest on what is not on the disk yet
+
+    def _note_refused(self) -> None:
+        """What was said before this is known lets no clock go on: the op is still to come."""
+        self._refusals += 1
+        self._world.timekeeping.end_behind(self, self._refusals)
 
     def _refuse_frame(self, message: session_pb2.OpFrame, error: WorldError) -> None:
         count = len(message.ops) + len(message.block.keys)

@@ -64,8 +64,10 @@ def show(
     print_table(("clock", state.path), describe_clock(state))
     for run in dict.fromkeys(run for run, _ in unhosted):
         parts = ", ".join(part for name, part in unhosted if name == run)
+        where = f" --server {server}" * (server != DEFAULT_SERVER) + f" --world {world}" * (world != "main")
         print(f"it waits for {parts} of run {run}, which nobody hosts: go on with it, or let the clock go:")
-        print(f"    ecumene clock release {state.path} {run}")
+        print(f"    ecumene runtime --server {server} --world {world} --name NAME    # if it was launched on nodes")
+        print(f"    ecumene clock release {state.path} {run}{where}")
 
 
 @app.command()

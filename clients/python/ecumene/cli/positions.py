@@ -25,6 +25,18 @@ def parse_position(text: str) -> tuple[float, ...]:
     return position
 
 
+def parse_box(text: str) -> Box:
+    """Two corners, four numbers by comma.
+
+    Raises UsageError.
+    """
+    try:
+        x, y, across, along = (float(part) for part in text.strip("() ").split(","))
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no box", hint="write its corners: 0,0,3,4") from error
+    return Box((x, y), (across, along))
+
+
 def parse_place(text: str) -> tuple[float, ...] | str:
     """A position, or what may be the name of a node: `locate` tells.
 

@@ -9,6 +9,7 @@ from env_api.v1 import session_pb2, timeline_pb2
 
 from ecumene.client import error_table
 from ecumene.client.errors import EcumeneError
+from ecumene.client.refused_ops import PASSING_REASONS
 from ecumene.client.stamps import Stamp
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class ReportTable:
         self._wake = wake
         self._reporters: dict[ClockReporter, None] = {}
         self._unsent: dict[ClockReporter, None] = {}
+        self._refusals = 0
+        """Frames of this stream with ops that were refused for now, of those that are answered in full."""
+        self._refused_in_part: set[int] = set()
+        """The numbers of those of which a part of the answer is still to come."""
 
     def note(self, reporter: ClockReporter) -> None:
         """It has something to say; only the last of what it says counts."""
@@ -36,6 +41,22 @@ class ReportTable:
     def attach(self) -> None:
         """There is a new stream, and what was said on the last one counts no more."""
         self._unsent = dict(self._reporters)
+        self._refusals = 0
+        self._refused_in_part.clear()
+
+    def take_answer(self, answer: session_pb2.FrameAnswer) -> None:
+        """Ops that were refused for now come once more, and what was said behind them does not count.
+
+        Called when those that are sent again wait for that.
+        """
+        if any(outcome.error.reason in PASSING_REASONS for outcome in answer.outcomes):
+            self._refused_in_part.add(answer.seq)
+        if not self._refused_in_part or answer.pending or answer.more or answer.seq not in self._refused_in_part:
+            return
+        self._refused_in_part.remove(answer.seq)
+        self._refusals += 1
+        self._unsent = dict(self._reporters)
+        self._wake()
 
     def next_message(self, *, all_sent: bool) -> session_pb2.SessionRequest | None:
         """What is to be said next, if anything; before all ops are sent only that somebody is busy."""
@@ -45,6 +66,7 @@ class ReportTable:
                 del self._unsent[reporter]
                 if reporter._is_closed:
                     del self._reporters[reporter]
+                last.refusals = self._refusals
                 return session_pb2.SessionRequest(clock_report=last)
         return None
 

@@ -245,7 +245,10 @@ class Outbox:
         return batch
 
     def _issue_again(self, issued: Issued) -> None:
-        """Send what was refused, or waited behind such, under a new number."""
+        """Send what was refused, or waited behind such, under a new number, if anybody still waits for it."""
+        if issued.future.done():
+            self._wake()  # what stood behind it may be said
+            return
         now = asyncio.get_running_loop().time()
         left_s = issued.deadline - now
         deadline_ms = 0 if left_s == math.inf else max(1, int(left_s * 1000))

@@ -145,8 +145,9 @@ class Touched:
 class RefusedOps:
     """Refused ops of one session that wait to be issued again, and those that must not overtake them.
 
-    `issue` puts one back into the outbox. The wait is the server's advice and a random time that grows with each
-    refusal; after `refusals_max`, or when the caller's deadline would pass, the op fails with the last refusal.
+    `issue` puts one back into the outbox, unless its caller has given it up. The wait is the server's advice and a
+    random time that grows with each refusal; after `refusals_max`, or when the caller's deadline would pass, the op
+    fails with the last refusal.
     """
 
     def __init__(self, issue: Callable[[Issued], None], backoff: Backoff, refusals_max: int) -> None:
@@ -228,8 +229,7 @@ class RefusedOps:
     def _issue_due(self) -> None:
         self._timer = None
         for op in self._take(asyncio.get_running_loop().time()):
-            if not op.future.done():
-                self._issue(op)
+            self._issue(op)
         self._set_timer()
 
     def _take(self, now: float) -> list[Issued]:

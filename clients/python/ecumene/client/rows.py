@@ -255,19 +255,12 @@ def encode_block(
         coordinates, block.dimensions = flatten_positions(positions, count)
         block.coordinates.extend(coordinates)
     _extend(frame.producers, producers, count, "producers")
-    if not isinstance(seqs, int):
-        _extend(frame.producer_seqs, seqs, count, "seqs")
-    elif seqs:
-        _extend(frame.producer_seqs, [seqs], count, "seqs")
-    if gate_generation:
-        _extend(frame.gate_generations, [gate_generation], count, "gate_generation")
+    one_seq = ([seqs] if seqs else None) if isinstance(seqs, int) else seqs
+    _extend(frame.producer_seqs, one_seq, count, "seqs")
+    _extend(frame.gate_generations, [gate_generation] if gate_generation else None, count, "gate_generation")
     _extend(frame.actors, actors, count, "actors")
     _extend(frame.causes, causes, count, "causes")
-    if stamp.group_index:
-        frame.groups.append(stamp.group_index)
-    if stamp.fence is not None:
-        fill_fences(frame, (stamp.fence,))
-        frame.fence.append(1)
+    _put_stamp(frame, stamp)
     frame.return_versions = return_versions
     with refusing("deadline_ms"):
         frame.deadline_ms = deadline_ms
@@ -278,6 +271,15 @@ def fill_fences(frame: session_pb2.OpFrame, fences: Iterable[Fence]) -> None:
     """The table of a frame's fences."""
     for fence in fences:
         frame.fences.add(path=fence.path, key=fence.key, created_revision=fence.token)
+
+
+def _put_stamp(frame: session_pb2.OpFrame, stamp: Stamp) -> None:
+    """On all ops of a frame."""
+    if stamp.group_index:
+        frame.groups.append(stamp.group_index)
+    if stamp.fence is not None:
+        fill_fences(frame, (stamp.fence,))
+        frame.fence.append(1)
 
 
 def _fill_values(block: session_pb2.SetBlock, values: Sequence[Value]) -> None:

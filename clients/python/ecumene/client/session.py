@@ -316,6 +316,7 @@ class Session:
         if kind == "answer":
             self.revision = max(self.revision, response.answer.revision)
             self._outbox.take_answer(response.answer)
+            self.reports.take_answer(response.answer)
             self._acknowledge()
             self._note_progress()
         elif kind == "events":

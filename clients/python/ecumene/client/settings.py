@@ -60,7 +60,10 @@ class ClientSettings:
             ("grpc.keepalive_time_ms", self.keepalive_interval_ms),
             ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
             ("grpc.keepalive_permit_without_calls", 0),
-            # Channels would share a subchannel and its own backoff; the waits between attempts are ours.
+            # Channels would share a subchannel and its own backoff; the waits between attempts are ours. Its own would
+            # grow to two minutes, in which a server that is back is told to refuse connections.
             ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.initial_reconnect_backoff_ms", self.backoff_first_ms),
+            ("grpc.max_reconnect_backoff_ms", self.backoff_ms_max),
             ("grpc.enable_retries", 0),
         ]

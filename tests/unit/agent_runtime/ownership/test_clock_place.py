@@ -116,7 +116,7 @@ async def test_what_is_said_while_it_joins_again_is_said_once_it_has(world: Worl
 async def test_an_owner_behind_a_fence_that_has_fallen_lets_no_clock_go_on(world: World) -> None:
     """What it would do has no effect any more, and the next owner has not taken its place at the clock yet."""
     town = world.environment("/town")
-    first = Attendance(world, await own(world), "r", "g.0", "/town")
+    first = ClockPlace(world, await own(world), "r", "g.0", "/town")
     await first.join(HEARS)
     await town.set_timer("dawn", at_ns=50)
     fenced = await own(world)
@@ -124,7 +124,7 @@ async def test_an_owner_behind_a_fence_that_has_fallen_lets_no_clock_go_on(world
     await world.environment("/town").set("behind", 1)  # takes effect behind the report
     assert (await town.clock().state()).now_ns == 0
     await becomes(world, ": no report")
-    second = Attendance(world, fenced, "r", "g.0", "/town")
+    second = ClockPlace(world, fenced, "r", "g.0", "/town")
     await second.join(HEARS)
     second.report(world.revision, 30)
     await reaches(world, 30)
@@ -166,9 +166,16 @@ async def test_a_refused_part_that_is_closed_reports_no_more(world: World, caplo
 async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -> None:
     await world.environment("/manual").register(clock=Clock.manual())
     place = ClockPlace(world, world, "r", "g.0", "/manual")
-    assert await place.join(HEARS) == ()
+    (also,) = await place.join(HEARS)
     place.report(1)
+    assert also.types == (EventType.CLOCK_CHANGED,), "it may be another one when it is made again"
+    await world.environment("/manual").unregister()
+    await world.environment("/manual").register(clock=Clock.event_driven(participants_path="/staff"))
+    await place.join_again()
+    assert place.is_waited_for
+    assert [entry.key async for entry in world.environment("/staff").entries()] == ["wakes.r:g.0"]
     await place.close()
+    assert not place.is_waited_for
 
 
 async def test_a_run_that_is_ended_leaves_its_clocks_and_no_timer(world: World) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_runtime.turns import standstill
+from tests.unit.agent_runtime.clocked import TIMER, clocked, look, settle, sleepers
 from tests.unit.agent_runtime.fake_world import FakeEnvironment
 from tests.unit.agent_runtime.players import Daily
 from tests.unit.agent_runtime.stage import set_stage, wait_until
-from tests.unit.agent_runtime.worker.test_pipeline_wakes import TIMER, clocked, look, settle, sleepers
 
 
 async def test_a_part_is_idle_once_all_that_its_turns_do_is_sent_and_its_cursor_waits_for_answers(
@@ -57,3 +58,14 @@ async def test_a_part_is_busy_while_its_turns_decide_and_while_the_timer_is_not_
         world.advance(100)
         await asked.wait()
         assert look(part).is_busy and look(part).consumed_revision < world.emitted[-1][0]
+
+
+async def test_agents_who_are_woken_for_ever_behind_their_clock_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(standstill, "TOLD_AT", 20)
+    world = clocked()
+    async with set_stage(tmp_path, sleepers(tmp_path, ["day-0"], "Daily"), world) as stage:
+        await settle(stage.pipeline.parts["g.0"])
+        world.advance(10**6)
+        await wait_until(lambda: "never catch up" in caplog.text)

@@ -9,6 +9,7 @@ from ecumene import EcumeneError, FencedError, World
 from env_api.v1 import errors_pb2, session_pb2, timeline_pb2
 
 from tests.unit.ecumene.client.fake_server import FakeServer, reached
+from tests.unit.ecumene.client.test_refused_ops import refusal
 
 
 def reports(server: FakeServer) -> list[timeline_pb2.ClockReport]:
@@ -46,6 +47,36 @@ async def test_it_waits_for_ops_that_the_server_does_not_take_yet(server: FakeSe
     server.cut()
     await asyncio.gather(*issued)
     await reached(lambda: bool(reports(server)))
+
+
+async def test_what_was_said_behind_ops_that_were_refused_for_now_is_said_again_behind_them(
+    server: FakeServer, world: World
+) -> None:
+    server.outcomes = [refusal(delay_ms=20)]
+    reporter = world.environment("/town").clock().reporter("bob", 7)
+    issued = asyncio.ensure_future(world.environment("/").set("a", 1.0))
+    await asyncio.sleep(0)
+    reporter.report(consumed_revision=9)
+    await issued
+    await reached(lambda: len(reports(server)) == 2)
+    assert [kind for kind in server.streams[-1].kinds() if kind in ("frame", "clock_report")] == [
+        *("frame", "clock_report", "frame", "clock_report")
+    ]
+    assert [report.refusals for report in reports(server)] == [0, 1]
+    server.cut()
+    await reached(lambda: len(server.streams) == 2 and bool(reports(server)))
+    assert [report.refusals for report in reports(server)] == [0], "of each stream"
+
+
+async def test_what_waits_for_refused_ops_is_said_when_they_are_given_up(server: FakeServer, world: World) -> None:
+    server.outcomes = [refusal(delay_ms=50)]
+    reporter = world.environment("/town").clock().reporter("bob", 7)
+    issued = asyncio.ensure_future(world.environment("/").set("a", 1.0))
+    await reached(lambda: world.session._outbox.has_unsent and bool(server.frames()))
+    reporter.report(consumed_revision=9)
+    issued.cancel()
+    await reached(lambda: bool(reports(server)))
+    assert len(server.frames()) == 1
 
 
 async def test_only_the_last_counts_and_it_is_said_on_every_stream(server: FakeServer, world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import ecumene
 import pytest
@@ -25,6 +26,13 @@ async def test_a_world_is_opened_by_await_or_by_async_with(server: FakeServer) -
 async def test_settings_without_sense_are_refused_by_name() -> None:
     with pytest.raises(ecumene.InvalidArgumentError, match="backoff_first_ms"):
         ecumene.ClientSettings(backoff_first_ms=0)
+
+
+@pytest.mark.parametrize("revision", [-1, 2**64, "7"])
+async def test_a_watch_from_no_revision_is_refused(server: FakeServer, revision: Any) -> None:
+    async with ecumene.connect(server.address) as world:
+        with pytest.raises(ecumene.InvalidFieldError, match="watch"):
+            world.watch(from_revision=revision)
 
 
 def test_every_public_name_is_there_and_no_other() -> None:

@@ -112,7 +112,11 @@ def test_the_clock_shows_who_nobody_hosts_and_the_command_that_helps(
 
         shown = ecumene("clock", "show", "/town")
         assert "it waits for g.0 of run r, which nobody hosts" in shown and "ann: no report" in shown
-        assert "    ecumene clock release /town r\n" in shown and "it waits for g.0, g.1 of run r.2" in shown
+        assert f"    ecumene clock release /town r --server {server.address}\n" in shown
+        assert (
+            f"    ecumene runtime --server {server.address} --world main --name NAME " in shown
+            and "it waits for g.0, g.1 of run r.2" in shown
+        )
         assert "waits no more for g.0, g.1 of run r.2" in ecumene("clock", "release", "/town", "r.2")
         assert "waits for no part of run r.2" in ecumene("clock", "release", "/town", "r.2")
         assert "r.2" not in ecumene("clock", "show", "/town")

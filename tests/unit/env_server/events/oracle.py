@@ -45,7 +45,7 @@ _GLOBS = {
     "": lambda path: True,
     "/*": lambda path: path.count("/") == 1 and path != "/",
     "/town/**": lambda path: path.startswith("/town/"),
-    "/town*": lambda path: path in ("/town", "/townhall"),
+    "/town*": lambda path: path.startswith("/town") and path.count("/") == 1,
     "**/a": lambda path: path.endswith("/a"),
     "/far": lambda path: path == "/far",
 }

@@ -100,6 +100,7 @@ class FakeTimekeeping:
 
     reported: list[tuple[ClockReport, Reporter]] = field(default_factory=list)
     ended: list[Reporter] = field(default_factory=list)
+    behind: list[tuple[Reporter, int]] = field(default_factory=list)
 
     def report(self, report: ClockReport, reporter: Reporter) -> None:
         if report.key == "stranger":
@@ -111,6 +112,9 @@ class FakeTimekeeping:
 
     def end_reports(self, reporter: Reporter) -> None:
         self.ended.append(reporter)
+
+    def end_behind(self, reporter: Reporter, refusals: int) -> None:
+        self.behind.append((reporter, refusals))
 
 
 @dataclass

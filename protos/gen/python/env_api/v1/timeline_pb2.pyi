@@ -391,6 +391,7 @@ class ClockReport(google.protobuf.message.Message):
     CONSUMED_REVISION_FIELD_NUMBER: builtins.int
     GROUP_FIELD_NUMBER: builtins.int
     FENCE_FIELD_NUMBER: builtins.int
+    REFUSALS_FIELD_NUMBER: builtins.int
     path: builtins.str
     """Environment of the clock."""
     key: builtins.str
@@ -409,6 +410,12 @@ class ClockReport(google.protobuf.message.Message):
     """
     group: builtins.int
     """Index + 1 into Hello.groups; 0 = none. It must be allowed to write where the participants are."""
+    refusals: builtins.int
+    """How many frames of this stream, of those that are answered in full, had ops that were refused for now (QUEUE_FULL,
+    RATE_LIMITED, DRAINING, RECOVERING); what is to be sent again of them was sent before this. A report that knows of
+    fewer than there are does not count, or not any more, and nothing is said of it: it has to be made again. Unset = it
+    does not matter.
+    """
     @property
     def fence(self) -> env_api.v1.fences_pb2.Fence:
         """What must hold when the report comes: who is stopped by it lets no clock go on either."""
@@ -424,10 +431,14 @@ class ClockReport(google.protobuf.message.Message):
         consumed_revision: builtins.int = ...,
         group: builtins.int = ...,
         fence: env_api.v1.fences_pb2.Fence | None = ...,
+        refusals: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "busy", b"busy", "consumed_revision", b"consumed_revision", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence", "group", b"group", "key", b"key", "path", b"path", "set_revision", b"set_revision"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "_refusals", b"_refusals", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence", "refusals", b"refusals"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns", "_refusals", b"_refusals", "busy", b"busy", "consumed_revision", b"consumed_revision", "earliest_wake_ns", b"earliest_wake_ns", "fence", b"fence", "group", b"group", "key", b"key", "path", b"path", "refusals", b"refusals", "set_revision", b"set_revision"]) -> None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_earliest_wake_ns", b"_earliest_wake_ns"]) -> typing.Literal["earliest_wake_ns"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_refusals", b"_refusals"]) -> typing.Literal["refusals"] | None: ...
 
 Global___ClockReport: typing_extensions.TypeAlias = ClockReport
 

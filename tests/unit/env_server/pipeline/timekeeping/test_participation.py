@@ -50,6 +50,20 @@ def test_a_join_that_is_taken_back_leaves_nobody_to_wait_for() -> None:
     assert reasons(worker) == [Reason.PARTICIPANT_NOT_FOUND]
 
 
+@pytest.mark.parametrize("hears", [None, {"hears": [{"path_prefix": "/town"}]}, {"hears": [{"key_glob": "k"}]}])
+def test_a_commit_of_which_all_rows_were_taken_back_is_heard_by_nobody(hears: dict[str, object] | None) -> None:
+    """That they failed is kept for whoever repeats them."""
+    stand = make_town()
+    worker = Worker(stand)
+    stand.done(timer("/town", "dawn", 50))
+    ann = worker.join("ann", hears)
+    failing = Transact(writes=(Write("/town", "k", Code.SET, None), Write("/nowhere", "x", Code.SET, 1)))
+    sent = stand.do(Op("/", "", Code.TRANSACT, failing, producer="p", seq=1))
+    assert sent.done and not stand.fatal
+    worker.report("ann", ann)
+    assert now_ns(stand) == 50
+
+
 def test_a_clock_that_is_taken_back_with_its_transaction_does_not_jump() -> None:
     stand = Stand()
     stand.done(new_environment("/town"), new_environment("/town/workers"))
@@ -140,6 +154,19 @@ def test_a_member_goes_with_its_lease_and_others_are_not_held_up() -> None:
     assert "ann: has consumed" in held_by(stand)[0], "it hears that the other has expired"
     worker.report("ann", ann)
     assert now_ns(stand) == 50
+
+
+def test_who_does_not_know_of_refused_ops_has_said_nothing() -> None:
+    stand = make_town()
+    worker = Worker(stand)
+    ann, bob, eve = worker.join("ann"), worker.join("bob"), worker.join("eve")
+    worker.report("ann", ann, refusals=1)
+    worker.report("bob", bob, refusals=2)
+    worker.report("eve", eve)
+    stand.world.timekeeping.end_behind(worker, 2)
+    assert held_by(stand) == ("ann: no report",) and not worker.voids
+    worker.report("ann", ann, refusals=2)
+    assert held_by(stand) == ("nothing is due",)
 
 
 def test_reports_end_with_the_stream_and_with_the_server() -> None:

@@ -317,6 +317,24 @@ async def test_a_report_that_does_not_count_is_told_and_the_stream_goes_on() -> 
         assert (await client.read()).clock_report_void.error.reason == errors_pb2.ERROR_REASON_FENCED
 
 
+async def test_a_report_that_does_not_know_of_refused_ops_does_not_count() -> None:
+    async with serve() as served:
+        client, _ = await connect(served)
+        await client.set(1)
+        assert (await client.read()).answer.seq == 1
+        refused = served.world.frames[0].refused_for_now
+        assert refused is not None
+        refused()
+        reported = served.world.timekeeping.reported
+        for told in ({"refusals": 0}, {"refusals": 1}, {}):
+            report = {"path": "/town", "key": "bob", "set_revision": 4, "fence": {"path": "/locks", "key": "part"}}
+            await client.send(clock_report={**report, **told})
+        await wait_until(lambda: len(reported) == 2)
+        ((reporter, refusals),) = served.world.timekeeping.behind
+        assert refusals == 1 and [report.refusals for report, _ in reported] == [1, None]
+        assert reported[0][1] is reporter and reported[0][0].fence is not None
+
+
 def encode(**fields: Any) -> bytes:
     return pb.SessionRequest(**fields).SerializeToString()
 
