@@ -41,9 +41,7 @@ class Jumping:
         self._is_quiet = is_quiet
         self._clock = parts.clock
         self._limits = parts.limits
-        self._participation = Participation(
-            parts.tree, running.clocks, parts.limits, self.stir, parts.commits.when_seen
-        )
+        self._participation = Participation(parts, running.clocks, self.stir)
         self._stirred: dict[int, Timeline] = {}
         #: Clocks whose participants are idle, in a world that is not quiet.
         self._waiting: dict[int, Timeline] = {}

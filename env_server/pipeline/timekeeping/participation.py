@@ -27,12 +27,11 @@ from env_server.model.errors import (
     WorldError,
     WrongState,
 )
-from env_server.model.limits import Limits
 from env_server.model.timelines import ClockMode
+from env_server.pipeline.parts import Parts
 from env_server.pipeline.timekeeping.clocks import Clocks
 from env_server.pipeline.timekeeping.hearings import Attended, Hearings, Hears
 from env_server.state_tree.preconditions import check_fence
-from env_server.state_tree.tree import Tree
 from env_server.state_tree.visibility import check_seen
 from env_server.timeline.participants import Participant
 from env_server.timeline.timeline import Timeline
@@ -50,26 +49,16 @@ _COMING_AND_GOING: Final = (EventType.ENVIRONMENT_REGISTERED, EventType.ENVIRONM
 class Participation:
     """The participants of a world's event-driven clocks."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        clocks: Clocks,
-        limits: Limits,
-        moved: Callable[[Timeline], None],
-        when_seen: Callable[[Callable[[], None]], None],
-    ) -> None:
-        """`moved` is told of a clock for which something has changed.
-
-        `when_seen` calls once all that has happened is on the disk: what reporters are told may rest on that.
-        """
-        self._when_seen = when_seen
-        self._tree = tree
+    def __init__(self, parts: Parts, clocks: Clocks, moved: Callable[[Timeline], None]) -> None:
+        """`moved` is told of a clock for which something has changed."""
+        self._tree = parts.tree
+        self._commits = parts.commits
         self._clocks = clocks
-        self._limits = limits
+        self._limits = parts.limits
         self._moved = moved
         self._attended: dict[int, Attended] = {}
         self._by_place: dict[str, dict[int, Attended]] = {}
-        self._hearings = Hearings(tree, limits)
+        self._hearings = Hearings(parts.tree, parts.limits)
         self._reported: dict[Reporter, dict[Participant, Attended]] = {}
         #: The last group that was found to concern somebody before it was published.
         self._concerned = 0
@@ -332,7 +321,7 @@ class Participation:
         if report is not None and reporter is not None:
             self._let_go(participant)
             void = ReportVoid(attended.path, participant.key, participant.set_revision, error)
-            self._when_seen(lambda: reporter.void(void))
+            self._commits.when_seen(lambda: reporter.void(void))  # it rests on what may not be on the disk yet
 
     def _let_go(self, participant: Participant) -> None:
         """Its reporter, if it has one, is not its reporter any more."""
