@@ -146,8 +146,8 @@ class RefusedOps:
     """Refused ops of one session that wait to be issued again, and those that must not overtake them.
 
     `issue` puts one back into the outbox, unless its caller has given it up. The wait is the server's advice and a
-    random time that grows with each refusal; after `refusals_max`, or when the caller's deadline would pass, the op fails
-    with the last refusal.
+    random time that grows with each refusal; after `refusals_max`, or when the caller's deadline would pass, the op
+    fails with the last refusal.
     """
 
     def __init__(self, issue: Callable[[Issued], None], backoff: Backoff, refusals_max: int) -> None:
