@@ -86,12 +86,22 @@ def play_and_tell(parser: argparse.ArgumentParser, model: Model, asked: argparse
 
 
 def run_until_stopped(whole: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine; Ctrl-C and SIGTERM stop it, let it clean up, and exit with 130."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """Run a coroutine; Ctrl-C and SIGTERM stop it, let it clean up, and exit with 130.
+
+    Also in the background of a script, whose shell lets its children ignore Ctrl-C.
+    """
     try:
-        asyncio.run(whole)
-    except KeyboardInterrupt:
+        asyncio.run(_be_stoppable(whole))
+    except asyncio.CancelledError:
         sys.exit(EXIT_INTERRUPTED)
+
+
+async def _be_stoppable(whole: Coroutine[Any, Any, None]) -> None:
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    await whole
 
 
 async def _play_and_tell(model: Model, asked: argparse.Namespace) -> None:
