@@ -130,9 +130,11 @@ class FrameRun(FrameAnswer):
             delay_s = (self.frame.deadline_ns - self._clock.monotonic_ns()) / 1e9
             self._deadline = self._clock.call_later(max(delay_s, 0.0), self._give_up)
 
-    def join(self, deliver: Deliver) -> None:
-        """The same frame was sent again while ops of it wait: answers go there from now on."""
+    def join(self, frame: Frame, deliver: Deliver) -> None:
+        """The same frame was sent again while ops of it wait: answers go there from now on, and what is refused."""
         self._deliver = deliver
+        if self.frame.refused_for_now is not None:  # else the answer so far says it
+            self.frame.refused_for_now = frame.refused_for_now
         self._open_group = 0
         self._send(replace(_copy(self.answer), part=0))
 

@@ -91,7 +91,7 @@ class Intake:
             self._refuse(frame, deliver, error)
             return True
         if waiting is not None:
-            waiting.join(deliver)
+            waiting.join(frame, deliver)
             return True
         if kept is None:
             return False

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
+from env_server.model.errors import Exhausted, Reason
 
 
 class Sleeper(Behaviour):
@@ -23,3 +24,9 @@ class Sleeper(Behaviour):
     @operation()
     async def hold_all(self, ctx: Context, seconds: float) -> None:
         await ctx.sleep(seconds)
+
+    @operation()
+    async def tire(self, ctx: Context, seconds: float) -> None:
+        """Ends in a refusal for now."""
+        await ctx.sleep(seconds)
+        raise Exhausted(Reason.RATE_LIMITED, "too tired")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from env_server.model.entries import COUNTER
 from env_server.model.environments import Gate
 from env_server.model.errors import (
+    Exhausted,
     InvalidRequest,
     NotFound,
     OutOfRange,
@@ -68,6 +71,16 @@ def test_a_frame_repeated_while_it_waits_is_answered_on_the_new_stream(stand: St
     assert again.done
     assert again.invoked.changed
     assert stand.do(get("/s", "k")).entry.version == 1
+
+
+def test_what_is_refused_while_a_repeated_frame_waits_is_noted_on_the_new_stream(stand: Stand) -> None:
+    first = stand.do(invoke("/s", "tire", seconds=5), client_id="c", seq=1)
+    noted: list[str] = []
+    first.frame.refused_for_now = lambda: noted.append("old")
+    again = stand.resend(Sent(replace(first.frame, refused_for_now=lambda: noted.append("new"))))
+    stand.clock.advance(6)
+    assert isinstance(again.outcome(0), Exhausted)
+    assert noted == ["new"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
