@@ -17,6 +17,7 @@ from pydantic import BaseModel
 RUNNING: dict[str, int] = {}
 RUNNING_MAX: dict[str, int] = {}
 GATES: dict[str, threading.Event] = {}
+BEGUN: set[str] = set()
 
 
 @workflows.message
@@ -234,6 +235,7 @@ class Harmful(workflows.Actor):
 
     async def ignore_its_time(self, key: str) -> str:
         """Take no notice of being cancelled until the gate of the key is open."""
+        BEGUN.add(key)
         while not GATES[key].is_set():
             try:
                 await asyncio.sleep(0.05)

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from ecumene.client import EcumeneError, FencedError, FrameResult, Value, World
+from ecumene.client import EcumeneError, FencedError, FrameResult, InvalidArgumentError, Value, World
 
 from agent_runtime.actions.settlement import Settled, settle_block
 from agent_runtime.actions.turn_ops import TurnOps
@@ -225,11 +225,14 @@ class Outbox:
                 add=key.adds,
             )
             settled = await self.settle(answer)
+        except InvalidArgumentError as error:  # what no frame can hold; what the world refuses is told with each op
+            await self._carry_apart(block, error)
+            return
         except EcumeneError as error:
             refused = Outcome(error=error)
             _resolve(block.futures, [refused] * len(block.futures))
             return
-        except Exception as error:  # noqa: BLE001 - the turn edge: what no frame can hold fails whoever wanted it
+        except Exception as error:  # noqa: BLE001 - the turn edge, as above
             await self._carry_apart(block, error)
             return
         _resolve(block.futures, [settled.outcome(index) for index in range(len(block.futures))])

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
-from ecumene.client import ClosedError, GateClosedError, World
+from ecumene.client import ClosedError, GateClosedError, InvalidArgumentError, World
 
 from agent_runtime.actions.outbox import Outbox
 from agent_runtime.model.actions import Action
@@ -179,5 +179,5 @@ async def test_what_cannot_be_written_fails_alone(world: FakeWorld, tasks: Owned
     first, second, third = await asyncio.gather(*sends, bad, return_exceptions=True)
     assert not isinstance(first, BaseException) and first.error is None
     assert not isinstance(second, BaseException) and second.error is None
-    assert isinstance(third, ValueError)
+    assert isinstance(third, InvalidArgumentError)
     assert world.reports() == {"a": {"name": "a"}, "b": {"name": "b"}}

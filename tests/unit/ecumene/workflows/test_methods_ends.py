@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from ecumene.workflows import StageLimits
 from ecumene.workflows.limits import VALUE_DEPTH_MAX
 from ecumene.workflows.values import Packing, check_depth, fill_refs
 
-from tests.workflow_actors import GATES, HARMS, Harmful, Note, Teller
+from tests.workflow_actors import BEGUN, GATES, HARMS, Harmful, Note, Teller
 
 
 @pytest.fixture
@@ -145,9 +146,13 @@ def test_a_coroutine_that_takes_no_notice_of_its_time_is_told_late_and_keeps_onl
         assert behind.get(timeout_s=20) == "later"
 
 
-def test_a_flow_ends_whatever_its_methods_ignore(gate: str) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.timeout(60)
+def test_a_flow_ends_whatever_its_methods_ignore(gate: str, has_begun: bool) -> None:
     with pytest.raises(KeyError), workflows.local():
         Harmful().to_dist().ignore_its_time(gate)
+        while has_begun and gate not in BEGUN:
+            time.sleep(0.01)
         raise KeyError("enough")
 
 

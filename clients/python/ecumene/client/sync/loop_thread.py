@@ -20,6 +20,8 @@ from ecumene.client.errors import ClosedError
 Close = Callable[[], Awaitable[None]]
 PutBack = Callable[[Any], None]
 
+END_S_MAX = 5.0
+"""For what is cancelled when the last user has left; what takes no notice of it ends with the loop, wherever it is."""
 WAIT_S_MAX = 1.0
 """Of one wait, then the next one begins: Python does not see a signal that came in the last moment before a wait."""
 
@@ -35,7 +37,7 @@ class LoopThread:
         self._closing: set[asyncio.Task[None]] = set()
         self._started: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
         self._no_users = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="ecumene sync", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ecumene sync", daemon=True)
         self._thread.start()
         self._loop = self._started.result()
 
@@ -137,6 +139,18 @@ class LoopThread:
         except RuntimeError:
             pass
 
+    def _run(self) -> None:
+        """As `asyncio.run`, which would wait for ever for a task that takes no notice of its end."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._serve())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
     async def _serve(self) -> None:
         self._started.set_result(asyncio.get_running_loop())
         await self._no_users.wait()
@@ -145,7 +159,8 @@ class LoopThread:
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        if left:
+            await asyncio.wait(left, timeout=END_S_MAX)
 
 
 def join_loop(user: object) -> LoopThread:
