@@ -150,6 +150,10 @@ class Vicinities(Protocol):
     Numbers begin with 0 and go on as entries come.
     """
 
+    @property
+    def looked(self) -> int:
+        """What it has looked at until now: entries, for all that were asked about."""
+
     def put(self, positions: Sequence[Position]) -> None:
         """More entries, at checked positions."""
 

@@ -53,6 +53,7 @@ class CellLists:
         self._axes = _Axis(around_x, radius), _Axis(around_y, radius)
         self._sift = sift
         self._looks_max = looks_max
+        self.looked = 0
         self._is_grid = around_x.step > 0
         self._shift = shift
         self._xs = self._ys = np.zeros(0)
@@ -76,6 +77,7 @@ class CellLists:
             raise LimitExceeded("space_looks_max", self._looks_max, int(looked.max()))
         done = max(1, int(np.searchsorted(looked.cumsum(), _LOOKS_AT_ONCE_MAX, "right")))
         rows, counts, flat_lengths = rows[:done], looked[:done], lengths[:done].ravel()
+        self.looked += int(counts.sum())
         # Where each looks, one after the other, ascending by row.
         ends = flat_lengths.cumsum()
         at = np.arange(ends[-1]) + np.repeat(starts[:done].ravel() - ends + flat_lengths, flat_lengths)

@@ -32,6 +32,7 @@ class GraphIndex:
 
     def apart(self) -> "GraphIndex":
         index = copy(self)
+        index._roads = copy(self._roads)  # what it has looked at is its own, the edges are not
         index._clear()
         return index
 

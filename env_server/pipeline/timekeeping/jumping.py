@@ -1,8 +1,9 @@
-"""What makes event-driven clocks go on: each jumps when all its participants are idle and nothing is on its way.
+"""What makes event-driven clocks go on: each jumps when its participants are idle and nothing they hear is on its way.
 
-A clock is looked at in the loop step after something has changed for it: a report, an event that a participant hears, a
-timer, the clock above. When only the world holds it, it is looked at again as groups become durable and ops end; what
-ends without either is found by looking again after a while.
+A clock is looked at when a report has come, so that it jumps in the commit of the ops before that, and in the loop step
+after something else has changed for it: an event that a participant hears, a timer, the clock above. When only the
+world holds it, it is looked at again as groups become durable and ops end; what ends without either is found by looking
+again after a while.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +32,7 @@ _SLEEP_S_MIN: Final = 0.001
 
 
 class Jumping:
-    """Moves the event-driven clocks of one world. `is_quiet` tells whether nothing is on its way in it."""
+    """Moves the event-driven clocks of one world. `is_quiet`: nothing that may concern one is on its way in it."""
 
     def __init__(self, parts: Parts, running: Running, is_quiet: Callable[[], bool]) -> None:
         self._running = running
@@ -145,6 +146,8 @@ class Jumping:
 
     def _look(self) -> None:
         self._is_scheduled = False
+        if self._has_stopped:
+            return
         for _ in range(min(len(self._stirred), _LOOKS_MAX)):
             timeline = self._stirred.pop(next(iter(self._stirred)))
             self._consider(timeline)

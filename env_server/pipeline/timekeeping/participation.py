@@ -2,7 +2,8 @@
 
 Participants are entries; they are read again when a group that touches them is published, and so is what they hear
 counted: by the places and types of a group, once for all who hear the same, never by participant. What was published is
-durable, and no clock goes on while something is not: so at the moment of a decision all this is the state of the world.
+durable, and no clock goes on while something is not that may concern one of them (`concerns`): so at the moment of a
+decision all this is the state of the world.
 
 Reports are ephemeral. After a restart, as for a clock that was just declared, everybody has to consume all that has
 happened so far: who heard what of it is not known.

@@ -292,8 +292,13 @@ class SessionStream:
             if report.refusals is None or report.refusals >= self._refusals:
                 self._world.timekeeping.report(report, self)
         except WorldError as error:
-            void = ReportVoid(message.path, message.key, message.set_revision, error)
-            self._world.when_seen(lambda: self.void(void))  # it may rest on what is not on the disk yet
+            self._void_later(message, error)  # it may rest on what is not on the disk yet
+        except Exception as defect:  # noqa: BLE001 - the edge, as of frames
+            self._void_later(message, self._report_defect(defect))
+
+    def _void_later(self, message: timeline_pb2.ClockReport, error: WorldError) -> None:
+        void = ReportVoid(message.path, message.key, message.set_revision, error)
+        self._world.when_seen(lambda: self.void(void))
 
     def _note_refused(self) -> None:
         """What was said before this is known lets no clock go on: the op is still to come."""

@@ -47,12 +47,13 @@ def find_within(
     `asked` empty = of all that are somewhere.
 
     Raises (while it runs):
-        LimitExceeded: as `check_weight`, and `space_looks_max`.
+        LimitExceeded: as `check_weight`, `space_looks_max`, and `neighbours_looks_max`.
     """
     table = yield from _sort(entries, asked, dimensions, limits)
     yield from _fill(vicinities, table.places)
     while left := table.wanted[len(table.counts) :]:
         table.add(*vicinities.find(left))
+        _check_looked(vicinities.looked, limits)
         yield
     return table.told(asked, revision)
 
@@ -71,24 +72,29 @@ def find_nearest(
     They are looked for within a radius that holds enough of most; of who has too few, within twice that, and so on. As
     soon as that looks at too much, those who are left are put to the index.
 
-    Raises (while it runs): as `find_within`, and `neighbours_looks_max`.
+    Raises (while it runs): as `find_within`.
     """
     table = yield from _sort(entries, asked, index.dimensions, limits)
     check_weight(len(table.wanted), index.dimensions, NEIGHBOUR_BYTES * len(table.wanted) * table.most(count), limits)
     radius = yield from _guess_radius(table.places, count)
-    index.looks_max = _LOOKS_A_NEIGHBOUR * (count + 1)
+    index.looks_max = min(limits.space_looks_max, _LOOKS_A_NEIGHBOUR * (count + 1))
     found: dict[int, list[int]] = {}
-    left = table.wanted
-    try:
-        while left:
-            vicinities = index.vicinities(radius)
-            assert vicinities is not None
-            yield from _fill(vicinities, table.places)
+    looked, left = 0, table.wanted
+    while left:
+        vicinities = index.vicinities(radius)
+        assert vicinities is not None
+        yield from _fill(vicinities, table.places)
+        try:
             left = yield from _find_enough(vicinities, left, table.most(count), found)
-            radius = radius * 2 or inf
-    except LimitExceeded:
+        except LimitExceeded:
+            break
+        finally:
+            looked += vicinities.looked
+        _check_looked(looked, limits)
+        radius = radius * 2 or inf
+    if left:
         index.looks_max = limits.space_looks_max
-        yield from _find_in_index(index, find, table, count, found, limits.neighbours_looks_max)
+        yield from _find_in_index(index, find, table, count, found, looked, limits)
     for some in range(0, len(table.wanted), _SCAN_SLICE):
         rows = [found[number] for number in table.wanted[some : some + _SCAN_SLICE]]
         table.add(list(map(len, rows)), list(chain.from_iterable(rows)))
@@ -182,8 +188,7 @@ def _guess_radius(places: list[Position], count: int) -> Generator[None, None, f
     share = min(1.0, _SPARE * (count + 1) / len(places))
     width, height = east - west, north - south
     # The larger of a disc of that area and of a part of a line, which the rectangle may be nearly.
-    radius = max(share * max(width, height) / 2, sqrt(width / pi) * sqrt(share * height))
-    return radius if radius < inf else inf
+    return max(share * max(width, height) / 2, sqrt(width / pi) * sqrt(share * height))
 
 
 def _find_enough(
@@ -207,23 +212,36 @@ def _find_enough(
 
 
 def _find_in_index(
-    index: SpaceIndex, find: Find, table: _Table, count: int, found: dict[int, list[int]], looks_max: int
+    index: SpaceIndex,
+    find: Find,
+    table: _Table,
+    count: int,
+    found: dict[int, list[int]],
+    looked_in_all: int,
+    limits: Limits,
 ) -> Generator[None, None, None]:
-    """Finds those who were not found, one by one. Raises LimitExceeded: neighbours_looks_max."""
+    """Finds those who were not found, one by one, and lets go of the index."""
     for number, (name, position) in enumerate(zip(table.names, table.places, strict=True), 1):
         index.put(name, position)
         if number % PUT_SLICE == 0:
             yield
-    looked = looked_in_all = 0
+    looked = 0
     for number in table.wanted:
         if number not in found:
             name = table.names[number]
             others = [other for _, other in find(index, table.places[number]) if other != name]
             found[number] = [bisect_left(table.names, other) for other in others[:count]]
             looked_in_all += index.looked
-            if looked_in_all > looks_max:
-                raise LimitExceeded("neighbours_looks_max", looks_max, looked_in_all)
+            _check_looked(looked_in_all, limits)
             looked += max(index.looked, LOOKS_SLICE // ROWS_AT_ONCE_MAX)
             if looked >= LOOKS_SLICE:
                 looked = 0
                 yield
+    while index.let_go(PUT_SLICE):
+        yield
+
+
+def _check_looked(looked: int, limits: Limits) -> None:
+    """Raises LimitExceeded: neighbours_looks_max."""
+    if looked > limits.neighbours_looks_max:
+        raise LimitExceeded("neighbours_looks_max", limits.neighbours_looks_max, looked)

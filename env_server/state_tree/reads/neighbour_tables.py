@@ -107,6 +107,8 @@ def find_in_slices(
         if looked >= LOOKS_SLICE:
             looked = 0
             yield
+    while index.let_go(PUT_SLICE):
+        yield
     return table.told(rows, revision)
 
 

@@ -71,9 +71,9 @@ class Outbox:
         self._sent_seq = 0
         self._acknowledged_seq = 0
         self._answered_seq = 0
+        """The highest of which any answer has come."""
         self._position = 0
         """Where the server stood when it welcomed the stream at hand."""
-        """The highest of which any answer has come."""
         self._failure: EcumeneError | None = None
 
     @property

@@ -317,6 +317,20 @@ async def test_a_report_that_does_not_count_is_told_and_the_stream_goes_on() -> 
         assert (await client.read()).clock_report_void.error.reason == errors_pb2.ERROR_REASON_FENCED
 
 
+async def test_a_defect_that_a_report_meets_is_told_of_it_and_the_stream_goes_on() -> None:
+    async with serve() as served:
+        client, _ = await connect(served)
+
+        def fail(report: object, reporter: object) -> None:
+            raise ZeroDivisionError
+
+        served.world.timekeeping.report = fail
+        await client.send(clock_report={"path": "/town", "key": "bob", "set_revision": 4})
+        assert (await client.read()).clock_report_void.error.reason == errors_pb2.ERROR_REASON_INTERNAL
+        await client.set(1)
+        assert (await client.read()).answer.seq == 1
+
+
 async def test_a_report_that_does_not_know_of_refused_ops_does_not_count() -> None:
     async with serve() as served:
         client, _ = await connect(served)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from env_server.model.errors import Reason
 from env_server.model.limits import Limits
 from env_server.model.operations import Code, Neighbours
 from env_server.model.ports import SpaceIndex
@@ -51,8 +52,8 @@ def draw(shape: Shape, where: str, chance: random.Random) -> dict[str, Position]
     return {f"k{number}": position for number, position in enumerate(positions)}
 
 
-def fill(shape: Shape, where: dict[str, Position]) -> tuple[Stand, SpaceIndex]:
-    stand = Stand()
+def fill(shape: Shape, where: dict[str, Position], limits: Limits | None = None) -> tuple[Stand, SpaceIndex]:
+    stand = Stand(limits=limits or Limits())
     stand.done(new_environment("/g", space=Space(shape)))
     stand.done(*(place(*one) for one in where.items()), put("/g", "nowhere", 0))
     index = open_space(shape, Limits())
@@ -111,6 +112,20 @@ def test_only_where_they_are_crowded_are_they_looked_for_one_by_one(
     stand, _ = fill(SHAPES[0], where)
     stand.do(ask(Neighbours(nearest=4))).outcome()
     assert len(asked) == (0 if distribution == "evenly" else COUNT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "limits", "limit"),
+    [
+        (Neighbours(nearest=COUNT - 10), Limits(space_looks_max=COUNT // 2), "space_looks_max"),
+        (Neighbours(nearest=3), Limits(neighbours_looks_max=1000), "neighbours_looks_max"),
+        (Neighbours(radius=20.0), Limits(neighbours_looks_max=1000), "neighbours_looks_max"),
+    ],
+)
+def test_a_table_looks_at_no_more_than_rows_and_tables_may(asked: Neighbours, limits: Limits, limit: str) -> None:
+    stand, _ = fill(SHAPES[0], draw(SHAPES[0], "evenly", random.Random(3)), limits)
+    error: Any = stand.do(ask(asked)).outcome()
+    assert (error.reason, error.metadata["limit"]) == (Reason.LIMIT_EXCEEDED, limit)
 
 
 def test_nobody_who_is_somewhere_has_no_rows() -> None:
