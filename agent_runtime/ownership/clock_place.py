@@ -53,6 +53,7 @@ class ClockPlace:
         self._reporter: ClockReporter | None = None
         self._told: tuple[int, int | None] | None = None
         """What was reported last: revision and time."""
+        self._is_closed = False
         self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
@@ -64,26 +65,32 @@ class ClockPlace:
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
         """Take part if the clock waits for anybody, and hear these; returns what has to be watched besides.
 
-        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is.
+        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is. Who has
+        been closed meanwhile reports nothing.
 
         Raises EcumeneError.
         """
         self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
-        if state.mode != "event_driven":
-            return (hear_clock(state.path),)
+        also = (hear_clock(state.path),)
+        if state.mode != "event_driven" or self._is_closed:
+            return also
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
+        if self._is_closed:
+            return also  # an entry for which nobody reports: the clock waits for the next owner
         self._place = (state.path, joined.revision)
         self._told = None  # what was said meanwhile was said to nobody
         self._reporter = self._make_reporter(*self._place)
-        return (hear_clock(state.path),)
+        return also
 
     async def join_again(self) -> None:
         """The same, where the clock may be another one by now: what was reported to the last one counts no more.
 
-        Raises EcumeneError.
+        Does nothing once it is closed. Raises EcumeneError.
         """
-        await self.close()
+        if self._is_closed:
+            return
+        await self._leave()
         await self.join(self._hears)
 
     def report(self, consumed_revision: int, earliest_wake_ns: int | None = None) -> None:
@@ -93,7 +100,11 @@ class ClockPlace:
             self._report()
 
     async def close(self) -> None:
-        """Let the clock wait for the next owner."""
+        """Let the clock wait for the next owner, for good: the part hears nothing any more, and reports nothing."""
+        self._is_closed = True
+        await self._leave()
+
+    async def _leave(self) -> None:
         if self._retry is not None:
             self._retry.cancel()
         self._place = None
