@@ -28,8 +28,9 @@ from ecumene.client.waking import name_timer
 logger = logging.getLogger("ecumene.runtime")
 
 REFUSED_RETRY_S = 5.0
-_NOWHERE = (ClockNotFoundError, EnvironmentNotFoundError)
-_GONE = (FencedError, ParticipantNotFoundError, *_NOWHERE)
+NO_CLOCK = (ClockNotFoundError, EnvironmentNotFoundError)
+"""What is raised where a clock is gone, or was not made yet."""
+_GONE = (FencedError, ParticipantNotFoundError, *NO_CLOCK)
 """There is no place of this owner's any more, so that nobody waits for it."""
 
 
@@ -155,7 +156,7 @@ async def _leave_clock(world: World, path: str, names: Sequence[str]) -> None:
     environment = world.environment(path)
     try:
         state = await environment.clock().state()
-    except _NOWHERE:
+    except NO_CLOCK:
         return  # the timers went with it, and nobody waits there
     leaving = [environment.cancel_timer(name, if_present=True) for name in names]
     if state.mode == "event_driven":
@@ -164,5 +165,5 @@ async def _leave_clock(world: World, path: str, names: Sequence[str]) -> None:
     # Issued in one step, so that they travel together; all of them are tried.
     outcomes = await asyncio.gather(*leaving, return_exceptions=True)
     for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, _NOWHERE):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, NO_CLOCK):
             raise outcome
