@@ -97,7 +97,7 @@ async def test_it_is_set_again_when_the_world_could_not(monkeypatch: pytest.Monk
 async def test_who_owns_the_part_no_more_sets_nothing() -> None:
     world, lost = FakeWorld(), list[str]()
     world.fence_holds = False
-    async with running(world, lost) as (wakes, timer):
+    async with running(world, lost) as (wakes, _):
         wakes.begin(np.array([50, 70], dtype=np.int64))
         await wait_until(lambda: lost)
         assert world.timers == {}
