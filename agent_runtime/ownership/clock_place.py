@@ -77,11 +77,7 @@ class ClockPlace:
         if state.mode != "event_driven" or self._is_closed:
             return also
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
-        if self._is_closed:
-            return also  # an entry for which nobody reports: the clock waits for the next owner
-        self._place = (state.path, joined.revision)
-        self._told = None  # what was said meanwhile was said to nobody
-        self._reporter = self._make_reporter(*self._place)
+        self._take(state.path, joined.revision)
         return also
 
     async def join_again(self) -> None:
@@ -104,6 +100,13 @@ class ClockPlace:
         """Let the clock wait for the next owner, for good: the part hears nothing any more, and reports nothing."""
         self._is_closed = True
         await self._leave()
+
+    def _take(self, path: str, set_revision: int) -> None:
+        if self._is_closed:
+            return  # nobody reports for the entry, so that the clock waits for the next owner
+        self._place = (path, set_revision)
+        self._told = None  # what was said meanwhile was said to nobody
+        self._reporter = self._make_reporter(*self._place)
 
     async def _leave(self) -> None:
         if self._retry is not None:
