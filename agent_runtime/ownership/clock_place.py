@@ -28,8 +28,9 @@ from ecumene.client.waking import name_timer
 logger = logging.getLogger("ecumene.runtime")
 
 REFUSED_RETRY_S = 5.0
-_NOWHERE = (ClockNotFoundError, EnvironmentNotFoundError)
-_GONE = (FencedError, ParticipantNotFoundError, *_NOWHERE)
+NO_CLOCK = (ClockNotFoundError, EnvironmentNotFoundError)
+"""What is raised where a clock is gone, or was not made yet."""
+_GONE = (FencedError, ParticipantNotFoundError, *NO_CLOCK)
 """There is no place of this owner's any more, so that nobody waits for it."""
 
 
@@ -53,6 +54,7 @@ class ClockPlace:
         self._reporter: ClockReporter | None = None
         self._told: tuple[int, int | None] | None = None
         """What was reported last: revision and time."""
+        self._is_closed = False
         self._hears: Sequence[EventFilter] = ()
         self.name = name_timer(run, part)
 
@@ -64,26 +66,28 @@ class ClockPlace:
     async def join(self, hears: Sequence[EventFilter]) -> tuple[EventFilter, ...]:
         """Take part if the clock waits for anybody, and hear these; returns what has to be watched besides.
 
-        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is.
+        That is the same for any clock: it may be made again as one that waits, and a watch stays what it is. Who has
+        been closed meanwhile reports nothing.
 
         Raises EcumeneError.
         """
         self._hears = hears
         state = await self._world.environment(self._clock_path).clock().state()
-        if state.mode != "event_driven":
-            return (hear_clock(state.path),)
+        also = (hear_clock(state.path),)
+        if state.mode != "event_driven" or self._is_closed:
+            return also
         joined = await self._fenced.environment(state.participants_path).set(self.name, describe_hearing(hears))
-        self._place = (state.path, joined.revision)
-        self._told = None  # what was said meanwhile was said to nobody
-        self._reporter = self._make_reporter(*self._place)
-        return (hear_clock(state.path),)
+        self._take(state.path, joined.revision)
+        return also
 
     async def join_again(self) -> None:
         """The same, where the clock may be another one by now: what was reported to the last one counts no more.
 
-        Raises EcumeneError.
+        Does nothing once it is closed. Raises EcumeneError.
         """
-        await self.close()
+        if self._is_closed:
+            return
+        await self._leave()
         await self.join(self._hears)
 
     def report(self, consumed_revision: int, earliest_wake_ns: int | None = None) -> None:
@@ -93,7 +97,18 @@ class ClockPlace:
             self._report()
 
     async def close(self) -> None:
-        """Let the clock wait for the next owner."""
+        """Let the clock wait for the next owner, for good: the part hears nothing any more, and reports nothing."""
+        self._is_closed = True
+        await self._leave()
+
+    def _take(self, path: str, set_revision: int) -> None:
+        if self._is_closed:
+            return  # nobody reports for the entry, so that the clock waits for the next owner
+        self._place = (path, set_revision)
+        self._told = None  # what was said meanwhile was said to nobody
+        self._reporter = self._make_reporter(*self._place)
+
+    async def _leave(self) -> None:
         if self._retry is not None:
             self._retry.cancel()
         self._place = None
@@ -144,7 +159,7 @@ async def _leave_clock(world: World, path: str, names: Sequence[str]) -> None:
     environment = world.environment(path)
     try:
         state = await environment.clock().state()
-    except _NOWHERE:
+    except NO_CLOCK:
         return  # the timers went with it, and nobody waits there
     leaving = [environment.cancel_timer(name, if_present=True) for name in names]
     if state.mode == "event_driven":
@@ -153,5 +168,5 @@ async def _leave_clock(world: World, path: str, names: Sequence[str]) -> None:
     # Issued in one step, so that they travel together; all of them are tried.
     outcomes = await asyncio.gather(*leaving, return_exceptions=True)
     for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, _NOWHERE):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, NO_CLOCK):
             raise outcome

@@ -1,6 +1,6 @@
 """Who is to be woken when: rows by time, whole crowds at once.
 
-    due     the time of each row, NEVER for most
+    due     the time of each row, NEVER_NS for most
     crowds  rows by time, as they were set: those whose time is another now are passed over
     times   a heap of the times that have crowds
 
@@ -10,7 +10,6 @@ A crowd that wakes together costs eight bytes a row and one place in the heap; s
 from __future__ import annotations
 
 import heapq
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ import numpy.typing as npt
 from agent_runtime.agents.cohort import Rows
 from agent_runtime.model.wakes import NEVER_NS
 
-NEVER: Final = NEVER_NS
 SINGLE_MAX = 64
 """Rows that were set one by one, beyond which those that have another time by now are let go."""
 Times = npt.NDArray[np.int64]
@@ -39,7 +37,7 @@ class Agenda:
     """At most one time a row."""
 
     def __init__(self, rows: int) -> None:
-        self.due: Times = np.full(rows, NEVER, dtype=np.int64)
+        self.due: Times = np.full(rows, NEVER_NS, dtype=np.int64)
         """Not to be changed from outside."""
         self._crowds: dict[int, _Crowd] = {}
         self._times: list[int] = []
@@ -54,13 +52,13 @@ class Agenda:
         return self._times[0] if self._times else None
 
     def set(self, row: int, at_ns: int) -> None:
-        """Wake a row at a time, in place of its earlier one; NEVER = not at all."""
+        """Wake a row at a time, in place of its earlier one; NEVER_NS = not at all."""
         earlier = int(self.due[row])
         if earlier == at_ns:
             return
         self.due[row] = at_ns
         self._leave(earlier, 1)
-        if at_ns != NEVER:
+        if at_ns != NEVER_NS:
             crowd = self._enter(at_ns, 1)
             crowd.single.append(row)
             if len(crowd.single) > max(SINGLE_MAX, 2 * crowd.count):
@@ -80,7 +78,7 @@ class Agenda:
         rows, times = rows[order], times[order]
         starts = np.flatnonzero(np.diff(times, prepend=times[:1] - 1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(times)], strict=True):
-            if (at_ns := int(times[start])) != NEVER:
+            if (at_ns := int(times[start])) != NEVER_NS:
                 self._enter(at_ns, end - start).many.append(rows[start:end])
 
     def take_due(self, now_ns: int) -> list[tuple[int, Rows]]:
@@ -89,7 +87,7 @@ class Agenda:
         while (at_ns := self.next_ns) is not None and at_ns <= now_ns:
             crowd = self._crowds.pop(at_ns)
             rows = self._gather(crowd, at_ns)
-            self.due[rows] = NEVER
+            self.due[rows] = NEVER_NS
             taken.append((at_ns, rows))
         return taken
 
@@ -109,7 +107,7 @@ class Agenda:
         return crowd
 
     def _leave(self, at_ns: int, count: int) -> None:
-        if at_ns == NEVER:
+        if at_ns == NEVER_NS:
             return
         crowd = self._crowds[at_ns]
         crowd.count -= count

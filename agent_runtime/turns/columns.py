@@ -27,7 +27,7 @@ from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, inte
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.statistics import TurnsStatistics
-from agent_runtime.turns.thinking import NEVER, Thinkers, ThinkingRows, draw_delays_ms, join_alike
+from agent_runtime.turns.thinking import NEVER_S, Thinkers, ThinkingRows, draw_delays_ms, join_alike
 
 # Rows that start in one step of the loop: an array operation costs little, a draw an agent some microseconds.
 START_ROWS = 65_536
@@ -147,7 +147,7 @@ class ColumnTurns:
         """Until something starts or somebody is done; at most one waking a linger, so that frames fill."""
         self._wake.clear()
         timer = None
-        if (due_s := self._thinking.next_due_s) != NEVER:
+        if (due_s := self._thinking.next_due_s) != NEVER_S:
             delay_s = max(self._linger_s, due_s - self._context.clock.now_s())
             timer = asyncio.get_running_loop().call_later(delay_s, self._wake.set)
         try:

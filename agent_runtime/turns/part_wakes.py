@@ -24,10 +24,19 @@ from ecumene.client import Event, Value
 from agent_runtime.agents.cohort import Cohort, Rows
 from agent_runtime.model.actions import Remembered
 from agent_runtime.model.incidents import Incidents
-from agent_runtime.model.wakes import TIME_MIN_NS, Wake, Wakes, WakesUnreadableError, Wishes, change_wakes, read_wakes
+from agent_runtime.model.wakes import (
+    NEVER_NS,
+    TIME_MIN_NS,
+    Wake,
+    Wakes,
+    WakesUnreadableError,
+    Wishes,
+    change_wakes,
+    read_wakes,
+)
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.wake_book import WakeBook
-from agent_runtime.turns.agenda import NEVER, Agenda, Times
+from agent_runtime.turns.agenda import Agenda, Times
 from agent_runtime.turns.sent_turns import SentTurns
 
 
@@ -48,7 +57,7 @@ class PartWakes:
         self._history = history
         self._incidents = incidents
         self._agenda = Agenda(len(cohort))
-        self._woke: Times = np.full(len(cohort), NEVER, dtype=np.int64)
+        self._woke: Times = np.full(len(cohort), NEVER_NS, dtype=np.int64)
         self._calendars: dict[int, Wakes] = {}
         """What is pending of rows, where that is more than one nameless wake in the agenda."""
         self._fired: dict[int, Wakes] = {}
@@ -75,10 +84,10 @@ class PartWakes:
         first_ns = self.sent.first_ns
         if (next_ns := self._agenda.next_ns) is not None:
             first_ns = min(first_ns, next_ns)
-        return None if first_ns == NEVER else first_ns
+        return None if first_ns == NEVER_NS else first_ns
 
     def begin(self, times: Times) -> None:
-        """The first wakes of all, NEVER for those who have none."""
+        """The first wakes of all, NEVER_NS for those who have none."""
         self._agenda.set_many(np.arange(len(self._cohort), dtype=np.int32), times)
         self.has_changed.set()
 
@@ -145,7 +154,7 @@ class PartWakes:
         if known is not None:
             return known
         at_ns = int(self._agenda.due[row])
-        return () if at_ns == NEVER else (Wake(at_ns),)
+        return () if at_ns == NEVER_NS else (Wake(at_ns),)
 
     def note(self, row: int, agent: str, wishes: Wishes, woke_ns: int | None) -> Remembered:
         """What the world is to keep of an agent after a turn; `woke_ns`: the time of the wake that was its."""
@@ -163,13 +172,13 @@ class PartWakes:
         self._set(row, wakes)
 
     def end_many(self, rows: Rows, times: Times) -> None:
-        """Turns of wakes of rows have ended, each of which wants one nameless wake next, or NEVER."""
+        """Turns of wakes of rows have ended, each of which wants one nameless wake next, or NEVER_NS."""
         if self._calendars or self._repeated:
             for row, at_ns in zip(rows.tolist(), times.tolist(), strict=True):
                 self._take_back(row)
-                self._set(row, () if at_ns == NEVER else (Wake(at_ns),))
+                self._set(row, () if at_ns == NEVER_NS else (Wake(at_ns),))
             return
-        self._woke[rows] = NEVER
+        self._woke[rows] = NEVER_NS
         self._agenda.set_many(rows, times)
         self.has_changed.set()
 
@@ -190,22 +199,22 @@ class PartWakes:
             if not self._repeated[row]:
                 del self._repeated[row]
             return
-        self._woke[row] = NEVER
+        self._woke[row] = NEVER_NS
         self._fired.pop(row, None)
 
     def _set(self, row: int, wakes: Wakes) -> None:
-        is_outstanding = row in self._repeated or self._woke[row] != NEVER
+        is_outstanding = row in self._repeated or self._woke[row] != NEVER_NS
         is_plain = not wakes or (len(wakes) == 1 and wakes[0] == Wake(wakes[0].at_ns))
         if wakes and (is_outstanding or not is_plain):
             self._calendars[row] = wakes
         else:
             self._calendars.pop(row, None)
-        self._agenda.set(row, NEVER if is_outstanding or not wakes else wakes[0].at_ns)
+        self._agenda.set(row, NEVER_NS if is_outstanding or not wakes else wakes[0].at_ns)
         self.has_changed.set()
 
     def _find_outstanding(self, row: int) -> Wakes:
         at_ns = int(self._woke[row])
-        return () if at_ns == NEVER else self._fired.get(row, (Wake(at_ns),))
+        return () if at_ns == NEVER_NS else self._fired.get(row, (Wake(at_ns),))
 
     def _leave_late(self, rows: Rows, at_ns: int, revision: int) -> Rows:
         """Those of rows that wanted it when the event took place: what is asked for later, a later event wakes."""

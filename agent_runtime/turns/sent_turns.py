@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 
-from agent_runtime.turns.agenda import NEVER
+from agent_runtime.model.wakes import NEVER_NS
 
 
 class SentTurns:
@@ -25,11 +25,11 @@ class SentTurns:
 
     @property
     def first_ns(self) -> int:
-        """The first time that any of them wants next; NEVER = none does."""
-        return min((first_ns for _, first_ns in self._packs.values()), default=NEVER)
+        """The first time that any of them wants next; NEVER_NS = none does."""
+        return min((first_ns for _, first_ns in self._packs.values()), default=NEVER_NS)
 
     def add(self, times: Sequence[int]) -> int:
-        """They have sent all that they do, and want to be woken next at these times; NEVER = not at all.
+        """They have sent all that they do, and want to be woken next at these times; NEVER_NS = not at all.
 
         Returns what `settle` takes when they have ended.
         """

@@ -17,7 +17,7 @@ from agent_runtime.model.draws import Draw
 from agent_runtime.model.notices import Notice
 from agent_runtime.turns.mailboxes import Numbers
 
-NEVER = float("inf")
+NEVER_S = float("inf")
 
 Seconds = npt.NDArray[np.float64]
 """Instants of the worker's clock, one a row."""
@@ -73,8 +73,8 @@ class ThinkingRows:
 
     @property
     def next_due_s(self) -> float:
-        """When the next row is done; NEVER if none thinks."""
-        return self._heap[0][0] if self._heap else NEVER
+        """When the next row is done; NEVER_S if none thinks."""
+        return self._heap[0][0] if self._heap else NEVER_S
 
     def add(
         self,

@@ -6,33 +6,30 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ecumene.client import ClockNotFoundError, EcumeneError, EnvironmentNotFoundError, FencedError
+from ecumene.client import EcumeneError, FencedError
 
 from agent_runtime.actions.outbox import Outbox
+from agent_runtime.ownership.clock_place import NO_CLOCK
 from agent_runtime.turns.part_wakes import PartWakes
 
 logger = logging.getLogger("ecumene.runtime")
 
 RETRY_S, GONE_RETRY_S = 1.0, 5.0
-_GONE = (ClockNotFoundError, EnvironmentNotFoundError)
 
 
 class WakeTimer:
     """Sets it anew when it has fired, or when somebody wants to be woken earlier. One too early does no harm.
 
     When its clock is deleted nobody is woken by time any more, which is told once if anybody wants to be, until there
-    is one again; that one is attended again, also where nobody wants anything of it yet.
+    is one again; that one is joined again, also where nobody wants anything of it yet.
     """
 
-    def __init__(
-        self, wakes: PartWakes, outbox: Outbox, attend_again: Callable[[], Awaitable[object]] | None = None
-    ) -> None:
-        """`attend_again` is called to look for a clock that was gone; raises EcumeneError: it is not there yet."""
+    def __init__(self, wakes: PartWakes, outbox: Outbox, join_again: Callable[[], Awaitable[object]]) -> None:
+        """`join_again` is called to look for a clock that was gone; raises EcumeneError: it is not there yet."""
         self._wakes = wakes
         self._outbox = outbox
-        self._attend_again = attend_again
+        self._join_again = join_again
         self._set_ns: int | None = None
-        self._is_setting = False
         self._is_clock_new = False
         self._told: type[EcumeneError] | None = None
         """Why it cannot be set, as the log says."""
@@ -40,13 +37,8 @@ class WakeTimer:
         """Called when it is about to be set, and when it has been, or could not be."""
 
     @property
-    def is_idle(self) -> bool:
-        """Whether the world knows when somebody is to be woken next."""
-        return not self._is_setting and self.is_told
-
-    @property
     def is_told(self) -> bool:
-        """The same, or it will know by an op that has been issued."""
+        """Whether the world knows when somebody is to be woken next, or will know by an op that has been issued."""
         next_ns = self._wakes.next_ns
         return next_ns is None or (self._set_ns is not None and self._set_ns <= next_ns)
 
@@ -80,22 +72,20 @@ class WakeTimer:
 
     async def _set(self, at_ns: int | None) -> bool:
         """Set it on the clock that is there, if anybody wants to be woken; whether that could be done."""
-        self._is_setting = True
         try:
-            if self._is_clock_new and self._attend_again is not None:
-                await self._attend_again()
+            if self._is_clock_new:
+                await self._join_again()
             self._is_clock_new = False
             if at_ns is not None:
                 await self._wakes.book.set_timer(at_ns)
         except FencedError as error:
             await self._outbox.lose(error)
         except EcumeneError as error:
-            self._is_clock_new = self._is_clock_new or isinstance(error, _GONE)
+            self._is_clock_new = self._is_clock_new or isinstance(error, NO_CLOCK)
             if at_ns is not None:
                 self._tell(error)
             return False
         finally:
-            self._is_setting = False
             self._note_set()
         if self._told is not None:
             self._told = None
@@ -112,7 +102,7 @@ class WakeTimer:
             return
         self._told = type(error)
         book = self._wakes.book
-        if isinstance(error, _GONE):
+        if isinstance(error, NO_CLOCK):
             text = (
                 "the clock by which agents of %s live is gone, so that none of them is woken by time: "
                 "make %s again, with a clock, or end the run (%s)"

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ecumene.client import (
-    ClockNotFoundError,
     EcumeneError,
-    EnvironmentNotFoundError,
     FencedError,
     FrameWatch,
     World,
@@ -35,7 +33,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.incidents import Incidents
 from agent_runtime.model.owned_tasks import OwnedTasks
 from agent_runtime.ownership.agent_states import AgentStates
-from agent_runtime.ownership.clock_place import ClockPlace
+from agent_runtime.ownership.clock_place import NO_CLOCK, ClockPlace
 from agent_runtime.ownership.cursors import Cursor
 from agent_runtime.ownership.history import History
 from agent_runtime.ownership.owner import OwnedPart
@@ -157,7 +155,7 @@ class HostedPart:
             filters += alarm.event_filters
             try:
                 filters += await clock.open(filters)
-            except (EnvironmentNotFoundError, ClockNotFoundError) as error:
+            except NO_CLOCK as error:
                 group = self._context.group.name
                 raise LaunchError(f"groups.{group}.clock", " ".join(str(error).split())) from error
         shared, after = self._shared, self.owned.cursor.through
@@ -177,7 +175,7 @@ class HostedPart:
             self._heads.start(self._turns.sweep(), f"sweep {name}")
         if self.clock is not None:
             self._heads.start(self.clock.run(), f"wakes {name}")
-            self._heads.start(self.clock.attend(), f"place at a clock of {name}")
+            self._heads.start(self.clock.report(), f"place at a clock of {name}")
 
     def statistics(self) -> TurnsStatistics:
         """How full it is."""

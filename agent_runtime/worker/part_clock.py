@@ -40,7 +40,7 @@ class PartActivity(NamedTuple):
 
 
 class PartClock:
-    """Of one part, under one owner. In order: `open`, `follow`, then `run` and `attend` as tasks, `begin`, `close`."""
+    """Of one part, under one owner. In order: `open`, `follow`, then `run` and `report` as tasks, `begin`, `close`."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class PartClock:
         """Keep the timer set, until cancelled."""
         await self._timer.run()
 
-    async def attend(self) -> None:
+    async def report(self) -> None:
         """Tell the clock whenever the part has nothing to do: turns, batches and timers that end are told to look.
 
         What turns have sent takes effect before the clock goes on, and so does the setting of the timer; should that be

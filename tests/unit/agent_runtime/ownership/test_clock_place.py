@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
-from ecumene.client import Clock, EventFilter, EventType, FencedError, World, connect
+from ecumene.client import Clock, Environment, EnvironmentClock, EventFilter, EventType, FencedError, World, connect
 
 from agent_runtime.ownership.clock_place import ClockPlace, leave_clocks
 from env_server.model.limits import Limits
@@ -161,6 +162,36 @@ async def test_a_refused_part_that_is_closed_reports_no_more(world: World, caplo
     await until(lambda: "refused" in caplog.text)
     await place.close()
     assert place._retry is not None and place._retry.cancelled()
+
+
+@pytest.mark.parametrize("closed_behind", [None, (EnvironmentClock, "state"), (Environment, "set")])
+async def test_a_place_that_is_closed_is_not_taken_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, closed_behind: tuple[type, str] | None
+) -> None:
+    """Its part hears nothing any more, whatever it was about to do."""
+    place = ClockPlace(world, await own(world), "r", "g.0", "/town")
+    await place.join(HEARS)
+    place.report(world.revision)
+    await becomes(world, "nothing is due")
+    with monkeypatch.context() as patch:
+        if closed_behind is None:
+            await place.close()
+        else:
+            kind, name = closed_behind
+            ask = getattr(kind, name)
+
+            async def close_behind(*args: Any, **options: Any) -> Any:
+                answer = await ask(*args, **options)
+                await place.close()
+                return answer
+
+            patch.setattr(kind, name, close_behind)
+        await place.join_again()
+    place.report(world.revision)
+    await world.environment("/town").set("behind", 1)  # takes effect behind the report
+    assert not place.is_waited_for
+    (held,) = await held_by(world)
+    assert held.endswith((": busy", ": no report")), held
 
 
 async def test_a_clock_that_waits_for_nobody_has_no_participants(world: World) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from agent_runtime.llm.latency import LATENCY_STREAM, LognormalLatency
 from agent_runtime.model.draws import Draw
 from agent_runtime.model.notices import Notice
-from agent_runtime.turns.thinking import NEVER, ThinkingRows, draw_delays_ms, join_alike
+from agent_runtime.turns.thinking import NEVER_S, ThinkingRows, draw_delays_ms, join_alike
 
 NOTICE = Notice(1, (), 0.0, None, None)
 
@@ -25,7 +25,7 @@ def test_every_row_is_done_once_and_never_early(seed: int) -> None:
         due.update(zip(rows.tolist(), (start / 1000 + delays / 1000).tolist(), strict=True))
     done: dict[int, float] = {}
     now_s = 0.0
-    while thinking.next_due_s != NEVER:
+    while thinking.next_due_s != NEVER_S:
         now_s = max(now_s + 0.005, thinking.next_due_s)
         for thinkers in thinking.take_due(now_s):
             assert (thinkers.turns == thinkers.rows + 1).all()
@@ -41,7 +41,7 @@ def test_rows_that_think_equally_long_are_done_together_in_their_order() -> None
     assert thinking.take_due(1.999) == []
     (done,) = thinking.take_due(2.0)
     assert done.rows.tolist() == [0, 1, 2]
-    assert thinking.next_due_s == NEVER
+    assert thinking.next_due_s == NEVER_S
 
 
 def test_those_who_are_done_about_one_event_are_one_column_whenever_they_began(seed: int) -> None:

@@ -14,7 +14,15 @@ from env_server.timeline.ticks import Tick
 from env_server.timeline.timeline import Timeline
 
 TIMES = st.integers(INT_MIN, INT_MAX)
-STATES = st.builds(ClockState, TIMES, st.floats(1e-300, 1e300), st.booleans(), st.none() | TIMES, st.booleans())
+STATES = st.builds(
+    ClockState,
+    now_ns=TIMES,
+    rate=st.floats(1e-300, 1e300),
+    paused=st.booleans(),
+    target_ns=st.none() | TIMES,
+    skipping=st.booleans(),
+    stepping=st.booleans(),
+)
 PAYLOADS = st.none() | st.sampled_from([Json(b'{"a" :1.50}'), Json('"ü"'.encode()), Json(b'"\\ud800"'), Json(b"null")])
 TIMERS = st.builds(
     Timer,
