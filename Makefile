@@ -40,10 +40,10 @@ check: $(VENV)/.installed-all $(PROTOS_VENV)/.installed ## style, types, import 
 unexport PYTHONDONTWRITEBYTECODE
 test: export OPENBLAS_NUM_THREADS := 1
 
-# Half of the time tests wait for a kill, a lease or a disk: three processes keep two cores busy. Whoever is done takes
+# Half of the time tests wait for a kill, a lease or a disk: four processes keep two cores busy. Whoever is done takes
 # over tests of another: those that take longest stand in few files.
-test: $(VENV)/.installed-all ## the default tests, in three processes
-	$(BIN)/python -m pytest -m "not long" -n 3 --dist worksteal $(PYTEST_FLAGS)
+test: $(VENV)/.installed-all ## the default tests, in four processes
+	$(BIN)/python -m pytest -m "not long" -n 4 --dist worksteal $(PYTEST_FLAGS)
 
 test-long: $(VENV)/.installed-all ## the full counts and other toolchains; a missing one is a failure
 	PYTEST_FLAGS='$(PYTEST_FLAGS)' $(BIN)/python -m tests.long_runs $(PART)
