@@ -54,7 +54,9 @@ async def play(world: World) -> None:
     """A day of the town, hosted by a node that is there already."""
     town = world.environment(TOWN)
     await town.register(space=GRID)
-    await town.create_many(NAMES, [0] * len(NAMES), [(number, number) for number in range(len(NAMES))])
+    (
+        await town.create_many(NAMES, [0] * len(NAMES), [(number, number) for number in range(len(NAMES))])
+    ).raise_failure()
     await world.environment(STAFF).register()  # before a clock can name it: all its entries take part
     await town.change(clock=Clock.event_driven(participants_path=STAFF, paused=True))
     await town.set_timer("evening", at_ns=EVENING_NS)

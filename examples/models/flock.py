@@ -86,7 +86,7 @@ class Flock:
         plane = Plane(0, 0, SIDE, SIDE, torus=True)
         await sky.register(space=plane)
         positions, headings = self.begin(steps.seed)
-        await sky.set_many(self.agents, [0] * len(self.agents), positions)
+        (await sky.set_many(self.agents, [0] * len(self.agents), positions)).raise_failure()
         figures = {}
         sees = await self.look(sky)
         for step in range(1, self.steps + 1):

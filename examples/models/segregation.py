@@ -75,7 +75,7 @@ class Segregation:
         cells = [(column, row) for row in range(SIDE) for column in range(SIDE)]
         random.Random(steps.seed).shuffle(cells)
         places, empty = dict(zip(self.agents, cells, strict=False)), sorted(cells[CROWD:])
-        await field.set_many(self.agents, [0] * CROWD, list(places.values()))
+        (await field.set_many(self.agents, [0] * CROWD, list(places.values()))).raise_failure()
         content = []
         for _ in range(self.steps + 1):
             said = await steps.take({"field": field.path})

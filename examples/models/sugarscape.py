@@ -206,7 +206,7 @@ class Sugarscape:
         await land.register(space=Grid(SIDE, SIDE, capacity=1))
         cells = [(column, row) for row in range(SIDE) for column in range(SIDE)]
         places = dict(zip(self.agents, random.Random(steps.seed).sample(cells, len(self.agents)), strict=True))
-        await land.set_many(self.agents, [0] * len(self.agents), list(places.values()))
+        (await land.set_many(self.agents, [0] * len(self.agents), list(places.values()))).raise_failure()
         economy, prices = self.found(steps.seed), []
         for number in range(1, self.steps + 1):
             told = {"land": land.path, "goods": list(economy.goods.values())}

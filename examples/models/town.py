@@ -176,7 +176,7 @@ class Town:
             streets, routines = world.environment(STREETS), Routines(self.parameters)
             await streets.register(space=Grid(routines.map.width, routines.map.height))
             homes = [routines.find_home(name) for name in self.residents]
-            await streets.set_many(self.residents, [0] * len(homes), homes)
+            (await streets.set_many(self.residents, [0] * len(homes), homes)).raise_failure()
             await self.start_runtime()
         except BaseException:
             await self._stack.aclose()

@@ -81,7 +81,7 @@ class WealthGrid:
         await field.register(space=Grid(WIDTH, HEIGHT))
         draws = {agent: Draw(steps.seed, agent, 0, 0) for agent in self.agents}
         places = {agent: (draw.randrange(WIDTH), draw.randrange(HEIGHT)) for agent, draw in draws.items()}
-        await field.set_many(self.agents, [0] * len(self.agents), list(places.values()))
+        (await field.set_many(self.agents, [0] * len(self.agents), list(places.values()))).raise_failure()
         wealth = dict.fromkeys(self.agents, 1)
         for _ in range(self.steps):
             if self.in_halves:
@@ -109,7 +109,7 @@ class WealthGrid:
                 wealth[agent] -= 1
                 wealth[sorted(met)[int(fraction * len(met))]] += 1
             met.append(agent)
-        await field.move_many(order, [places[agent] for agent in order])
+        (await field.move_many(order, [places[agent] for agent in order])).raise_failure()
 
     def list_known(self) -> dict[str, Known]:
         """For 100 agents and 125 steps."""

@@ -214,8 +214,7 @@ class Timekeeping:
             path, above_ns = self._clocks.node_of(above).path, self._clocks.tell(above)
             held.append(f"the clock of {path} is at {above_ns} ns and lets it go to {bound_ns} ns")
         if (blocked := self._running.blocked_by(timeline)) is not None:
-            is_seen = not group or self._tree.grants.access(group, blocked[0])
-            place = " ".join(blocked).rstrip() if is_seen else "what is not to be seen from here"
+            place = " ".join(blocked).rstrip() if self._sees(group, blocked[0]) else "what is not to be seen from here"
             held.append(f"an operation holds {place}")
         if self._running.is_full and timeline.first is not None:
             held.append("storage is nearly full")

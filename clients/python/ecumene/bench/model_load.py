@@ -95,7 +95,11 @@ class Town:
             at = self._chance.randrange(len(self._free))
             self._places[mover], self._free[at] = self._free[at], self._places[mover]
         (
-            await self._place.move_many([keys[mover] for mover in movers], [self._places[mover] for mover in movers])
+            (
+                await self._place.move_many(
+                    [keys[mover] for mover in movers], [self._places[mover] for mover in movers]
+                )
+            ).raise_failure()
         ).raise_failure()
         self.end += len(movers)
 
