@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
-from ecumene.sim.population import Population, build_population
+from ecumene.sim.populations.population import Population, build_population
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
-from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
+from ecumene.sim.specs.spec import GameSpec, RunSpec, parse_spec
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"

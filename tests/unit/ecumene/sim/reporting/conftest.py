@@ -19,7 +19,7 @@ from ecumene.client.records import (
     name_part,
     write_manifest,
 )
-from ecumene.sim.spec import parse_spec
+from ecumene.sim.specs.spec import parse_spec
 
 # One turn: (agent, round, status, number or None, committed), and a reason if it has one.
 Turn = tuple[str, int, str, float | None, bool] | tuple[str, int, str, float | None, bool, str]

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
-from ecumene.sim.population_spec import GroupSpec, PopulationSpec
+from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 
 ID_DIGITS_MIN = 6
 

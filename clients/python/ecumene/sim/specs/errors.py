@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ecumene.client.errors import EcumeneError
-from ecumene.sim.yaml_reading import Lines, find_line
+from ecumene.sim.specs.yaml_reading import Lines, find_line
 
 _SHOWN_MAX = 10
 _GIVEN_CHARS_MAX = 60

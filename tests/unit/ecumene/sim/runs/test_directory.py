@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ecumene.sim.run_directory import LOCK_NAME, RunActiveError, RunLock
+from ecumene.sim.runs.directory import LOCK_NAME, RunActiveError, RunLock
 
 
 async def test_services_that_live_on_are_waited_for_and_that_is_told_once(tmp_path: Path) -> None:

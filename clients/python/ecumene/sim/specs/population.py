@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ecumene.sim.model_spec import WEIGHT_MAX
-from ecumene.sim.spec_numbers import ExactShare
-from ecumene.sim.spec_section import Section
+from ecumene.sim.specs.models import WEIGHT_MAX
+from ecumene.sim.specs.numbers import ExactShare
+from ecumene.sim.specs.section import Section
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"

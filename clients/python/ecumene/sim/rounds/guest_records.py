@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from ecumene.client.records import ACTIONS, TURNS, Table, close_part, list_parts, name_part
-from ecumene.sim.conductor import REPORTS_PATH, RoundResult
-from ecumene.sim.guests import GuestTurn
 from ecumene.sim.reporting.numbers import REPORT_ACTION
 from ecumene.sim.reporting.report import GUESTS
+from ecumene.sim.rounds.conductor import REPORTS_PATH, RoundResult
+from ecumene.sim.rounds.guests import GuestTurn
 
 SOURCE = "guests"
 NS_PER_MS = 1e6

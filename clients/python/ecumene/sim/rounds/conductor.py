@@ -22,7 +22,7 @@ from ecumene.client.model import EventFilter, EventType, GateState, Invoked, Jso
 from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
-from ecumene.sim.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
+from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
 
 GAME_KIND = "guess_game"
 DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0}

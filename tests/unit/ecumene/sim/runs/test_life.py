@@ -10,10 +10,10 @@ from unittest.mock import Mock
 import pytest
 from ecumene.client import UnavailableError
 from ecumene.client.records import TURNS, ManifestError, RunState, read_manifest
-from ecumene.sim import run_life
 from ecumene.sim.reporting import ReportError, read_guess_recording
-from ecumene.sim.run_demo import make_demo_spec
-from ecumene.sim.run_results import count_rows
+from ecumene.sim.runs import life
+from ecumene.sim.runs.demo import make_demo_spec
+from ecumene.sim.runs.results import count_rows
 
 ENDS: list[tuple[BaseException, RunState, str]] = [
     (KeyError("a defect"), RunState.FAILED, "KeyError: 'a defect'"),
@@ -31,10 +31,10 @@ async def test_the_manifest_says_how_a_run_ended(
     async def fail(*_: Any) -> None:
         raise ends
 
-    monkeypatch.setattr(run_life.Stage, "play", fail)
+    monkeypatch.setattr(life.Stage, "play", fail)
     spec = make_demo_spec(agents=4, rounds=1, seed=1, directory=tmp_path)
     with pytest.raises(type(ends)):
-        await run_life.run(spec, observer=Mock())
+        await life.run(spec, observer=Mock())
     (directory,) = tmp_path.iterdir()  # noqa: ASYNC240 - a test
     manifest = read_manifest(directory)
     assert (manifest.state, manifest.note) == (state, note)
@@ -47,13 +47,13 @@ async def test_rounds_that_are_none_are_told_by_their_line(
     async def fail(*_: Any) -> None:
         raise UnavailableError
 
-    monkeypatch.setattr(run_life.Stage, "play", fail)
+    monkeypatch.setattr(life.Stage, "play", fail)
     with pytest.raises(UnavailableError):
-        await run_life.run(make_demo_spec(agents=4, rounds=1, seed=1, directory=tmp_path), observer=Mock())
+        await life.run(make_demo_spec(agents=4, rounds=1, seed=1, directory=tmp_path), observer=Mock())
     (directory,) = tmp_path.iterdir()  # noqa: ASYNC240 - a test
     (directory / "rounds.jsonl").write_text(f"{line}\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"rounds\.jsonl: line 1 is no round"):
-        await run_life.resume(directory, observer=Mock())
+        await life.resume(directory, observer=Mock())
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", b"PAR1" + bytes(100) + b"PAR1"])

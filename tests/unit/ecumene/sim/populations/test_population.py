@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from ecumene.sim.population import PROFILE_SCHEMA, apportion, build_population
-from ecumene.sim.population_spec import PopulationSpec
+from ecumene.sim.populations.population import PROFILE_SCHEMA, apportion, build_population
+from ecumene.sim.specs.population import PopulationSpec
 from hypothesis import given
 from hypothesis import strategies as st
 

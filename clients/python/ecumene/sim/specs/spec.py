@@ -12,12 +12,12 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ecumene.sim.model_spec import BudgetSpec, ModelSpec
-from ecumene.sim.population_spec import PROMPTED, GroupSpec, PopulationSpec
-from ecumene.sim.spec_errors import SpecError, SpecProblem, list_problems
-from ecumene.sim.spec_numbers import RealNumber
-from ecumene.sim.spec_section import FilePath, Section
-from ecumene.sim.yaml_reading import Lines, YamlError, read_yaml
+from ecumene.sim.specs.errors import SpecError, SpecProblem, list_problems
+from ecumene.sim.specs.models import BudgetSpec, ModelSpec
+from ecumene.sim.specs.numbers import RealNumber
+from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
+from ecumene.sim.specs.section import FilePath, Section
+from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
 SPEC_BYTES_MAX = 4 * 1024 * 1024
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]

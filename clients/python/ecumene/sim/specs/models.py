@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ecumene.sim.spec_section import BaseUrl, FilePath, Section
+from ecumene.sim.specs.section import BaseUrl, FilePath, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]

@@ -15,11 +15,11 @@ from typing import Any
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import ManifestError, RunManifest, RunState, TurnStatus, read_manifest, write_manifest
-from ecumene.sim.conductor import RoundResult
-from ecumene.sim.guests import GuestTurn
 from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
-from ecumene.sim.run_results import RunOutcome, count_rows
-from ecumene.sim.spec import RunSpec, parse_spec
+from ecumene.sim.rounds.conductor import RoundResult
+from ecumene.sim.rounds.guests import GuestTurn
+from ecumene.sim.runs.results import RunOutcome, count_rows
+from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 ROUNDS_NAME = "rounds.jsonl"
 RECORDED_VERSIONS = ("ecumene", "grpcio", "protobuf", "pyarrow", "lmdb", "xllamacpp")

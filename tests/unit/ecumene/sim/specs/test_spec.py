@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from ecumene.client.errors import EcumeneError
-from ecumene.sim.spec import RunSpec, load_spec, parse_spec
-from ecumene.sim.spec_errors import SpecError
+from ecumene.sim.specs.errors import SpecError
+from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
 
-EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
 AGENT_CLASSES = (
     "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random', 'prompted' "

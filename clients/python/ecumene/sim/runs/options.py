@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from ecumene.sim.conductor import GamePlan, RoundObserver
+from ecumene.sim.rounds.conductor import GamePlan, RoundObserver
 
 
 class RunObserver(RoundObserver, Protocol):

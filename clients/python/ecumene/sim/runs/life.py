@@ -14,16 +14,16 @@ from pathlib import Path
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState, read_manifest
 from ecumene.launch import Services
-from ecumene.sim.conductor import GamePlan
-from ecumene.sim.population import build_population
-from ecumene.sim.run_budgets import BudgetSpentError, plan_quotas, raise_budgets
-from ecumene.sim.run_directory import RunLock, make_directory
-from ecumene.sim.run_launch import write_launch
-from ecumene.sim.run_options import RunObserver, RunOptions
-from ecumene.sim.run_record import RunRecord
-from ecumene.sim.run_results import RunOutcome
-from ecumene.sim.run_stage import Stage
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.populations.population import build_population
+from ecumene.sim.rounds.conductor import GamePlan
+from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budgets
+from ecumene.sim.runs.directory import RunLock, make_directory
+from ecumene.sim.runs.launch import write_launch
+from ecumene.sim.runs.options import RunObserver, RunOptions
+from ecumene.sim.runs.record import RunRecord
+from ecumene.sim.runs.results import RunOutcome
+from ecumene.sim.runs.stage import Stage
+from ecumene.sim.specs.spec import RunSpec
 
 
 async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | None = None) -> RunOutcome:

@@ -18,8 +18,8 @@ from ecumene.client.reasons import EnvironmentNotFoundError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 from ecumene.launch.run_spending import EXHAUSTED, RunSpending, find_spent_path, read_spending
-from ecumene.sim.spec import RunSpec, parse_spec
-from ecumene.sim.spec_errors import SpecError, SpecProblem
+from ecumene.sim.specs.errors import SpecError, SpecProblem
+from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 QUOTAS_PATH = "/runtime/quotas"
 QUOTA_KIND = "quota"

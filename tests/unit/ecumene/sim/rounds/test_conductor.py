@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from ecumene.client.errors import ConnectionFailedError, InvalidArgumentError, UnavailableError
-from ecumene.sim.conductor import Conductor, GameMismatchError, GamePlan, RoundResult
+from ecumene.sim.rounds.conductor import Conductor, GameMismatchError, GamePlan, RoundResult
 
-from tests.unit.ecumene.sim.fake_game import FakeWorld
+from tests.unit.ecumene.sim.rounds.fake_game import FakeWorld
 
 
 class Notes:

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 import pytest
 from ecumene.client.event_batch import EventBatch
 from ecumene.client.records import EVENTS, list_parts
-from ecumene.sim import run_events
-from ecumene.sim.run_events import EventRecorder, build_rows
+from ecumene.sim.runs import events
+from ecumene.sim.runs.events import EventRecorder, build_rows
 from env_api.v1 import events_pb2
 
 
@@ -118,7 +118,7 @@ async def test_what_was_received_is_on_disk_when_the_recording_ends(tmp_path: Pa
 
 
 async def test_a_full_part_is_closed_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_events, "PART_ROWS_MAX", 2)
+    monkeypatch.setattr(events, "PART_ROWS_MAX", 2)
     world = FakeWorld()
     async with EventRecorder(world, tmp_path, run="run-1") as recorder:  # type: ignore[arg-type]
         world.batches.put_nowait(make_batch(1, [0.5, 1.5]))
@@ -129,7 +129,7 @@ async def test_a_full_part_is_closed_while_the_run_goes_on(tmp_path: Path, monke
 
 
 async def test_a_part_grows_no_older_than_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_events, "PART_AGE_S_MAX", 0.01)
+    monkeypatch.setattr(events, "PART_AGE_S_MAX", 0.01)
     world = FakeWorld()
     async with EventRecorder(world, tmp_path, run="run-1") as recorder, asyncio.timeout(10):  # type: ignore[arg-type]
         world.batches.put_nowait(make_batch(1, [0.5]))
@@ -155,8 +155,8 @@ async def test_a_full_disk_is_told_and_not_hidden(tmp_path: Path, monkeypatch: p
     def fail(*_: object) -> int:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr(run_events, "close_part", fail)
-    monkeypatch.setattr(run_events, "PART_ROWS_MAX", 1)
+    monkeypatch.setattr(events, "close_part", fail)
+    monkeypatch.setattr(events, "PART_ROWS_MAX", 1)
     world = FakeWorld()
     with pytest.raises(OSError, match="no space"):
         async with EventRecorder(world, tmp_path, run="run-1") as recorder:  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ecumene.client.records import TABLES, RunManifest, list_parts
-from ecumene.sim.conductor import RoundResult
 from ecumene.sim.reporting import GuessReport
+from ecumene.sim.rounds.conductor import RoundResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from ecumene.client.errors import EcumeneError
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.specs.spec import RunSpec
 
 LOCK_NAME = ".lock"
 STAGING_NAME = ".staging"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ecumene.sim.population import Population, dump_parameters
-from ecumene.sim.population_spec import PROMPTED, GroupSpec
-from ecumene.sim.run_budgets import Quotas, describe_budget
-from ecumene.sim.run_models import describe_choice, describe_models
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.populations.population import Population, dump_parameters
+from ecumene.sim.runs.budgets import Quotas, describe_budget
+from ecumene.sim.runs.launched_models import describe_choice, describe_models
+from ecumene.sim.specs.population import PROMPTED, GroupSpec
+from ecumene.sim.specs.spec import RunSpec
 
 LAUNCH_NAME = "launch.json"
 AGENTS_PER_WORKER_MIN = 25_000

@@ -22,16 +22,16 @@ from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
 from ecumene.launch.launch_files import read_launch
 from ecumene.launch.node_runs import launch_run, stop_run
-from ecumene.sim.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
-from ecumene.sim.guest_records import GuestRecorder
-from ecumene.sim.guests import PLAYERS, Guests
-from ecumene.sim.run_budgets import BudgetWatch, Quotas, keep_quotas
-from ecumene.sim.run_events import EventRecorder
-from ecumene.sim.run_launch import mark_resumed
-from ecumene.sim.run_models import list_launched
-from ecumene.sim.run_options import RunObserver, RunOptions
-from ecumene.sim.run_record import RunRecord
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
+from ecumene.sim.rounds.guest_records import GuestRecorder
+from ecumene.sim.rounds.guests import PLAYERS, Guests
+from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
+from ecumene.sim.runs.events import EventRecorder
+from ecumene.sim.runs.launch import mark_resumed
+from ecumene.sim.runs.launched_models import list_launched
+from ecumene.sim.runs.options import RunObserver, RunOptions
+from ecumene.sim.runs.record import RunRecord
+from ecumene.sim.specs.spec import RunSpec
 
 WORLD_CHARS_MAX = 40
 NODES_WORLD = "main"

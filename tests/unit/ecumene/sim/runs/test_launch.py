@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from ecumene.sim import SpecError, parse_spec
-from ecumene.sim.model_spec import ModelSpec
-from ecumene.sim.population import build_population
-from ecumene.sim.run_budgets import plan_quotas, raise_budgets
-from ecumene.sim.run_demo import make_demo_spec, make_llm_demo_spec
-from ecumene.sim.run_launch import choose_workers, write_launch
-from ecumene.sim.spec import RunSpec, load_spec
+from ecumene.sim.populations.population import build_population
+from ecumene.sim.runs.budgets import plan_quotas, raise_budgets
+from ecumene.sim.runs.demo import make_demo_spec, make_llm_demo_spec
+from ecumene.sim.runs.launch import choose_workers, write_launch
+from ecumene.sim.specs.models import ModelSpec
+from ecumene.sim.specs.spec import RunSpec, load_spec
 
 from agent_runtime.launching.workers import plan_launch
 from agent_runtime.llm.settings import ModelSettings
@@ -234,7 +234,7 @@ def test_few_agents_get_one_worker() -> None:
 
 
 def test_the_example_of_models_can_be_launched(tmp_path: Path) -> None:
-    spec = load_spec(Path(__file__).resolve().parents[4] / "examples" / "guess_models.yaml")
+    spec = load_spec(Path(__file__).resolve().parents[5] / "examples" / "guess_models.yaml")
     launched = launch(spec, tmp_path)
     assert {group.name: group.models() for group in launched.groups} == {
         "mixed": {"quick", "careful"},

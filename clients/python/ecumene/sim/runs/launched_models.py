@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ecumene.sim.model_spec import EndpointSpec, ModelSpec
-from ecumene.sim.population_spec import GroupSpec
-from ecumene.sim.run_budgets import BUDGET_LIMITS, RATE_LIMITS, Quotas
-from ecumene.sim.spec import RunSpec
+from ecumene.sim.runs.budgets import BUDGET_LIMITS, RATE_LIMITS, Quotas
+from ecumene.sim.specs.models import EndpointSpec, ModelSpec
+from ecumene.sim.specs.population import GroupSpec
+from ecumene.sim.specs.spec import RunSpec
 
 SCRIPTED_ANSWERS = "agent_runtime.agents.scripted_answers:guess_number"
 LOCAL_SLOTS_MAX = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ecumene.sim.spec import RunSpec, parse_spec
+from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 AGENTS = 1_000
 LLM_AGENTS = 30
