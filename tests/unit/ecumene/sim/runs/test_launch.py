@@ -119,6 +119,28 @@ def test_groups_with_temperatures_of_their_own_ask_models_of_their_own(tmp_path:
     assert [row["persona"] for row in read_agents(launched.groups[0].agents)] == ["cold"]
 
 
+def test_attributes_stand_in_the_rows_of_agents_and_in_their_personas(tmp_path: Path) -> None:
+    groups = [
+        {"name": "told", "agent": "prompted", "count": 2, "persona": "You are {name} of {town}, {age}. {Not} {1}"},
+        {"name": "bare", "agent": "random", "count": 1, "attributes": {"age": 7.5}},
+    ]
+    attributes = {
+        "name": {"values": ["Zoë {age}"]},
+        "town": {"categories": {"東京": 1}},
+        "age": {"values": [41.0]},
+        "Not": {"values": ["so"]},
+    }
+    spec = parse_spec({"name": "x", "population": {"groups": groups, "attributes": attributes}})
+    told, bare = launch(spec, tmp_path).groups
+    shared = {"name": "Zoë {age}", "town": "東京", "Not": "so"}
+    persona = "You are Zoë {age} of 東京, 41. so {1}"
+    assert [row | {"agent_id": ""} for row in read_agents(told.agents)] == [
+        {"agent_id": "", "age": 41.0, **shared, "persona": persona}
+    ] * 2
+    (row,) = read_agents(bare.agents)
+    assert row | {"agent_id": ""} == {"agent_id": "", "age": 7.5, **shared}
+
+
 def test_a_group_that_got_nobody_is_left_out(tmp_path: Path) -> None:
     groups = [{"name": "all", "agent": "random", "count": 3}, {"name": "none", "agent": "equilibrium", "count": 0}]
     launched = launch(parse_spec({"name": "x", "population": {"groups": groups}}), tmp_path)
