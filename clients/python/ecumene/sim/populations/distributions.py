@@ -28,8 +28,11 @@ class Source(Protocol):
     def draw(self, uniform: Numbers) -> Column:
         """A value for each number in [0, 1)."""
 
-    def share_out(self, ranks: Numbers, jitter: Numbers) -> Column:
-        """A value for each rank of 0..n-1 so that each category has its share of n, to one; `jitter` in [0, 1)."""
+    def share_out(self, ranks: Numbers, offset: float) -> Column:
+        """A value for each rank of 0..n-1 so that each value, or stretch of numbers, has its share of n, to one.
+
+        `offset` in [0, 1): where within the first n-th of the numbers the first one lies (systematic sampling).
+        """
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Choice(Source):
         bounds = np.cumsum(self.shares[drawn])[:-1]
         return self.values.take(drawn[np.searchsorted(bounds, uniform, side="right")])
 
-    def share_out(self, ranks: Numbers, jitter: Numbers) -> Column:
+    def share_out(self, ranks: Numbers, offset: float) -> Column:
         bounds = np.cumsum(apportion_many(self.shares, len(ranks)))
         return self.values.take(np.searchsorted(bounds, ranks, side="right"))
 
@@ -72,8 +75,8 @@ class Continuum(Source):
         numbers = self.invert(uniform)
         return Column(np.floor(numbers).astype(np.int64) if self.is_whole else numbers)
 
-    def share_out(self, ranks: Numbers, jitter: Numbers) -> Column:
-        return self.draw(np.minimum((ranks + jitter) / max(1, len(ranks)), 1 - 2.0**-53))
+    def share_out(self, ranks: Numbers, offset: float) -> Column:
+        return self.draw(np.minimum((ranks + offset) / max(1, len(ranks)), 1 - 2.0**-53))
 
 
 def make_source(spec: DistributionSpec, path: str) -> Source:

@@ -32,7 +32,7 @@ class JointTable(Choice):
 
     columns: Mapping[str, Column]
 
-    def share_out(self, ranks: Numbers, jitter: Numbers) -> Column:
+    def share_out(self, ranks: Numbers, offset: float) -> Column:
         """Each row has its share to one; among such choices, one that leaves values near to their shares too."""
         values = [np.unique(column.data, return_inverse=True)[1] for column in self.columns.values()]
         counts = round_evenly(self.shares * len(ranks), len(ranks), values)

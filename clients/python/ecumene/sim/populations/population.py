@@ -82,6 +82,14 @@ class Population:
         coded = [pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string())) for values in columns]
         return pa.RecordBatch.from_arrays([agents, *coded], schema=PROFILE_SCHEMA)
 
+    def tabulate(self) -> pa.Table:
+        """All agents in their order: agent, group, then one column an attribute; text of few values as dictionaries."""
+        base = self.build_profiles()
+        columns = {"agent": base.column("agent"), "group": base.column("group")}
+        if self.profiles is not None:
+            columns |= {name: self.profiles.column(name) for name in self.profiles.column_names[1:]}
+        return pa.table(columns)
+
     def dump_chunks(self, chunk_rows: int = 65_536) -> Iterator[bytes]:
         """All profiles as Arrow IPC streams of at most `chunk_rows` agents, each readable alone."""
         for start in range(0, len(self), chunk_rows):

@@ -22,6 +22,7 @@ DRAWS_MAX = 1_000
 """So often an agent is drawn again, or exchanged with another, before its constraints count as unsatisfiable."""
 
 NOBODY = np.zeros(0, dtype=np.int64)
+FIRST = np.zeros(1, dtype=np.int64)
 
 
 class Sampler:
@@ -78,9 +79,11 @@ class Sampler:
     def _draw_case(
         self, unit: Unit, case: Case, rows: Rows, *, ranks: Numbers | None = None, attempt: int = 0
     ) -> Column:
+        if ranks is not None:
+            offset = draw_uniform(self._seed, f"{unit.stream}/{unit.cases.index(case)}/offset", FIRST)
+            return case.source.share_out(ranks, float(offset[0]))
         stream = unit.stream if attempt == 0 else f"{unit.stream}#{attempt}"
-        uniform = draw_uniform(self._seed, stream, self._places[rows])
-        return case.source.draw(uniform) if ranks is None else case.source.share_out(ranks, uniform)
+        return case.source.draw(draw_uniform(self._seed, stream, self._places[rows]))
 
     def _redraw(self, unit: Unit, case: Case, rows: Rows, constraints: Sequence[ConstraintSpec]) -> None:
         for attempt in range(1, DRAWS_MAX + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -306,7 +306,12 @@ class ConstraintSpec(Section):
 
     def describe(self) -> str:
         """As it stands in the spec, on one line."""
-        return "never " + ", ".join(f"{name} {_describe_condition(wanted)}" for name, wanted in self.never.items())
+        return f"never {describe_conditions(self.never)}"
+
+
+def describe_conditions(conditions: Mapping[str, Any]) -> str:
+    """Conditions that hold together, on one line."""
+    return ", ".join(f"{name} {_describe_condition(wanted)}" for name, wanted in conditions.items())
 
 
 def check_shares(shares: list[Fraction], normalise: bool) -> None:
