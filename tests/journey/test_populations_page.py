@@ -33,6 +33,9 @@ def test_each_command_works(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert sum(row["group"] == "students" for row in people) == 500
     assert {row["age"] for row in people if row["group"] == "students"} == {20}
     assert not [row for row in people if row["age"] < 22 and row["education"] == "advanced degree"]
+    code = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(compile(next(block for block in code if "Graph" in block), str(PAGE), "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("500 ")
     assert (folder / "people.html").stat().st_size > 1_000
 
 

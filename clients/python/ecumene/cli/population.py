@@ -16,6 +16,7 @@ from ecumene.sim import RunSpec, load_spec
 from ecumene.sim.populations.files import SUFFIXES, write_table
 from ecumene.sim.populations.fit import PopulationFit, compare
 from ecumene.sim.populations.fit_page import describe_fit, write_page
+from ecumene.sim.populations.networks import build_networks
 from ecumene.sim.populations.population import Population, build_population
 from ecumene.sim.specs.population import POPULATION_MAX, PopulationSpec
 
@@ -30,6 +31,9 @@ def population(
         Path | None, typer.Option(help="Write the agents there, as CSV or Parquet.", metavar="FILE.csv|.parquet")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the fit there, with plots.", metavar="FILE.html")] = None,
+    networks: Annotated[
+        Path | None, typer.Option(help="Write the edges of each network there, as NAME.csv.", metavar="DIR")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Draw the population of a spec, and see how well it fits."""
@@ -43,11 +47,15 @@ def population(
     try:
         if out is not None:
             write_table(drawn.tabulate(), out)
+        if networks is not None:
+            networks.mkdir(parents=True, exist_ok=True)
+            for name, network in build_networks(wanted.networks, drawn, loaded.seed).items():
+                write_table(network.tabulate(), networks / f"{name}.csv")
         if report is not None:
             report.write_text(write_page(fit, f"Population of {loaded.name}"), encoding="utf-8")
     except OSError as error:
         raise CliError(f"{error.strerror or error}: {error.filename or ''}") from error
-    files = {"out": out, "report": report}
+    files = {"out": out, "report": report, "networks": networks}
     if as_json:
         print_json(fit.to_document() | {name: None if path is None else str(path) for name, path in files.items()})
         return

@@ -8,9 +8,22 @@ import pyarrow.parquet as pq
 
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.populations.files import write_table
+from ecumene.sim.populations.networks import build_networks
 from ecumene.sim.populations.population import Population
+from ecumene.sim.specs.population import PopulationSpec
 
 PROFILES_NAME = "profiles.parquet"
+
+
+NETWORKS_NAME = "networks"
+
+
+def keep_networks(spec: PopulationSpec, population: Population, seed: int, directory: Path) -> None:
+    """Write the edges of each network into a folder of the run's directory. Raises PopulationError, OSError."""
+    folder = directory / NETWORKS_NAME
+    for name, network in build_networks(spec.networks, population, seed).items():
+        folder.mkdir(exist_ok=True)
+        write_table(network.tabulate(), folder / f"{name}.parquet")
 
 
 def keep_profiles(population: Population, directory: Path) -> Path:

@@ -21,6 +21,7 @@ from ecumene.sim.specs.attributes import (
     resolve_file,
 )
 from ecumene.sim.specs.models import WEIGHT_MAX
+from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
 from ecumene.sim.specs.section import Section
 
@@ -187,6 +188,7 @@ class PopulationSpec(Section):
         attributes: what each agent has: its class finds it in its profile, and the prompt of a prompted agent tells it.
         tables: attributes that are drawn together, from rows of a sample of people.
         constraints: what no agent is.
+        networks: who knows whom, by the name of each network; kept in the run's directory.
     """
 
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]
@@ -196,6 +198,9 @@ class PopulationSpec(Section):
     attributes: dict[AttributeName, AttributeSpec] = Field(default_factory=dict)
     tables: Annotated[tuple[TableSpec, ...], Field(max_length=100)] = ()
     constraints: Annotated[tuple[ConstraintSpec, ...], Field(max_length=1_000)] = ()
+    networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
+        default_factory=dict
+    )
 
     def list_attributes(self) -> list[str]:
         """The names of all attributes, those of tables first."""
@@ -207,7 +212,9 @@ class PopulationSpec(Section):
         for name, attribute in self.attributes.items():
             table = None if attribute.table is None else tuple(map(resolve_file, attribute.table))
             attributes[name] = resolve_file(attribute).model_copy(update={"table": table})
-        return self.model_copy(update={"attributes": attributes, "tables": tuple(map(resolve_file, self.tables))})
+        tables = tuple(map(resolve_file, self.tables))
+        networks = {name: resolve_file(network) for name, network in self.networks.items()}
+        return self.model_copy(update={"attributes": attributes, "tables": tables, "networks": networks})
 
     @model_validator(mode="after")
     def _check_attributes(self) -> Self:
@@ -220,6 +227,13 @@ class PopulationSpec(Section):
             if known and (unknown := [name for name in PLACEHOLDER.findall(group.persona) if name not in known]):
                 told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
                 problems.append((("groups", place, "persona"), told))
+        for name, network in self.networks.items():
+            by = network.homophily.by if network.homophily else ()
+            if unknown := [each for each in by if each not in known]:
+                told = f"there are {', '.join(known)}" if known else "there are none"
+                problems.append(
+                    (("networks", name, "homophily", "by"), f"no attribute is called {unknown[0]!r}; {told}")
+                )
         if problems:
             details = [
                 InitErrorDetails(

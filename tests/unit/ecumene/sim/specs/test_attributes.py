@@ -31,11 +31,14 @@ def parse(**fields: Any) -> Any:
 def test_every_form_survives_a_manifest_and_gets_absolute_paths() -> None:
     tables = [{"file": "sample.csv", "columns": {"a": "m"}, "marginals": {"m": {"1": "1/3", "2": "2/3"}}}]
     never = {"never": {"u": {"below": 1}, "m": [1, 2]}}
-    spec = parse(attributes=FORMS, tables=tables, constraints=[never], group={"attributes": {"i": 3}})
+    networks = {"friends": {"file": "edges.csv"}, "kin": {"homophily": {"by": ["i"], "alike": 1, "neighbours": 2}}}
+    fields = {"attributes": FORMS, "tables": tables, "constraints": [never], "networks": networks}
+    spec = parse(**fields, group={"attributes": {"i": 3}})
     assert parse_spec(spec.to_document()) == spec
     resolved = spec.resolve_paths().population
     assert resolved.tables[0].file.is_absolute()
     assert resolved.attributes["f"].file.is_absolute()
+    assert resolved.networks["friends"].file.is_absolute()
     assert resolved.attributes["g"].table[1].file.is_absolute()
     assert resolved.constraints[0].describe() == "never u below 1, m 1 or 2"
 
@@ -80,6 +83,13 @@ def test_every_form_survives_a_manifest_and_gets_absolute_paths() -> None:
         ({"attributes": AGE, "constraints": [{"never": {"agee": 1}}]}, "constraints[0].never", "'agee'; there are age"),
         ({"constraints": [{"never": {"age": 1}}]}, "constraints[0].never", "there are none"),
         ({"attributes": AGE, "constraints": [{"never": {"age": {}}}]}, "constraints[0].never.age", "at least one of"),
+        ({"networks": {"n": {}}}, "networks.n", "there is none"),
+        ({"networks": {"n": {"small_world": {"neighbours": 3}}}}, "networks.n.small_world.neighbours", "multiple of 2"),
+        (
+            {"networks": {"n": {"homophily": {"by": ["x"], "alike": 0.5, "neighbours": 3}}}},
+            "networks.n.homophily.by",
+            "no attribute is called 'x'; there are none",
+        ),
         ({"group": {"attributes": {"age": 1}}}, "groups[0].attributes", "population.attributes names none"),
         ({"attributes": AGE, "group": {"persona": "{agee}"}}, "groups[0].persona", "called 'agee'"),
         (
