@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.populations.population import Population, build_population
-from ecumene.sim.runs.profiles import PROFILES_NAME, keep_profiles
+from ecumene.sim.runs.profiles import PROFILES_NAME, keep_networks, keep_profiles
 from ecumene.sim.specs.population import PopulationSpec
 
 
@@ -46,3 +46,20 @@ def test_one_without_attributes_has_its_groups(tmp_path: Path) -> None:
     spec = PopulationSpec.model_validate({"groups": [{"name": "a", "agent": "random", "count": 2}]})
     kept = pq.read_table(keep_profiles(build_population(spec, 1), tmp_path))
     assert kept.to_pylist() == [{"agent": "agent-000001", "group": "a"}, {"agent": "agent-000002", "group": "a"}]
+
+
+def test_networks_stand_in_a_folder_by_name(tmp_path: Path) -> None:
+    groups = [{"name": "a", "agent": "random", "count": 9}]
+    networks = {"friends": {"small_world": {"neighbours": 2, "rewired": 0}}}
+    spec = PopulationSpec.model_validate({"groups": groups, "networks": networks})
+    for _ in range(2):  # the second time as a run that is gone on with
+        keep_networks(spec, build_population(spec, 1), 1, tmp_path)
+    kept = pq.read_table(tmp_path / "networks" / "friends.parquet").to_pylist()
+    assert len(kept) == 9
+    assert kept[0] == {"from": "agent-000001", "to": "agent-000002"}
+
+
+def test_a_run_without_networks_has_no_folder_for_them(tmp_path: Path) -> None:
+    spec = PopulationSpec.model_validate({"groups": [{"name": "a", "agent": "random", "count": 2}]})
+    keep_networks(spec, build_population(spec, 1), 1, tmp_path)
+    assert not list(tmp_path.iterdir())
