@@ -93,6 +93,7 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
+    "populations": ("tests/validation/test_populations.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

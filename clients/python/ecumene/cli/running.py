@@ -33,6 +33,7 @@ from ecumene.sim import (
     resume,
     run,
 )
+from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.reporting import render_report
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -68,7 +69,7 @@ def _conduct(
         raise StoppedByBudget(
             f"{error}{display.describe_kept()}", hint=f"{display.describe_resume()} {more}".strip()
         ) from error
-    except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
+    except (RunActiveError, RunDoneError, SpecError, PopulationError, ManifestError) as error:
         raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
     except LaunchRefusedError as error:
         raise CliError(str(error), exit_code=ExitCode.USAGE) from error

@@ -1,13 +1,13 @@
 """From a population's spec to its agents: the same agents on any number of workers.
 
-An agent's group follows from (seed, place in the population) alone, never from the order of calls, so
-that any worker can build any stretch of it.
+An agent's group and attributes follow from the seed and its place, never from the order of calls, so that any worker
+can build any stretch of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
@@ -15,6 +15,9 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.populations import streams
+from ecumene.sim.populations.sampling import Sampler
+from ecumene.sim.populations.units import list_units
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 
 ID_DIGITS_MIN = 6
@@ -37,10 +40,13 @@ class Population:
     Attributes:
         groups: the groups, as in the spec.
         codes: for each agent, the place of its group in `groups`.
+        profiles: for each agent a row, in the same order: its id as `agent`, then one column an attribute, text as a
+            dictionary. None = it has no attributes.
     """
 
     groups: tuple[GroupSpec, ...]
     codes: np.ndarray
+    profiles: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -76,6 +82,14 @@ class Population:
         coded = [pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string())) for values in columns]
         return pa.RecordBatch.from_arrays([agents, *coded], schema=PROFILE_SCHEMA)
 
+    def tabulate(self) -> pa.Table:
+        """All agents in their order: agent, group, then one column an attribute; text of few values as dictionaries."""
+        base = self.build_profiles()
+        columns = {"agent": base.column("agent"), "group": base.column("group")}
+        if self.profiles is not None:
+            columns |= {name: self.profiles.column(name) for name in self.profiles.column_names[1:]}
+        return pa.table(columns)
+
     def dump_chunks(self, chunk_rows: int = 65_536) -> Iterator[bytes]:
         """All profiles as Arrow IPC streams of at most `chunk_rows` agents, each readable alone."""
         for start in range(0, len(self), chunk_rows):
@@ -85,10 +99,14 @@ class Population:
             yield sink.getvalue().to_pybytes()
 
     def hash(self) -> str:
-        """A hash of all ids, groups, classes, parameters and personas: equal populations, equal hash."""
+        """A hash of all ids, groups, classes, parameters, personas and attributes: equal populations, equal hash."""
         described = [[g.name, g.agent, dump_parameters(g), g.persona] for g in self.groups]
         digest = blake2b(json.dumps([len(self), described]).encode(), digest_size=16)
         digest.update(np.ascontiguousarray(self.codes, dtype="<i4").tobytes())
+        for column in () if self.profiles is None else self.profiles.columns:
+            for chunk in column.chunks:
+                plain = chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
+                digest.update(pa.record_batch([plain], names=["column"]).serialize())
         return digest.hexdigest()
 
     @property
@@ -96,17 +114,55 @@ class Population:
         return max(ID_DIGITS_MIN, len(str(len(self))))
 
 
-def build_population(spec: PopulationSpec, seed: int) -> Population:
-    """The population of a spec and a seed. Groups are mixed: any stretch of it resembles the whole."""
+def build_population(spec: PopulationSpec, seed: int, *, on_unit: Callable[[str], None] = lambda _: None) -> Population:
+    """The population of a spec and a seed. Groups are mixed: any stretch of it resembles the whole.
+
+    `on_unit` is told the attributes that are drawn now. Raises PopulationError: they cannot be drawn.
+    """
+    bare = build_groups(spec, seed)
+    if not spec.list_attributes():
+        return bare
+    return Population(bare.groups, bare.codes, draw_profiles(spec, seed, bare, on_unit=on_unit))
+
+
+def build_groups(spec: PopulationSpec, seed: int) -> Population:
+    """The same without attributes: no file is read for it."""
+    return Population(spec.groups, draw_groups(spec, seed))
+
+
+def draw_profiles(
+    spec: PopulationSpec,
+    seed: int,
+    population: Population,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    on_unit: Callable[[str], None] = lambda _: None,
+) -> pa.Table:
+    """The attributes of a stretch, the same in whatever stretches the population is drawn.
+
+    With `quota` the whole is drawn for it. Raises PopulationError.
+    """
+    bounds = slice(start, len(population) if stop is None else stop)
+    drawn = slice(0, len(population)) if spec.sampling == "quota" else bounds
+    places = np.arange(len(population))[drawn]
+    sampler = Sampler(spec, list_units(spec), seed, places, population.codes[drawn], on_unit=on_unit)
+    columns = {name: column.to_arrow() for name, column in sampler.draw().items()}
+    table = pa.table({"agent": population.name_rows(places), **columns})
+    return table.slice(bounds.start, bounds.stop - bounds.start) if drawn != bounds else table
+
+
+def draw_groups(spec: PopulationSpec, seed: int) -> np.ndarray:
+    """For each agent the place of its group."""
     counts = [group.count for group in spec.groups if group.count is not None]
     if not counts:
         assert spec.size is not None
         shares = normalise([group.share or Fraction(0) for group in spec.groups])
         if spec.sampling == "random":
-            return Population(spec.groups, draw_codes(shares, spec.size, seed))
+            return draw_codes(shares, spec.size, seed)
         counts = apportion(shares, spec.size)
     ordered = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    return Population(spec.groups, ordered[np.argsort(mix(seed, len(ordered)), kind="stable")])
+    return ordered[np.argsort(mix(seed, len(ordered)), kind="stable")]
 
 
 def normalise(shares: Sequence[Fraction]) -> list[Fraction]:
@@ -137,15 +193,8 @@ def draw_codes(shares: Sequence[Fraction], size: int, seed: int) -> np.ndarray:
 
 
 def mix(seed: int, size: int) -> np.ndarray:
-    """`size` random 64-bit numbers, all different; number i depends on (seed, i) alone.
-
-    SplitMix64 (Steele, Lea, Flood 2014) from a hash of the seed.
-    """
-    start = int.from_bytes(blake2b(f"population/{seed}".encode(), digest_size=8).digest(), "little")
-    state = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(start)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
+    """`size` random 64-bit numbers, all different, from which groups are drawn."""
+    return streams.mix(seed, "population", np.arange(size))
 
 
 def dump_parameters(group: GroupSpec) -> str:

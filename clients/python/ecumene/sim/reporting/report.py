@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
-from ecumene.sim.populations.population import Population, build_population
+from ecumene.sim.populations.population import Population, build_groups
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
@@ -103,7 +103,7 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
     """
     manifest = read_manifest(directory)
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
-    population = build_population(spec.population, spec.seed)
+    population = build_groups(spec.population, spec.seed)
     recording = read_guess_recording(directory)
     rows = summarise_rounds(recording, ratio=spec.game.ratio, offset=spec.game.offset, told=told)
     report = GuessReport(

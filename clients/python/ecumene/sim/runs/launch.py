@@ -13,7 +13,7 @@ import pyarrow as pa
 from ecumene.sim.populations.population import Population, dump_parameters
 from ecumene.sim.runs.budgets import Quotas, describe_budget
 from ecumene.sim.runs.launched_models import describe_choice, describe_models
-from ecumene.sim.specs.population import PROMPTED, GroupSpec
+from ecumene.sim.specs.population import PLACEHOLDER, PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec
 
 LAUNCH_NAME = "launch.json"
@@ -90,13 +90,35 @@ def write_agents(population: Population, place: int, path: Path) -> int:
     if not len(rows):
         return 0
     group = population.groups[place]
-    columns: dict[str, pa.Array] = {"agent_id": population.name_rows(rows)}
+    columns: dict[str, Any] = {"agent_id": population.name_rows(rows)}
+    attributes = None if population.profiles is None else population.profiles.drop_columns("agent").take(rows)
+    if attributes is not None:
+        columns |= dict(zip(attributes.column_names, attributes.columns, strict=True))
     if group.persona:
-        columns["persona"] = pa.array([group.persona] * len(rows), pa.string())
+        personas = fill_persona(group.persona, attributes) if attributes is not None else [group.persona] * len(rows)
+        columns["persona"] = pa.array(personas, pa.string())
     table = pa.table(columns)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
     return len(rows)
+
+
+def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
+    """A persona for each agent, with the values of its attributes in place of their names in braces."""
+    names = list(dict.fromkeys(PLACEHOLDER.findall(persona)))
+    if not names:
+        return [persona] * len(attributes)
+    values = zip(*(attributes.column(name).to_pylist() for name in names), strict=True)
+    return [_fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
+
+
+def _fill(persona: str, values: dict[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
+
+
+def write_value(value: object) -> str:
+    """A value as people write it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:

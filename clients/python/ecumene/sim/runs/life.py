@@ -20,6 +20,7 @@ from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budget
 from ecumene.sim.runs.directory import RunLock, make_directory
 from ecumene.sim.runs.launch import write_launch
 from ecumene.sim.runs.options import RunObserver, RunOptions
+from ecumene.sim.runs.profiles import keep_networks, keep_profiles
 from ecumene.sim.runs.record import RunRecord
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.runs.stage import Stage
@@ -88,7 +89,10 @@ async def _live(
     """One life of a run, to its end or whatever ends it before."""
     over_nodes = record.manifest.over_nodes
     try:
-        population = build_population(spec.population, spec.seed)
+        observer.stage_began("drawing the population")
+        population = await asyncio.to_thread(build_population, spec.population, spec.seed)
+        await asyncio.to_thread(keep_profiles, population, record.directory)
+        await asyncio.to_thread(keep_networks, spec.population, population, spec.seed, record.directory)
         plan = GamePlan(
             rounds=spec.game.rounds,
             participants=len(population),

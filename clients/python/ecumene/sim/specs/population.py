@@ -10,12 +10,25 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ecumene.sim.specs.attributes import (
+    AttributeName,
+    AttributeSpec,
+    ConstraintSpec,
+    TableSpec,
+    Value,
+    check_shares,
+    list_attribute_problems,
+    resolve_file,
+)
 from ecumene.sim.specs.models import WEIGHT_MAX
+from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
 from ecumene.sim.specs.section import Section
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
+PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
+"""In a persona: the name of an attribute."""
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -92,9 +105,11 @@ class GroupSpec(Section):
         count: how many, or
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
-        persona: who a prompted agent is; a class of your own finds it in its profile. Empty = nobody in particular.
+        persona: who a prompted agent is; a class of your own finds it in its profile. Names of attributes in
+            braces, such as {age}, become the values of each agent. Empty = what its attributes say, if it has any.
         model: which of the spec's `models` its agents ask (a class of your own may ask none), or
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
+        attributes: what all of its agents are, whatever the population's attributes would make them.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
     """
 
@@ -106,6 +121,7 @@ class GroupSpec(Section):
     persona: str = ""
     model: str | None = None
     models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
+    attributes: dict[AttributeName, Value] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
 
     @model_validator(mode="after")
@@ -166,15 +182,67 @@ class PopulationSpec(Section):
     Attributes:
         groups: its groups; all with counts, or all with shares that sum to one.
         size: number of agents; needed with shares, with counts it is their sum.
-        sampling: with shares, `quota` gives each group exactly its share, to the nearest whole agents;
-            `random` draws each agent's group.
-        normalise: divide shares by their sum instead of refusing a sum that is not one.
+        sampling: `quota` gives each group, and each value of an attribute, exactly its share, to the nearest whole
+            agents; `random` draws each agent by itself.
+        normalise: divide shares of groups by their sum instead of refusing a sum that is not one.
+        attributes: what each agent has: its class finds it in its profile, and the prompt of a prompted agent tells it.
+        tables: attributes that are drawn together, from rows of a sample of people.
+        constraints: what no agent is.
+        networks: who knows whom, by the name of each network; kept in the run's directory.
     """
 
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]
     size: Annotated[int, Field(ge=1, le=POPULATION_MAX)] | None = None
     sampling: Literal["quota", "random"] = "quota"
     normalise: bool = False
+    attributes: dict[AttributeName, AttributeSpec] = Field(default_factory=dict)
+    tables: Annotated[tuple[TableSpec, ...], Field(max_length=100)] = ()
+    constraints: Annotated[tuple[ConstraintSpec, ...], Field(max_length=1_000)] = ()
+    networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
+        default_factory=dict
+    )
+
+    def list_attributes(self) -> list[str]:
+        """The names of all attributes, those of tables first."""
+        return [*(name for table in self.tables for name in table.columns.values()), *self.attributes]
+
+    def resolve_paths(self) -> PopulationSpec:
+        """The same with absolute paths of its files."""
+        attributes = {}
+        for name, attribute in self.attributes.items():
+            table = None if attribute.table is None else tuple(map(resolve_file, attribute.table))
+            attributes[name] = resolve_file(attribute).model_copy(update={"table": table})
+        tables = tuple(map(resolve_file, self.tables))
+        networks = {name: resolve_file(network) for name, network in self.networks.items()}
+        return self.model_copy(update={"attributes": attributes, "tables": tables, "networks": networks})
+
+    @model_validator(mode="after")
+    def _check_attributes(self) -> Self:
+        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints))
+        known = self.list_attributes()
+        for place, group in enumerate(self.groups):
+            if unknown := [name for name in group.attributes if name not in known]:
+                told = f"there are {', '.join(known)}" if known else "population.attributes names none"
+                problems.append((("groups", place, "attributes"), f"no attribute is called {unknown[0]!r}; {told}"))
+            if known and (unknown := [name for name in PLACEHOLDER.findall(group.persona) if name not in known]):
+                told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
+                problems.append((("groups", place, "persona"), told))
+        for name, network in self.networks.items():
+            by = network.homophily.by if network.homophily else ()
+            if unknown := [each for each in by if each not in known]:
+                told = f"there are {', '.join(known)}" if known else "there are none"
+                problems.append(
+                    (("networks", name, "homophily", "by"), f"no attribute is called {unknown[0]!r}; {told}")
+                )
+        if problems:
+            details = [
+                InitErrorDetails(
+                    type=PydanticCustomError("spec", "{problem}", {"problem": text}), loc=where, input=None
+                )
+                for where, text in problems
+            ]
+            raise ValidationError.from_exception_data("PopulationSpec", details)
+        return self
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
@@ -193,13 +261,9 @@ class PopulationSpec(Section):
         return self
 
     def _check_shares(self) -> Self:
-        total = sum((group.share or Fraction(0) for group in self.groups), Fraction(0))
         if self.size is None:
             raise ValueError("shares need a size")
-        if total == 0:
-            raise ValueError("all shares are 0")
-        if total != 1 and not self.normalise:
-            raise ValueError(f"the shares sum to {float(total):.10g}, not to 1 (normalise: true divides by the sum)")
+        check_shares([group.share or Fraction(0) for group in self.groups], self.normalise)
         return self
 
 

@@ -105,10 +105,11 @@ class RunSpec(Section):
         return (next(iter(self.list_models())),) if group.agent == PROMPTED or (group.may_ask and is_one) else ()
 
     def resolve_paths(self) -> RunSpec:
-        """The same with absolute paths of its models, so that it holds in another working directory."""
+        """The same with absolute paths of its files, so that it holds in another working directory."""
         changed: dict[str, Any] = {"models": {name: model.resolve_paths() for name, model in self.models.items()}}
         if self.model is not None:
             changed["model"] = self.model.resolve_paths()
+        changed["population"] = self.population.resolve_paths()
         return self.model_copy(update=changed)
 
     def to_document(self) -> dict[str, Any]:

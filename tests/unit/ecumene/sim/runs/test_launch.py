@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from ecumene.launch.launch_files import read_launch
 from ecumene.sim import SpecError, parse_spec
 from ecumene.sim.populations.population import build_population
 from ecumene.sim.runs.budgets import plan_quotas, raise_budgets
@@ -18,6 +19,7 @@ from ecumene.sim.specs.spec import RunSpec, load_spec
 
 from agent_runtime.launching.workers import plan_launch
 from agent_runtime.llm.settings import ModelSettings
+from agent_runtime.node.populations import write_files
 from agent_runtime.settings import Launch, load_launch
 
 LAUNCHED_AS = {
@@ -117,6 +119,42 @@ def test_groups_with_temperatures_of_their_own_ask_models_of_their_own(tmp_path:
     assert {name: found.temperature for name, found in asked.items()} == {"cold": 0.0, "hot": 1.5}
     assert {found.api_key_env for found in asked.values()} == {"KEY"}
     assert [row["persona"] for row in read_agents(launched.groups[0].agents)] == ["cold"]
+
+
+def test_attributes_stand_in_the_rows_of_agents_and_in_their_personas(tmp_path: Path) -> None:
+    groups = [
+        {"name": "told", "agent": "prompted", "count": 2, "persona": "You are {name} of {town}, {age}. {Not} {1}"},
+        {"name": "bare", "agent": "random", "count": 1, "attributes": {"age": 7.5}},
+    ]
+    attributes = {
+        "name": {"values": ["Zoë {age}"]},
+        "town": {"categories": {"東京": 1}},
+        "age": {"values": [41.0]},
+        "Not": {"values": ["so"]},
+    }
+    spec = parse_spec({"name": "x", "population": {"groups": groups, "attributes": attributes}})
+    told, bare = launch(spec, tmp_path).groups
+    shared = {"name": "Zoë {age}", "town": "東京", "Not": "so"}
+    persona = "You are Zoë {age} of 東京, 41. so {1}"
+    assert [row | {"agent_id": ""} for row in read_agents(told.agents)] == [
+        {"agent_id": "", "age": 41.0, **shared, "persona": persona}
+    ] * 2
+    (row,) = read_agents(bare.agents)
+    assert row | {"agent_id": ""} == {"agent_id": "", "age": 7.5, **shared}
+
+
+def test_attributes_reach_nodes_in_pieces_too(tmp_path: Path) -> None:
+    groups = [{"name": "all", "agent": "random", "count": 300}]
+    attributes = {"town": {"values": ["東京", "Łódź"]}, "age": {"template": "age"}}
+    spec = parse_spec({"name": "x", "population": {"groups": groups, "attributes": attributes}})
+    path = write_launch(
+        spec, build_population(spec.population, 1), run="r", directory=tmp_path, workers=None, parts_of_nodes=True
+    )
+    _, agents = read_launch(path)
+    stream = agents["all"].stream
+    pieces = [stream[:1_000], stream[1_000:]]
+    arrived = write_files(tmp_path / "scratch", {"all": pieces})["all"]
+    assert read_agents(arrived) == read_agents(path.parent / "all.arrow")
 
 
 def test_a_group_that_got_nobody_is_left_out(tmp_path: Path) -> None:
