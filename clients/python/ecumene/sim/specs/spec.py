@@ -12,7 +12,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ecumene.sim.specs.errors import SpecError, SpecProblem, list_problems
+from ecumene.sim.specs.all_problems import find_problems
+from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
@@ -155,7 +156,7 @@ def load_spec(path: Path) -> RunSpec:
         raise SpecError(str(path), [SpecProblem("", "is not UTF-8 text")]) from error
     except (OSError, YamlError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecError(str(path), [SpecProblem("", problem)]) from error
+        raise SpecError(str(path), [SpecProblem("", problem, getattr(error, "line", None))]) from error
     return parse_spec(document, source=str(path), lines=lines)
 
 
@@ -166,7 +167,8 @@ def parse_spec(document: Any, *, source: str = "spec", lines: Lines | None = Non
     """
     if not isinstance(document, dict):
         raise SpecError(source, [SpecProblem("", "not a mapping of fields")])
-    try:
-        return RunSpec.model_validate(document)
-    except ValidationError as error:
-        raise SpecError(source, list_problems(error, RunSpec, lines)) from error
+    spec, problems = find_problems(document, RunSpec, lines)
+    if problems:
+        raise SpecError(source, problems)
+    assert spec is not None
+    return spec
