@@ -1,6 +1,6 @@
 """All problems of a document at once: also those that a model sees only once its fields are right.
 
-    validate ─► problems ─► the wrong fields are taken away ─► validate ─► further problems …
+validate ─► problems ─► the wrong fields are taken away ─► validate ─► further problems …
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from ecumene.sim.specs.errors import SpecProblem, list_problems
 from ecumene.sim.specs.yaml_reading import Lines, Place
 
 PASSES_MAX = 5
+STAND_INS = {"name": "x{}", "agent": "stand_in:Class", "count": "1"}
+"""What no section can be without, so that what is behind it can be looked at; a class takes any parameters."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -34,12 +36,16 @@ def find_problems(
             found = model.model_validate(document)
             break
         except ValidationError as error:
-            told = [tuple(one["loc"]) for one in error.errors(include_url=False, include_context=False, include_input=False)]
+            told = [
+                tuple(one["loc"]) for one in error.errors(include_url=False, include_context=False, include_input=False)
+            ]
             new = [(place, problem) for place, problem in zip(told, list_problems(error, model, lines), strict=True)]
             problems += [problem for place, problem in new if not any(is_near(place, other) for other in places)]
             places += told
-            if not all([take_away(document, place) for place in told]):
+            mended = [mend(document, place) for place in told]
+            if not all(mended):
                 break
+    problems = [problem for problem in problems if not is_misspelt(problem, problems)]
     return found, sorted(problems, key=lambda problem: problem.line or 0)
 
 
@@ -49,14 +55,21 @@ def is_near(place: Place, other: Place) -> bool:
     return place[:shorter] == other[:shorter]
 
 
-def take_away(document: Any, place: Place) -> bool:
-    """Take a field out of a document, or empty a section that is wrong as a whole; whether it changed anything."""
+def mend(document: Any, place: Place) -> bool:
+    """Put a stand-in where a field is wrong, or take it away, or empty a section that is wrong as a whole.
+
+    Whether it changed anything.
+    """
     if not place:
         return False
     *above, last = place
     try:
         for step in above:
             document = document[step]
+        if last in STAND_INS and isinstance(document, dict):
+            stand_in = STAND_INS[last].format("-".join(map(str, above)).lower())
+            changed, document[last] = document.get(last) != stand_in, stand_in
+            return bool(changed)
         if isinstance(document[last], dict) and document[last]:
             document[last] = {}
         else:
@@ -64,3 +77,12 @@ def take_away(document: Any, place: Place) -> bool:
     except (KeyError, IndexError, TypeError):
         return False
     return True
+
+
+def is_misspelt(problem: SpecProblem, problems: list[SpecProblem]) -> bool:
+    """Whether a field is missing that stands there under a name that is nearly its own."""
+    above, dot, last = problem.path.rpartition(".")
+    return problem.message == "is missing" and any(
+        other.path.rpartition(".")[:2] == (above, dot) and other.message.endswith(f"did you mean {last}?")
+        for other in problems
+    )

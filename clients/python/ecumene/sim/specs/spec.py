@@ -64,7 +64,7 @@ class RunSpec(Section):
         world: the world to live in; None = one of the run's own, with `--nodes` that of the nodes.
         population: who plays.
         game: what is played.
-        model: what prompted agents ask; or
+        model: what prompted agents ask; or give models.
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
         recording: what is kept.
@@ -146,6 +146,12 @@ def _list_known(names: list[str]) -> str:
 
 def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
+    document, lines = read_document(path)
+    return parse_spec(document, source=str(path), lines=lines)
+
+
+def read_document(path: Path) -> tuple[Any, Lines]:
+    """What stands in a YAML file, a mapping, and where. Raises SpecError if it cannot be read, or is none."""
     try:
         with path.open("rb") as file:
             data = file.read(SPEC_BYTES_MAX + 1)
@@ -157,7 +163,9 @@ def load_spec(path: Path) -> RunSpec:
     except (OSError, YamlError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SpecError(str(path), [SpecProblem("", problem, getattr(error, "line", None))]) from error
-    return parse_spec(document, source=str(path), lines=lines)
+    if not isinstance(document, dict):
+        raise SpecError(str(path), [SpecProblem("", "not a mapping of fields")])
+    return document, lines
 
 
 def parse_spec(document: Any, *, source: str = "spec", lines: Lines | None = None) -> RunSpec:

@@ -28,7 +28,7 @@ class YamlError(ValueError):
 class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping, where YAML would keep the last, and says where a value is none.
 
-    Plain scalars are read as YAML 1.2 reads them: `no`, `1:30`, `010` and `2026-12-01` are the texts that they look like.
+    Plain scalars are read as YAML 1.2 reads them: `no`, `1:30`, `010` and `2026-12-01` are the texts they look like.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
@@ -53,7 +53,9 @@ class _Loader(yaml.SafeLoader):
 
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
-_REAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(\.[0-9]*)?(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_REAL = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(\.[0-9]*)?(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 for _tag, _pattern, _first in (
     ("null", re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
     ("bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
@@ -65,8 +67,14 @@ for _tag, _pattern, _first in (
 
 
 _COMMON = (
-    ("cannot start any token", "a tab or a character that YAML keeps for itself; indent by spaces, and quote the value"),
-    ("mapping values are not allowed", "a second ': ' in this line, or a wrong indentation; quote text that holds ': '"),
+    (
+        "cannot start any token",
+        "a tab or a character that YAML keeps for itself; indent by spaces, and quote the value",
+    ),
+    (
+        "mapping values are not allowed",
+        "a second ': ' in this line, or a wrong indentation; quote text that holds ': '",
+    ),
     ("<block end>", "the indentation fits nothing above; fields of one section begin in one column"),
     ("could not find expected ':'", "a field without ':', or the wrong indentation"),
     ("unexpected end of stream", "a quote or a bracket is open to the end of the file"),
