@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -35,6 +35,7 @@ from ecumene.sim import (
 )
 from ecumene.sim.reporting import render_report
 
+Outcome = TypeVar("Outcome")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -60,7 +61,7 @@ def _conduct(
 ) -> None:
     display = RunDisplay(directory)
     try:
-        outcome = asyncio.run(_stop_by_signals(begin(display)))
+        outcome = asyncio.run(stop_by_signals(begin(display)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
     except BudgetSpentError as error:
@@ -93,7 +94,7 @@ def _conduct(
         show_outcome(outcome)
 
 
-async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+async def stop_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """Let Ctrl-C, SIGTERM, and the end of the terminal stop a run in order, with its summary.
 
     However often they come: neither in the middle of what is written at the end, nor while the command says afterwards

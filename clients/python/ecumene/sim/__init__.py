@@ -9,6 +9,8 @@ from ecumene.sim.runs.record import RunDoneError
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.specs.errors import SpecError
 from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
+from ecumene.sim.sweeps.life import SweepObserver, SweepOutcome, resume_sweep, run_sweep
+from ecumene.sim.sweeps.plan import plan_sweep
 
 __all__ = [
     "BudgetSpentError",
@@ -23,8 +25,13 @@ __all__ = [
     "RunOutcome",
     "RunSpec",
     "SpecError",
+    "SweepObserver",
+    "SweepOutcome",
     "load_spec",
     "parse_spec",
+    "plan_sweep",
     "resume",
+    "resume_sweep",
     "run",
+    "run_sweep",
 ]

@@ -12,7 +12,12 @@ from tests.unit.agent_runtime.stage import write_agents
 
 def make(folder: Path, *groups: dict[str, Any], **models: dict[str, Any]) -> Any:
     described = [
-        {"agents": str(write_agents(folder / f"{place}.arrow", [f"x{place}"])), "wake": [{}], "name": f"g{place}", **one}
+        {
+            "agents": str(write_agents(folder / f"{place}.arrow", [f"x{place}"])),
+            "wake": [{}],
+            "name": f"g{place}",
+            **one,
+        }
         for place, one in enumerate(groups)
     ]
     return parse_launch({"run": "r", "workers": 1, "groups": described, "models": models})

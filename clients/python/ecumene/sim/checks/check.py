@@ -17,6 +17,7 @@ from ecumene.sim.specs.all_problems import find_problems
 from ecumene.sim.specs.errors import SpecError, SpecProblem, format_path
 from ecumene.sim.specs.spec import RunSpec, read_document
 from ecumene.sim.specs.yaml_reading import Lines, Place, find_line
+from ecumene.sim.sweeps.plan import plan_sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def check_spec(path: Path, *, loads_classes: bool = True) -> CheckReport:
     installed = ask_runtime(spec) if loads_classes else Installed()
     found = [*list_missing(spec), *installed.problems.items(), *list_impossible(spec, installed.prompts)]
     problems += [one for one in _place(found, lines) if not _is_told(one.path, known)]
+    if spec.sweep is not None:
+        problems += [one for one in list_cell_problems(spec, source, lines) if not _is_told(one.path, known)]
     doubts = [*list_unset(spec), *list_doubts(spec)]
     if installed.note:
         doubts.append((("population",), installed.note))
@@ -71,6 +74,15 @@ def check_spec(path: Path, *, loads_classes: bool = True) -> CheckReport:
         tuple(sorted(_place(doubts, lines), key=_by_line)),
         None if problems else spec,
     )
+
+
+def list_cell_problems(spec: RunSpec, source: str, lines: Lines) -> tuple[SpecProblem, ...]:
+    """What is wrong with any run of a sweep."""
+    try:
+        plan_sweep(spec, source=source, lines=lines)
+    except SpecError as error:
+        return error.problems
+    return ()
 
 
 def _place(found: Iterable[tuple[Place, str]], lines: Lines) -> list[SpecProblem]:

@@ -23,6 +23,7 @@ from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.runs.stage import Stage
+from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.spec import RunSpec
 
 
@@ -39,9 +40,11 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
     BudgetSpentError (`stopped_by_budget`): a budget is spent; `resume` goes on, with a larger one.
     """
     options = options or RunOptions()
+    if spec.sweep is not None:
+        raise SpecError(spec.name, [SpecProblem("sweep", "these are several runs: begin them with run_sweep")])
     started = options.now()
     spec = spec.resolve_paths()
-    name, directory = make_directory(spec, started)
+    name, directory = make_directory(spec, started, options.name)
     record = RunRecord.create(
         spec,
         name,

@@ -86,7 +86,7 @@ class RunRecord:
         Raises ManifestError, OSError; RunDoneError if it has come to its end.
         """
         manifest = read_manifest(directory)
-        if manifest.state is RunState.DONE and _is_reported(directory):
+        if manifest.state is RunState.DONE and is_reported(directory):
             raise RunDoneError(directory)
         record = cls(manifest, directory, now)
         record.rounds += _read_rounds(directory / ROUNDS_NAME)
@@ -161,7 +161,7 @@ def list_versions() -> dict[str, str]:
     return versions
 
 
-def _is_reported(directory: Path) -> bool:
+def is_reported(directory: Path) -> bool:
     """Whether the report of a run that is done was written to its end."""
     try:
         summary = json.loads((directory / SUMMARY_NAME).read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ class Section(BaseModel):
         """What the docstring says of the section and of its attributes becomes the schema's descriptions."""
         made = handler(schema)
         own = handler.resolve_ref_schema(made)
-        own["description"] = inspect.getdoc(cls).partition("\n\n")[0] if cls.__doc__ else ""
+        own["description"] = (inspect.getdoc(cls) or "").partition("\n\n")[0]
         for name, text in describe_attributes(cls).items():
             if name in own.get("properties", {}):
                 own["properties"][name]["description"] = text
@@ -43,7 +43,7 @@ def describe_attributes(section: type[BaseModel]) -> dict[str, str]:
             entries[-1] += " " + line.strip()
         elif line.strip():
             entries.append(line.strip())
-    described = {}
+    described: dict[str, str] = {}
     for entry in entries:
         names, _, text = entry.partition(": ")
         described |= dict.fromkeys(names.split(", "), text[:1].upper() + text[1:])

@@ -18,6 +18,7 @@ from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
 from ecumene.sim.specs.section import FilePath, Section
+from ecumene.sim.specs.sweep import SweepSpec
 from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
 SPEC_BYTES_MAX = 4 * 1024 * 1024
@@ -68,6 +69,7 @@ class RunSpec(Section):
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
         recording: what is kept.
+        sweep: several runs instead of one.
     """
 
     name: Name
@@ -79,6 +81,7 @@ class RunSpec(Section):
     models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
     budget: BudgetSpec = BudgetSpec()
     recording: RecordingSpec = RecordingSpec()
+    sweep: SweepSpec | None = None
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
