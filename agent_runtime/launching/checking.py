@@ -1,6 +1,7 @@
 """What of a launch cannot be run here, all of it, and what its prompts take: nothing is started.
 
-{"problems": [{"where": "groups.a.parameters", "problem": "…"}], "prompts": {"a": [410, 455]}}
+{"problems": [{"where": "groups.a.parameters", "problem": "…"}], "prompts": {"a": [410, 455]},
+     "answers": {"a": "reasoning_and_number"}}
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _LAST_WINNER = 22.22
 
 def check_launch(launch: Launch) -> dict[str, Any]:
     """The document above. `prompts`: group -> tokens of a prompt in the first round, and in a later one, on average.
+    `answers`: group -> what its template asks for.
 
     Those of ready prompted players alone: what classes of one's own ask is theirs. Raises LaunchError: a file of agents
     cannot be read.
@@ -34,11 +36,12 @@ def check_launch(launch: Launch) -> dict[str, Any]:
     tables = open_tables(launch)
     problems = [{"where": error.where, "problem": error.problem} for error in list_problems(launch)]
     wrong = {problem["where"].split(".")[1] for problem in problems}
-    prompts = {}
+    prompts, answers = {}, {}
     for group in launch.groups:
         if group.name not in wrong and issubclass(find_agent_class(group.agent, group.name), PromptedGuesser):
             prompts[group.name] = measure_prompts(group, tables[group.name].slice(0, SAMPLE_MAX))
-    return {"problems": problems, "prompts": prompts}
+            answers[group.name] = load_template(group.parameters.get("prompt", PROMPT_DEFAULT)).answer
+    return {"problems": problems, "prompts": prompts, "answers": answers}
 
 
 def list_problems(launch: Launch) -> Iterator[LaunchError]:

@@ -36,6 +36,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
     Command("check", "ecumene.cli.check:check", "Find all mistakes of specs before anything runs.", "sim"),
+    Command(
+        "estimate", "ecumene.cli.estimate:estimate", "Say what specs will take: calls, tokens, money, time.", "sim"
+    ),
     Command("schema", "ecumene.cli.schema:schema", "Print the JSON schema of specs, for an editor.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),

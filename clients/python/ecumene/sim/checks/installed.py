@@ -36,11 +36,13 @@ class Installed:
     Attributes:
         problems: place in the spec -> what is wrong there.
         prompts: group -> tokens of a prompt in the first round and in a later one, by the runtime's rule.
+        answers: group -> `number` or `reasoning_and_number`, whatever its prompt asks for.
         note: why nothing could be asked; "" = it was.
     """
 
     problems: Mapping[tuple[str | int, ...], str] = field(default_factory=dict)
     prompts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
 
@@ -63,7 +65,7 @@ def ask_runtime(spec: RunSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Install
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit {done.returncode}")
         return Installed(note=f"its classes cannot be checked: {last.strip()}")
     problems = {place_in_spec(spec, one["where"]): add_advice(one["problem"]) for one in told["problems"]}
-    return Installed(problems, {name: tuple(tokens) for name, tokens in told["prompts"].items()})
+    return Installed(problems, {name: tuple(tokens) for name, tokens in told["prompts"].items()}, told["answers"])
 
 
 def add_advice(problem: str) -> str:

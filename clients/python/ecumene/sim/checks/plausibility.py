@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ecumene.sim.checks.surroundings import Told, place_models
 from ecumene.sim.estimates.calls import ModelCalls, plan_calls
+from ecumene.sim.estimates.latencies import typical_latency_s
 from ecumene.sim.specs.models import ModelSpec
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.specs.yaml_reading import Place
@@ -46,20 +47,6 @@ def _round_s(model: ModelSpec, calls: ModelCalls) -> float:
     by_rate = 60 * calls.a_round / model.requests_per_minute if model.requests_per_minute else 0.0
     # Of a minute's allowance the first part goes out at once.
     return max(latency_s * waves, by_rate - 60)
-
-
-def typical_latency_s(model: ModelSpec) -> float:
-    """What a scripted model takes for one answer, in the middle; 0 for others, of which nothing is known."""
-    latency = model.latency
-    if latency is None:
-        return model.latency_ms / 1000
-    middle = {
-        "fixed": latency.ms,
-        "uniform": (latency.low_ms + latency.high_ms) / 2,
-        "lognormal": latency.median_ms,
-        "exponential": latency.mean_ms,
-    }
-    return middle[latency.kind] / 1000
 
 
 def _compare(
