@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from ecumene.cli import app
+from ecumene.client.records import read_manifest
 from ecumene.client.records.digest import digest_turns
 
 SPEC = """\
@@ -69,3 +70,43 @@ def test_a_sweep_that_was_interrupted_keeps_everything_and_goes_on(tmp_path: Pat
     _, sweep = read_sweep(tmp_path / "out")
     assert [one["state"] for one in sweep["runs"]] == ["done", "done"]
     assert app.main(["resume", str(directory)]) == 2
+
+
+def test_a_run_that_a_condition_ends_is_done_and_says_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "spec.yaml"
+    text = SPEC.replace("OUT", str(tmp_path / "out")).replace("ROUNDS", "50")
+    path.write_text(text.rpartition("sweep:")[0] + "stop: {mean_below: 20}\n", encoding="utf-8")
+    assert app.main(["run", str(path), "--json"]) in (0, None)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ended_by"].startswith("mean_below 20: the mean of round ")
+    assert len(told["rounds"]) < 10 and told["rounds"][-1]["mean"] < 20 <= told["rounds"][-2]["mean"]
+    manifest = read_manifest(Path(told["directory"]))
+    assert (manifest.state, manifest.ended_by) == ("done", told["ended_by"])
+    assert app.main(["resume", told["directory"]]) == 2
+
+
+@pytest.mark.parametrize("is_sweep", [False, True])
+def test_stop_from_another_terminal_keeps_everything_and_is_the_same_when_asked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_sweep: bool
+) -> None:
+    spec = write_spec(tmp_path, "out", rounds=200)
+    if not is_sweep:
+        spec.write_text(spec.read_text(encoding="utf-8").rpartition("sweep:")[0], encoding="utf-8")
+    command = [sys.executable, "-m", "ecumene.cli", "run", str(spec)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith("run 1 of 2" if is_sweep else "round 1:"):
+            break
+    (directory,) = (tmp_path / "out").iterdir()
+    assert app.main(["stop", directory.name, "--out", str(tmp_path / "out")]) in (0, None)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{directory}: stopped, its state is interrupted",
+        f"go on with it: ecumene resume {directory}",
+    ]
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "stopped on request" in errors and "Traceback" not in errors
+    assert app.main(["stop", str(directory), "--json"]) in (0, None)
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"directory": str(directory), "was_running": False, "state": "interrupted"}

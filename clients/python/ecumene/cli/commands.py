@@ -35,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
+    Command("stop", "ecumene.cli.stop:stop", "End a run or a sweep in order, from another terminal.", "sim"),
     Command("check", "ecumene.cli.check:check", "Find all mistakes of specs before anything runs.", "sim"),
     Command(
         "estimate", "ecumene.cli.estimate:estimate", "Say what specs will take: calls, tokens, money, time.", "sim"

@@ -29,6 +29,7 @@ from ecumene.sim import (
     RunOptions,
     RunOutcome,
     RunSpec,
+    RunStoppedError,
     SpecError,
     resume,
     run,
@@ -64,6 +65,8 @@ def _conduct(
         outcome = asyncio.run(stop_by_signals(begin(display)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
+    except RunStoppedError as error:
+        raise Interrupted(f"{error}{display.describe_kept()}", hint=display.describe_resume()) from error
     except BudgetSpentError as error:
         more = _describe_more(error)
         raise StoppedByBudget(

@@ -21,6 +21,7 @@ from ecumene.sim import (
     RunOptions,
     RunOutcome,
     RunSpec,
+    RunStoppedError,
     SpecError,
     SweepOutcome,
     resume_sweep,
@@ -45,6 +46,8 @@ def _conduct(begin: Callable[[SweepDisplay], Coroutine[Any, Any, SweepOutcome]],
         outcome = asyncio.run(stop_by_signals(begin(display)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
+    except RunStoppedError as error:
+        raise Interrupted(f"{error}{display.describe_kept()}", hint=display.describe_resume()) from error
     except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
         raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
     except OSError as error:

@@ -7,6 +7,7 @@ from ecumene.sim.runs.life import resume, run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunDoneError
 from ecumene.sim.runs.results import RunOutcome
+from ecumene.sim.runs.stopping import RunStoppedError
 from ecumene.sim.specs.errors import SpecError
 from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
 from ecumene.sim.sweeps.life import SweepObserver, SweepOutcome, resume_sweep, run_sweep
@@ -24,6 +25,7 @@ __all__ = [
     "RunOptions",
     "RunOutcome",
     "RunSpec",
+    "RunStoppedError",
     "SpecError",
     "SweepObserver",
     "SweepOutcome",

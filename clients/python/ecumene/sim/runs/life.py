@@ -23,6 +23,7 @@ from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.runs.stage import Stage
+from ecumene.sim.runs.stopping import heed_requests
 from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.spec import RunSpec
 
@@ -37,6 +38,7 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
         LaunchError: a service did not start, or ended.
         EcumeneError: the world refused something, or could not be reached for too long.
         OSError: the disk.
+    RunStoppedError (`interrupted`): its end was asked for (`ecumene stop`).
     BudgetSpentError (`stopped_by_budget`): a budget is spent; `resume` goes on, with a larger one.
     """
     options = options or RunOptions()
@@ -86,6 +88,14 @@ async def resume(directory: Path, *, observer: RunObserver, options: RunOptions 
 
 
 async def _live(
+    spec: RunSpec, record: RunRecord, observer: RunObserver, options: RunOptions, *, lock: int, is_resumed: bool
+) -> RunOutcome:
+    """One life of a run, to its end, or until its end is asked for."""
+    async with heed_requests(record.directory):
+        return await _live_on(spec, record, observer, options, lock=lock, is_resumed=is_resumed)
+
+
+async def _live_on(
     spec: RunSpec, record: RunRecord, observer: RunObserver, options: RunOptions, *, lock: int, is_resumed: bool
 ) -> RunOutcome:
     """One life of a run, to its end or whatever ends it before."""

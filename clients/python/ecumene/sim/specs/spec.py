@@ -18,6 +18,7 @@ from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
 from ecumene.sim.specs.section import FilePath, Section
+from ecumene.sim.specs.stop import StopSpec
 from ecumene.sim.specs.sweep import SweepSpec
 from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
@@ -69,6 +70,7 @@ class RunSpec(Section):
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
         recording: what is kept.
+        stop: what ends the run before its last round.
         sweep: several runs instead of one.
     """
 
@@ -81,6 +83,7 @@ class RunSpec(Section):
     models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
     budget: BudgetSpec = BudgetSpec()
     recording: RecordingSpec = RecordingSpec()
+    stop: StopSpec | None = None
     sweep: SweepSpec | None = None
 
     @model_validator(mode="after")

@@ -21,6 +21,7 @@ from ecumene.sim.runs.life import resume, run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunDoneError
 from ecumene.sim.runs.results import RunOutcome
+from ecumene.sim.runs.stopping import heed_requests
 from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.sweeps.record import PENDING, SweepRecord, SweepRun
@@ -61,7 +62,9 @@ async def run_sweep(spec: RunSpec, *, observer: SweepObserver, options: RunOptio
     """Run all runs of a spec's sweep.
 
     A run that fails does not end the others, unless the sweep says `fail_fast`. If this is cancelled, the runs that go
-    on are stopped in order, and sweep.json says `interrupted`. Raises SpecError, OSError.
+    on are stopped in order, and sweep.json says `interrupted`.
+
+    Raises SpecError, OSError; RunStoppedError: its end was asked for.
     """
     options = options or RunOptions()
     if options.over_nodes:
@@ -96,7 +99,8 @@ async def _live(record: SweepRecord, observer: SweepObserver, options: RunOption
         state = RunState.INTERRUPTED
         try:
             conduct = _Conduct(record, observer, options, is_fast)
-            await _side_by_side(lambda: conduct.work(waiting), min(parallel, len(left)))
+            async with heed_requests(record.directory):
+                await _side_by_side(lambda: conduct.work(waiting), min(parallel, len(left)))
             state = _sum_up(record.list_runs())
         finally:
             record.state, record.ended_at = str(state), options.now().isoformat(timespec="milliseconds")
