@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from ecumene.sim import parse_spec, plan_sweep
 from ecumene.sim.specs.schema import dump_schema
 from ecumene.sim.specs.yaml_reading import read_yaml
 
@@ -39,6 +41,17 @@ def test_the_examples_are_valid(path: Path) -> None:
     validator = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text(encoding="utf-8")))
     document, _ = read_yaml(path.read_text(encoding="utf-8"))
     assert [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(document)] == []
+
+
+def test_the_specs_of_the_page_are_valid() -> None:
+    whole, *sections = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs" / "specs.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert len(sections) >= 2
+    for section in ("", *sections):
+        document, lines = read_yaml(whole + section)
+        spec = parse_spec(document, lines=lines)
+        plan_sweep(spec)
 
 
 def test_a_misspelt_field_is_refused() -> None:

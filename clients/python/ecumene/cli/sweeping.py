@@ -14,8 +14,6 @@ from ecumene.cli.running import stop_by_signals
 from ecumene.cli.tables import print_json
 from ecumene.client.records import ManifestError, RunState
 from ecumene.sim import (
-    GamePlan,
-    RoundResult,
     RunActiveError,
     RunDoneError,
     RunOptions,
@@ -27,6 +25,7 @@ from ecumene.sim import (
     resume_sweep,
     run_sweep,
 )
+from ecumene.sim.runs.unobserved import Unobserved
 from ecumene.sim.sweeps.record import SweepRun, read_sweep
 
 
@@ -91,10 +90,10 @@ class SweepDisplay:
         before = f", {done:,} of which are done" if done else ""
         self._note(f"{'1 run' if runs == 1 else f'{runs:,} runs'}{before} ({self.directory})")
 
-    def observe(self, run: SweepRun) -> SilentDisplay:
+    def observe(self, run: SweepRun) -> Unobserved:
         """A line."""
         self._note(f"{self._name(run)} begins: seed {run.planned.spec.seed}")
-        return SilentDisplay()
+        return Unobserved()  # runs side by side would talk at once
 
     def run_ended(self, run: SweepRun, outcome: RunOutcome | None, error: BaseException | None) -> None:
         """A line."""
@@ -112,25 +111,3 @@ class SweepDisplay:
 
     def _note(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
-
-
-class SilentDisplay:
-    """An observer of a run who says nothing: runs side by side would talk at once."""
-
-    def stage_began(self, stage: str) -> None:
-        """Nothing."""
-
-    def directory_chosen(self, directory: Path) -> None:
-        """Nothing."""
-
-    def run_began(self, run: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
-        """Nothing."""
-
-    def round_opened(self, round_number: int) -> None:
-        """Nothing."""
-
-    def reports_counted(self, round_number: int, reported: int) -> None:
-        """Nothing."""
-
-    def round_closed(self, result: RoundResult) -> None:
-        """Nothing."""

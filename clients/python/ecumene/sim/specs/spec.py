@@ -150,6 +150,13 @@ def _list_known(names: list[str]) -> str:
     return f"there are {', '.join(names)}" if names else "models names none"
 
 
+def take_spec(spec: RunSpec | Mapping[str, Any] | Path | str) -> RunSpec:
+    """A spec, or that which a mapping or the file of a path describes. Raises SpecError."""
+    if isinstance(spec, RunSpec):
+        return spec
+    return load_spec(Path(spec)) if isinstance(spec, Path | str) else parse_spec(dict(spec))
+
+
 def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
     document, lines = read_document(path)

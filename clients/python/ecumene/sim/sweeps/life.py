@@ -9,7 +9,7 @@ runs are not repeated, others are gone on with where they stand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,8 +22,9 @@ from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunDoneError
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.runs.stopping import heed_requests
+from ecumene.sim.runs.unobserved import Unobserved
 from ecumene.sim.specs.errors import SpecError, SpecProblem
-from ecumene.sim.specs.spec import RunSpec
+from ecumene.sim.specs.spec import RunSpec, take_spec
 from ecumene.sim.sweeps.record import PENDING, SweepRecord, SweepRun
 
 
@@ -43,6 +44,23 @@ class SweepObserver(Protocol):
         """A run has its state; the outcome of one that is done, what ended another."""
 
 
+class UnobservedSweep:
+    """Takes no notice of anything."""
+
+    def directory_chosen(self, directory: Path) -> None:
+        """Nothing."""
+
+    def sweep_began(self, runs: int, done: int) -> None:
+        """Nothing."""
+
+    def observe(self, run: SweepRun) -> RunObserver:
+        """Nobody either."""
+        return Unobserved()
+
+    def run_ended(self, run: SweepRun, outcome: RunOutcome | None, error: BaseException | None) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class SweepOutcome:
     """A sweep of which nothing runs any more.
@@ -58,29 +76,36 @@ class SweepOutcome:
     runs: tuple[SweepRun, ...]
 
 
-async def run_sweep(spec: RunSpec, *, observer: SweepObserver, options: RunOptions | None = None) -> SweepOutcome:
-    """Run all runs of a spec's sweep.
+async def run_sweep(
+    spec: RunSpec | Mapping[str, Any] | Path | str,
+    *,
+    observer: SweepObserver | None = None,
+    options: RunOptions | None = None,
+) -> SweepOutcome:
+    """Run all runs of a spec's sweep; `spec` as in `run`.
 
     A run that fails does not end the others, unless the sweep says `fail_fast`. If this is cancelled, the runs that go
     on are stopped in order, and sweep.json says `interrupted`.
 
     Raises SpecError, OSError; RunStoppedError: its end was asked for.
     """
-    options = options or RunOptions()
+    options, spec = options or RunOptions(), take_spec(spec)
     if options.over_nodes:
         problem = "runs of a sweep have a world each, and nodes have one: leave out --nodes"
         raise SpecError(spec.name, [SpecProblem("sweep", problem)])
     record = await asyncio.to_thread(SweepRecord.create, spec.resolve_paths(), options.now())
-    return await _live(record, observer, options)
+    return await _live(record, observer or UnobservedSweep(), options)
 
 
-async def resume_sweep(directory: Path, *, observer: SweepObserver, options: RunOptions | None = None) -> SweepOutcome:
+async def resume_sweep(
+    directory: Path, *, observer: SweepObserver | None = None, options: RunOptions | None = None
+) -> SweepOutcome:
     """Go on with the sweep of a directory: runs that are done stay, others are gone on with, or begun.
 
     Raises RunDoneError when all are done, RunActiveError when somebody conducts it, ManifestError, SpecError, OSError.
     """
     record = await asyncio.to_thread(SweepRecord.reopen, directory)
-    return await _live(record, observer, options or RunOptions())
+    return await _live(record, observer or UnobservedSweep(), options or RunOptions())
 
 
 async def _live(record: SweepRecord, observer: SweepObserver, options: RunOptions) -> SweepOutcome:
