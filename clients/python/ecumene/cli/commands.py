@@ -54,7 +54,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "offline", "ecumene.cli.services:offline", "Check, read and upgrade worlds that no server has open.", "server"
     ),
-    Command("new", "ecumene.cli.new:app", "Begin a behaviour of your own.", None),
+    Command("new", "ecumene.cli.new:app", "Begin an experiment or a behaviour of your own.", None),
     Command("version", "ecumene.cli.version:version", "Show versions of Ecumene and what it runs on.", None),
 )
 
