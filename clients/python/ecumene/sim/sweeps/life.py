@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState
+from ecumene.sim.runs.budgets import raise_budgets
 from ecumene.sim.runs.directory import RunLock
 from ecumene.sim.runs.life import resume, run
 from ecumene.sim.runs.options import RunObserver, RunOptions
@@ -163,7 +164,9 @@ class _Conduct:
         try:
             if one.state == PENDING:
                 options = replace(self._options, name=one.name, budgets={})
-                return await run(self._record.place(one), observer=observer, options=options), None
+                # Of a sweep that is gone on with by larger budgets: they hold for what has not begun, too.
+                spec = raise_budgets(self._record.place(one), self._options.budgets)
+                return await run(spec, observer=observer, options=options), None
             directory = self._record.directory / one.name
             return await resume(directory, observer=observer, options=self._options), None
         except (EcumeneError, OSError, ValueError) as error:

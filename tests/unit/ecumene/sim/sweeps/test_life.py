@@ -31,6 +31,7 @@ class Runs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[str] = []
         self.resumed: list[str] = []
+        self.budgets: list[int | None] = []
         self.failing: set[str] = set()
         self.hanging: set[str] = set()
         self.is_hanging = asyncio.Event()
@@ -43,6 +44,7 @@ class Runs:
         directory = spec.recording.directory / options.name
         directory.mkdir()
         self.begun.append(options.name[-3:])
+        self.budgets.append(spec.budget.tokens_max)
         now = options.now()
         record = RunRecord.create(spec, options.name, directory, now, options.now, server="", over_nodes=False)
         return await self.live(record)
@@ -124,6 +126,16 @@ async def test_an_interrupted_sweep_goes_on_where_it_stood(tmp_path: Path, runs:
     outcome = await life.resume_sweep(moved, observer=Mock())
     assert (outcome.state, runs.resumed, runs.begun) == (RunState.DONE, ["002"], ["001", "002", "003"])
     assert read(moved) == ("done", ["done"] * 3)
+
+
+async def test_larger_budgets_hold_for_what_has_not_begun_too(tmp_path: Path, runs: Runs) -> None:
+    runs.failing = {"001"}
+    spec = make(tmp_path, replicates=2, fail_fast=True)
+    outcome = await life.run_sweep(spec, observer=Mock())
+    options = RunOptions(budgets={"tokens_max": {"run": 5_000}})
+    runs.failing = set()
+    await life.resume_sweep(outcome.directory, observer=Mock(), options=options)
+    assert runs.budgets == [None, 5_000]
 
 
 async def test_a_directory_without_a_manifest_is_taken_and_one_with_a_run_is_not(tmp_path: Path, runs: Runs) -> None:
