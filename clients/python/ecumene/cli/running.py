@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -29,6 +29,7 @@ from ecumene.sim import (
     RunOptions,
     RunOutcome,
     RunSpec,
+    RunStoppedError,
     SpecError,
     resume,
     run,
@@ -36,6 +37,7 @@ from ecumene.sim import (
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.reporting import render_report
 
+Outcome = TypeVar("Outcome")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -61,9 +63,11 @@ def _conduct(
 ) -> None:
     display = RunDisplay(directory)
     try:
-        outcome = asyncio.run(_stop_by_signals(begin(display)))
+        outcome = asyncio.run(stop_by_signals(begin(display)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
+    except RunStoppedError as error:
+        raise Interrupted(f"{error}{display.describe_kept()}", hint=display.describe_resume()) from error
     except BudgetSpentError as error:
         more = _describe_more(error)
         raise StoppedByBudget(
@@ -94,7 +98,7 @@ def _conduct(
         show_outcome(outcome)
 
 
-async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+async def stop_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """Let Ctrl-C, SIGTERM, and the end of the terminal stop a run in order, with its summary.
 
     However often they come: neither in the middle of what is written at the end, nor while the command says afterwards

@@ -78,6 +78,7 @@ class GuessReport:
         return {
             "run": self.manifest.run,
             "state": self.manifest.state,
+            "ended_by": self.manifest.ended_by,
             "seed": self.manifest.seed,
             "world": self.manifest.world,
             "history": self.manifest.history,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from ecumene.client.errors import EcumeneError
+from ecumene.client.records.manifest import MANIFEST_NAME
 from ecumene.sim.specs.spec import RunSpec
 
 LOCK_NAME = ".lock"
@@ -105,8 +107,18 @@ class RunLock:
         return int(text) if _is_alive(int(text)) else None
 
 
-def make_directory(spec: RunSpec, started: datetime) -> tuple[str, Path]:
-    """A new directory for a run, and the run's id: its name and the time, and a number where two meet."""
+def make_directory(spec: RunSpec, started: datetime, name: str = "") -> tuple[str, Path]:
+    """A new directory for a run, and the run's id: its name and the time, and a number where two meet.
+
+    With a `name` that is both, once: one that was made and has no manifest yet, because its maker was killed, is taken.
+    Raises FileExistsError, OSError.
+    """
+    if name:
+        directory = spec.recording.directory / name
+        directory.mkdir(parents=True, exist_ok=True)
+        if (directory / MANIFEST_NAME).exists():
+            raise FileExistsError(errno.EEXIST, "a run was begun here", str(directory))
+        return name, directory
     stem = f"{spec.name}-{started:%y%m%d-%H%M%S}"
     for number in range(1, 1000):
         name = stem if number == 1 else f"{stem}-{number}"

@@ -9,7 +9,9 @@ rounds is done; `resume` takes up any other where it stands: the same spec, agen
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState, read_manifest
@@ -24,25 +26,36 @@ from ecumene.sim.runs.profiles import keep_networks, keep_profiles
 from ecumene.sim.runs.record import RunRecord
 from ecumene.sim.runs.results import RunOutcome
 from ecumene.sim.runs.stage import Stage
-from ecumene.sim.specs.spec import RunSpec
+from ecumene.sim.runs.stopping import heed_requests
+from ecumene.sim.runs.unobserved import Unobserved
+from ecumene.sim.specs.errors import SpecError, SpecProblem
+from ecumene.sim.specs.spec import RunSpec, take_spec
 
 
-async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | None = None) -> RunOutcome:
-    """Run an experiment and return what it came to.
+async def run(
+    spec: RunSpec | Mapping[str, Any] | Path | str,
+    *,
+    observer: RunObserver | None = None,
+    options: RunOptions | None = None,
+) -> RunOutcome:
+    """Run an experiment and return what it came to. `spec`: one, its fields as a mapping, or the path of its file.
 
     Its directory is `spec.recording.directory`/RUN, where RUN is the spec's name and the time. If this is
     cancelled, services are stopped in order, what was recorded is kept, and the manifest says `interrupted`.
 
-    Raises (when the manifest says `failed`):
+    Raises SpecError before anything is begun, and (when the manifest says `failed`):
         LaunchError: a service did not start, or ended.
         EcumeneError: the world refused something, or could not be reached for too long.
         OSError: the disk.
+    RunStoppedError (`interrupted`): its end was asked for (`ecumene stop`).
     BudgetSpentError (`stopped_by_budget`): a budget is spent; `resume` goes on, with a larger one.
     """
-    options = options or RunOptions()
+    options, observer, spec = options or RunOptions(), observer or Unobserved(), take_spec(spec)
+    if spec.sweep is not None:
+        raise SpecError(spec.name, [SpecProblem("sweep", "these are several runs: begin them with run_sweep")])
     started = options.now()
     spec = spec.resolve_paths()
-    name, directory = make_directory(spec, started)
+    name, directory = make_directory(spec, started, options.name)
     record = RunRecord.create(
         spec,
         name,
@@ -57,7 +70,9 @@ async def run(spec: RunSpec, *, observer: RunObserver, options: RunOptions | Non
         return await _live(spec, record, observer, options, lock=lock.descriptor, is_resumed=False)
 
 
-async def resume(directory: Path, *, observer: RunObserver, options: RunOptions | None = None) -> RunOutcome:
+async def resume(
+    directory: Path, *, observer: RunObserver | None = None, options: RunOptions | None = None
+) -> RunOutcome:
     """Go on with the run of a directory: one that was killed, interrupted, failed, or stopped by a budget.
 
     What was done counts, and is not done again: closed rounds stay, the open one goes on, turns that had their effect
@@ -69,7 +84,7 @@ async def resume(directory: Path, *, observer: RunObserver, options: RunOptions 
         SpecError: it has no such budget.
         WorldChangedError: its world is not the one that it lived in.
     """
-    options = options or RunOptions()
+    options, observer = options or RunOptions(), observer or Unobserved()
     # Workers on nodes live on without a conductor; they are stopped by those who host them.
     is_over_nodes = read_manifest(directory).over_nodes
 
@@ -84,6 +99,14 @@ async def resume(directory: Path, *, observer: RunObserver, options: RunOptions 
 
 
 async def _live(
+    spec: RunSpec, record: RunRecord, observer: RunObserver, options: RunOptions, *, lock: int, is_resumed: bool
+) -> RunOutcome:
+    """One life of a run, to its end, or until its end is asked for."""
+    async with heed_requests(record.directory):
+        return await _live_on(spec, record, observer, options, lock=lock, is_resumed=is_resumed)
+
+
+async def _live_on(
     spec: RunSpec, record: RunRecord, observer: RunObserver, options: RunOptions, *, lock: int, is_resumed: bool
 ) -> RunOutcome:
     """One life of a run, to its end or whatever ends it before."""

@@ -36,6 +36,7 @@ class RunOptions:
         over_nodes: the agents live on the nodes of the world; only with a server that is given.
         budgets: of a run that is gone on with: limit (`tokens_max`, `microdollars_max`) -> whose (`run`, or a model's
             name) -> the new maximum.
+        name: of a new run, and of its directory, which holds no other; "" = the spec's name and the time.
         now: the time of day.
     """
 
@@ -44,4 +45,5 @@ class RunOptions:
     workers: int | None = None
     over_nodes: bool = False
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    name: str = ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -18,8 +18,10 @@ from ecumene.client.records import ManifestError, RunManifest, RunState, TurnSta
 from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
 from ecumene.sim.rounds.conductor import RoundResult
 from ecumene.sim.rounds.guests import GuestTurn
+from ecumene.sim.rounds.stopping import find_stop
 from ecumene.sim.runs.results import RunOutcome, count_rows
 from ecumene.sim.specs.spec import RunSpec, parse_spec
+from ecumene.sim.specs.stop import StopSpec
 
 ROUNDS_NAME = "rounds.jsonl"
 RECORDED_VERSIONS = ("ecumene", "grpcio", "protobuf", "pyarrow", "lmdb", "xllamacpp")
@@ -50,6 +52,7 @@ class RunRecord:
         self.rounds: list[RoundResult] = []
         self._now = now
         self._manifest = manifest
+        self._stop: StopSpec | None = None
 
     @classmethod
     def create(
@@ -86,7 +89,7 @@ class RunRecord:
         Raises ManifestError, OSError; RunDoneError if it has come to its end.
         """
         manifest = read_manifest(directory)
-        if manifest.state is RunState.DONE and _is_reported(directory):
+        if manifest.state is RunState.DONE and is_reported(directory):
             raise RunDoneError(directory)
         record = cls(manifest, directory, now)
         record.rounds += _read_rounds(directory / ROUNDS_NAME)
@@ -116,6 +119,12 @@ class RunRecord:
             self._manifest = dataclasses.replace(known, world=world, history=history, first_revision=revision + 1)
             write_manifest(self.directory, self._manifest)
 
+    def find_stop(self) -> str:
+        """Which stop condition of the spec holds after the rounds so far; "" = none."""
+        if self._stop is None and self._manifest.spec.get("stop"):
+            self._stop = StopSpec.model_validate(self._manifest.spec["stop"])
+        return find_stop(self._stop, self.rounds)
+
     def note_round(self, result: RoundResult) -> None:
         """A round is over: that is on the disk when this returns. Raises OSError."""
         self.rounds.append(result)
@@ -125,7 +134,8 @@ class RunRecord:
             os.fsync(file.fileno())
 
     def end_well(self) -> RunOutcome:
-        """Write that all rounds were played, and the report. Raises OSError, ReportError."""
+        """Write that its rounds are over, and what ended them, and the report. Raises OSError, ReportError."""
+        self._manifest = dataclasses.replace(self._manifest, ended_by=self.find_stop())
         manifest = self._write_end(RunState.DONE, "")
         report = report_guess_run(self.directory, told=self._list_told())
         return RunOutcome(self.directory, manifest, tuple(self.rounds), report)
@@ -161,7 +171,7 @@ def list_versions() -> dict[str, str]:
     return versions
 
 
-def _is_reported(directory: Path) -> bool:
+def is_reported(directory: Path) -> bool:
     """Whether the report of a run that is done was written to its end."""
     try:
         summary = json.loads((directory / SUMMARY_NAME).read_text(encoding="utf-8"))

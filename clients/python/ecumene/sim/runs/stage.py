@@ -126,6 +126,9 @@ class Stage:
     async def _play_rounds(self, conductor: Conductor) -> None:
         recorder = GuestRecorder(self._record.directory, run=self._record.run)
         for number in range(len(self._record.rounds) + 1, self._plan.rounds + 1):
+            if reason := self._record.find_stop():
+                self._observer.stage_began(f"ended by {reason}")
+                return
             result = await conductor.play_round(number)
             if result.guests:
                 await asyncio.to_thread(recorder.record, result)

@@ -103,6 +103,9 @@ def restate(message: str, given: Any) -> str:
     if not isinstance(given, str | int | float):
         return f"must be {demand}"
     shown = repr(given)
+    if demand == "text":
+        shown = str(given).lower() if isinstance(given, bool) else shown
+        return f'must be text, not {shown}; put it in quotes: "{shown}"'
     return f"must be {demand}, not {shown if len(shown) <= _GIVEN_CHARS_MAX else shown[:_GIVEN_CHARS_MAX] + '…'}"
 
 

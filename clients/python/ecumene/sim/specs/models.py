@@ -21,6 +21,9 @@ class EndpointSpec(Section):
     Attributes:
         url: base URL.
         weight: its share of the calls, in relation to the others'.
+        in_flight_max: questions at this endpoint at a time.
+        api_key_variable: the environment variable that holds its key.
+        api_key_file: the file that holds its key.
     """
 
     url: BaseUrl
@@ -31,14 +34,27 @@ class EndpointSpec(Section):
 
 
 class PriceSpec(Section):
-    """Microdollars (millionths of a dollar) for a million tokens: 150000 is 15 cents."""
+    """Microdollars (millionths of a dollar) for a million tokens: 150000 is 15 cents.
+
+    Attributes:
+        prompt: of what is sent.
+        completion: of what is answered.
+    """
 
     prompt: Total = 0
     completion: Total = 0
 
 
 class LatencySpec(Section):
-    """Simulated thinking time over agents and turns; `kind` says which of the others count."""
+    """Simulated thinking time over agents and turns; `kind` says which of the others count.
+
+    Attributes:
+        kind: its distribution.
+        ms: of `fixed`.
+        low_ms, high_ms: the bounds of `uniform`.
+        median_ms, sigma: of `lognormal`; sigma is the standard deviation of the logarithm.
+        mean_ms: of `exponential`.
+    """
 
     kind: Literal["fixed", "uniform", "lognormal", "exponential"]
     ms: Milliseconds = 0.0
@@ -50,7 +66,15 @@ class LatencySpec(Section):
 
 
 class FaultSpec(Section):
-    """Shares of a scripted model's calls that fail, each in its way."""
+    """Shares of a scripted model's calls that fail, each in its way.
+
+    Attributes:
+        timeout: never answered.
+        unavailable: refused for now, as an overloaded endpoint does.
+        garbage: answered by what is no answer.
+        truncated: answered by half an answer.
+        refused: refused for good.
+    """
 
     timeout: Share = 0.0
     unavailable: Share = 0.0
@@ -66,7 +90,13 @@ class FaultSpec(Section):
 
 
 class VllmSpec(Section):
-    """Engines of provider `vllm`: how many, GPUs of each, and further arguments of its AsyncEngineArgs."""
+    """Engines of provider `vllm`.
+
+    Attributes:
+        engines: how many.
+        gpus: of each.
+        arguments: further ones of its AsyncEngineArgs.
+    """
 
     engines: Count = 1
     gpus: Total = 1
@@ -90,24 +120,37 @@ class ModelSpec(Section):
         provider: `scripted` (deterministic, no model), `openai` (any compatible endpoint), `local` (the small model of
             the distribution), `vllm` (engines in the workers), `replay` (a recorded run).
         name: the model, as the endpoint calls it.
-        endpoint: base URL; `endpoints`: several in its place. For `openai`, which needs one of them.
-        api_key_variable, api_key_file: where the key stands; the key itself is never in a spec.
+        endpoint: base URL, of `openai`, which needs this or endpoints.
+        endpoints: several in its place, of `openai`.
+        api_key_variable: the environment variable that holds the key; the key itself is never in a spec.
+        api_key_file: the file that holds the key.
         max_tokens_field: as which field the endpoint wants `max_tokens`.
         temperature: None = the endpoint's default.
         seed_answers: a sampling seed of its own for each agent, turn and call; None = for `local`.
         max_tokens: bound of one answer.
         two_call: the model answers freely, and a second call extracts the number.
-        in_flight_max: questions at the endpoints at a time. queue_max: that wait, with their messages built.
+        in_flight_max: questions at the endpoints at a time.
+        queue_max: questions that wait, with their messages built.
         requests_per_minute, tokens_per_minute: what no 60 seconds may exceed.
         tokens_max, microdollars_max: what this model may cost in all; then the run stops, and can be gone on with.
         price: needed for any budget of money.
         prompt_tokens_max, turn_tokens_max: a turn that needs more ends with status `budget`.
         quota: a limit that other runs of the world share: all who name it must have the same limits.
-        timeout_s: of one call. attempts_max, retry_total_s: of one that failed for now. repairs_max: of an answer.
+        timeout_s: of one call.
+        attempts_max: of a call that failed for now.
+        retry_total_s: how long such a call is tried again.
+        repairs_max: how often an answer that is none is asked for again.
         breaker_failures: failures in a row after which an endpoint is left alone for a while; 0 = never.
-        cache, cache_bytes_max: a file that keeps answers to identical questions.
-        latency_ms, latency, faults, answers (`module:function`): of `scripted`.
-        slots, context_tokens, threads: of `local`. vllm: of `vllm`.
+        cache: a file that keeps answers to identical questions.
+        cache_bytes_max: of that file.
+        latency_ms: thinking time of `scripted`, always the same.
+        latency: thinking time of `scripted`, by a distribution.
+        faults: of `scripted`.
+        answers: the function that answers for `scripted`, as `module:function`; None = one that plays the guess game.
+        slots: questions that `local` answers side by side.
+        context_tokens: of each slot of `local`.
+        threads: of `local`; None = one a core.
+        vllm: engines of `vllm`.
         replay_from: of `replay`: the directory of a run that was recorded with `recording.bodies`.
     """
 

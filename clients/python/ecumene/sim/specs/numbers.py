@@ -6,7 +6,11 @@ import math
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+_WRITTEN = WithJsonSchema(
+    {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*(/\s*\d+\s*)?$"}]}
+)
 
 
 def parse_fraction(value: Any) -> Fraction:
@@ -31,7 +35,7 @@ def parse_real(value: Any) -> float:
         raise ValueError("too large") from error
 
 
-RealNumber = Annotated[float, BeforeValidator(parse_real)]
+RealNumber = Annotated[float, BeforeValidator(parse_real), _WRITTEN]
 
 # Kept exact, so that shares sum to one or do not; text in JSON.
-ExactShare = Annotated[Fraction, BeforeValidator(parse_fraction), PlainSerializer(str, return_type=str)]
+ExactShare = Annotated[Fraction, BeforeValidator(parse_fraction), PlainSerializer(str, return_type=str), _WRITTEN]

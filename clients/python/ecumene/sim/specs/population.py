@@ -102,12 +102,12 @@ class GroupSpec(Section):
         name: of the group, in records and reports.
         agent: the class of its agents: a ready one, or one of your own as `module:Class`, which must be installed where
             the agents live, or lie in the folder that the run is begun in, if it has a runtime of its own.
-        count: how many, or
+        count: how many; or give a share.
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
         persona: who a prompted agent is; a class of your own finds it in its profile. Names of attributes in
             braces, such as {age}, become the values of each agent. Empty = what its attributes say, if it has any.
-        model: which of the spec's `models` its agents ask (a class of your own may ask none), or
+        model: which of the spec's `models` its agents ask (a class of your own may ask none); or give models.
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         attributes: what all of its agents are, whatever the population's attributes would make them.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.

@@ -12,11 +12,14 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ecumene.sim.specs.errors import SpecError, SpecProblem, list_problems
+from ecumene.sim.specs.all_problems import find_problems
+from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
 from ecumene.sim.specs.section import FilePath, Section
+from ecumene.sim.specs.stop import StopSpec
+from ecumene.sim.specs.sweep import SweepSpec
 from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
 SPEC_BYTES_MAX = 4 * 1024 * 1024
@@ -63,10 +66,12 @@ class RunSpec(Section):
         world: the world to live in; None = one of the run's own, with `--nodes` that of the nodes.
         population: who plays.
         game: what is played.
-        model: what prompted agents ask; or
+        model: what prompted agents ask; or give models.
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
         recording: what is kept.
+        stop: what ends the run before its last round.
+        sweep: several runs instead of one.
     """
 
     name: Name
@@ -78,6 +83,8 @@ class RunSpec(Section):
     models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
     budget: BudgetSpec = BudgetSpec()
     recording: RecordingSpec = RecordingSpec()
+    stop: StopSpec | None = None
+    sweep: SweepSpec | None = None
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
@@ -144,8 +151,21 @@ def _list_known(names: list[str]) -> str:
     return f"there are {', '.join(names)}" if names else "models names none"
 
 
+def take_spec(spec: RunSpec | Mapping[str, Any] | Path | str) -> RunSpec:
+    """A spec, or that which a mapping or the file of a path describes. Raises SpecError."""
+    if isinstance(spec, RunSpec):
+        return spec
+    return load_spec(Path(spec)) if isinstance(spec, Path | str) else parse_spec(dict(spec))
+
+
 def load_spec(path: Path) -> RunSpec:
     """The spec in a YAML file. Raises SpecError, with all problems, also if the file cannot be read."""
+    document, lines = read_document(path)
+    return parse_spec(document, source=str(path), lines=lines)
+
+
+def read_document(path: Path) -> tuple[Any, Lines]:
+    """What stands in a YAML file, a mapping, and where. Raises SpecError if it cannot be read, or is none."""
     try:
         with path.open("rb") as file:
             data = file.read(SPEC_BYTES_MAX + 1)
@@ -156,8 +176,10 @@ def load_spec(path: Path) -> RunSpec:
         raise SpecError(str(path), [SpecProblem("", "is not UTF-8 text")]) from error
     except (OSError, YamlError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecError(str(path), [SpecProblem("", problem)]) from error
-    return parse_spec(document, source=str(path), lines=lines)
+        raise SpecError(str(path), [SpecProblem("", problem, getattr(error, "line", None))]) from error
+    if not isinstance(document, dict):
+        raise SpecError(str(path), [SpecProblem("", "not a mapping of fields")])
+    return document, lines
 
 
 def parse_spec(document: Any, *, source: str = "spec", lines: Lines | None = None) -> RunSpec:
@@ -167,7 +189,8 @@ def parse_spec(document: Any, *, source: str = "spec", lines: Lines | None = Non
     """
     if not isinstance(document, dict):
         raise SpecError(source, [SpecProblem("", "not a mapping of fields")])
-    try:
-        return RunSpec.model_validate(document)
-    except ValidationError as error:
-        raise SpecError(source, list_problems(error, RunSpec, lines)) from error
+    spec, problems = find_problems(document, RunSpec, lines)
+    if problems:
+        raise SpecError(source, problems)
+    assert spec is not None
+    return spec

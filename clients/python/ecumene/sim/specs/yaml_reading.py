@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,11 +18,20 @@ FIELDS_MAX = 100_000
 
 
 class YamlError(ValueError):
-    """Text that is no YAML, repeats a key, or is more than a spec can be; the message says where."""
+    """Text that is no YAML, repeats a key, or is more than a spec can be; `line` says where, if it is one line's."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping, where YAML would keep the last, and says where a value is none."""
+    """Refuses a key that stands twice in a mapping, where YAML would keep the last, and says where a value is none.
+
+    Plain scalars are read as YAML 1.2 reads them: `no`, `1:30`, `010` and `2026-12-01` are the texts they look like.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -40,6 +50,40 @@ class _Loader(yaml.SafeLoader):
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
+_REAL = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(\.[0-9]*)?(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
+for _tag, _pattern, _first in (
+    ("null", re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
+    ("int", _INTEGER, list("-+0123456789")),
+    ("float", _REAL, list("-+.0123456789")),
+    ("merge", re.compile(r"<<"), ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern.pattern})$"), _first)
+
+
+_COMMON = (
+    (
+        "cannot start any token",
+        "a tab or a character that YAML keeps for itself; indent by spaces, and quote the value",
+    ),
+    (
+        "mapping values are not allowed",
+        "a second ': ' in this line, or a wrong indentation; quote text that holds ': '",
+    ),
+    ("<block end>", "the indentation fits nothing above; fields of one section begin in one column"),
+    ("could not find expected ':'", "a field without ':', or the wrong indentation"),
+    ("unexpected end of stream", "a quote or a bracket is open to the end of the file"),
+    ("expected ',' or", "a bracket [ or { is not closed, or a comma is missing"),
+    ("single document", "a second document begins ('---'); a spec is one"),
+    ("found undefined alias", "an alias (*) of no anchor (&); quote text that begins with *"),
+    ("could not determine a constructor", "a tag (!) that means nothing here; quote text that begins with !"),
+)
+"""What PyYAML says of the commonest mistakes -> what to do."""
 
 
 def read_yaml(text: str) -> tuple[Any, Lines]:
@@ -61,12 +105,20 @@ def read_yaml(text: str) -> tuple[Any, Lines]:
     except RecursionError as error:
         raise YamlError("is nested too deeply") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+        raise describe_error(error) from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def describe_error(error: yaml.YAMLError) -> YamlError:
+    """What is no YAML, with line, column and what to do, in one line."""
+    mark = getattr(error, "problem_mark", None)
+    if isinstance(error, yaml.reader.ReaderError):
+        return YamlError(f"a character that no text may hold, at {error.position}: {error.character!r}")
+    told = str(getattr(error, "problem", None) or error)
+    told = next((ours for theirs, ours in _COMMON if theirs in f"{told} {getattr(error, 'context', '')}"), told)
+    return YamlError(f"{told} (column {mark.column + 1})" if mark else told, mark.line + 1 if mark else None)
 
 
 def find_line(lines: Lines, place: Place) -> int | None:
