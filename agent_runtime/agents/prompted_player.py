@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.guess_game import OpenedRound, read_round
+from agent_runtime.agents.memory import cut_line
 from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template, make_rule_player
+from agent_runtime.agents.ready.prompted import format_number
 from agent_runtime.llm import Message
 from agent_runtime.llm.answers import strip_thinking
 
@@ -49,6 +51,8 @@ class PromptedGuesser(Agent):
         for flag in player.find_flags(answer.value, strip_thinking(said)):
             turn.flag(flag)
         turn.report(answer.value.number)
+        # For whoever asks later why: no prompt of the game shows it.
+        self.memory.remember(_tell_round(opened, answer.value))
 
     def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
         opened = read_round(event)
@@ -65,6 +69,15 @@ def describe_persona(profile: Mapping[str, Any]) -> str:
         return str(persona)
     known = ((name, value) for name, value in profile.items() if value is not None and name != PERSONA)
     return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
+
+
+def _tell_round(opened: OpenedRound, answer: Any) -> str:
+    """What a player did in a round, for its memory."""
+    rule = f"In round {opened.number} the number nearest to {opened.game.describe_target()} was to win"
+    last = "" if opened.last_winner is None else f"; the last winning number was {format_number(opened.last_winner)}"
+    reasoning = getattr(answer, "reasoning", "")
+    thought = f" You thought: {cut_line(reasoning)}" if reasoning else ""
+    return f"{rule}{last}. You named {format_number(answer.number)}.{thought}"
 
 
 def _describe_prompt(group: GroupInfo) -> str:

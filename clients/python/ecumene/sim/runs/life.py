@@ -96,7 +96,9 @@ async def _live(
             offset=float(spec.game.offset),
             deadline_ms=round(spec.game.deadline_s * 1000),
         )
-        quotas = plan_quotas(spec, record.run, over_nodes=over_nodes)
+        # Who asks agents hosts them on a node, the run's own or others': what that is launched with never changes.
+        is_hosted = over_nodes or spec.asks
+        quotas = plan_quotas(spec, record.run, over_nodes=is_hosted)
         launch_path = write_launch(
             spec,
             population,
@@ -104,7 +106,7 @@ async def _live(
             directory=record.directory,
             workers=options.workers,
             quotas=quotas,
-            parts_of_nodes=over_nodes,
+            parts_of_nodes=is_hosted,
         )
         async with Services() as services:
             stage = Stage(
@@ -114,6 +116,7 @@ async def _live(
                 services,
                 observer,
                 options,
+                population=population,
                 agents=[] if spec.game.guests is None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, SurveySpec
 from ecumene.sim.specs.errors import SpecError, SpecProblem, list_problems
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
@@ -67,6 +68,8 @@ class RunSpec(Section):
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
         recording: what is kept.
+        surveys: typed questions to agents before, between and after the rounds.
+        interviews: open questions to some agents, likewise.
     """
 
     name: Name
@@ -78,12 +81,14 @@ class RunSpec(Section):
     models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
     budget: BudgetSpec = BudgetSpec()
     recording: RecordingSpec = RecordingSpec()
+    surveys: Annotated[tuple[SurveySpec, ...], Field(max_length=100)] = ()
+    interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
         if self.model is not None and self.models:
             raise ValueError("give model or models, not both")
-        if problems := [*self._list_group_problems(), *self._list_budget_problems()]:
+        if problems := [*self._list_group_problems(), *self._list_budget_problems(), *self._list_asking_problems()]:
             raise ValidationError.from_exception_data("RunSpec", problems)
         return self
 
@@ -133,6 +138,43 @@ class RunSpec(Section):
         if given is None or any(model.has_price for model in self.list_models().values()):
             return []
         return [_describe_problem("needs a model with a price", ("budget", "microdollars_max"), given)]
+
+    @property
+    def asks(self) -> bool:
+        """Whether agents are asked anything beside what they play."""
+        return bool(self.surveys or self.interviews)
+
+    def _list_asking_problems(self) -> list[InitErrorDetails]:
+        problems, names = [], set()
+        askings: dict[str, tuple[AskingSpec, ...]] = {"surveys": self.surveys, "interviews": self.interviews}
+        groups = [group.name for group in self.population.groups]
+        for field, some in askings.items():
+            for place, asking in enumerate(some):
+                where = (field, place)
+                if asking.name in names:
+                    text = "is the name of another survey or interview"
+                    problems.append(_describe_problem(text, (*where, "name"), asking.name))
+                names.add(asking.name)
+                if unknown := [name for name in asking.groups if name not in groups]:
+                    text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
+                    problems.append(_describe_problem(text, (*where, "groups"), asking.groups))
+                if isinstance(asking, InterviewSpec) and (stray := self._find_strange(asking.agents)):
+                    text = f"no agent of this population is called {stray!r}; the first is agent-000001"
+                    problems.append(_describe_problem(text, (*where, "agents"), asking.agents))
+                if isinstance(asking.at, AfterRounds) and max(asking.at.after_rounds) > self.game.rounds:
+                    text = f"the game has {self.game.rounds} rounds, none of number {max(asking.at.after_rounds)}"
+                    problems.append(_describe_problem(text, (*where, "at"), asking.at))
+        return problems
+
+    def _find_strange(self, agents: tuple[str, ...]) -> str | None:
+        """A name of no agent, if there is one among some."""
+        size = self.population.size or sum(group.count or 0 for group in self.population.groups)
+        digits = max(6, len(str(size)))
+        for agent in agents:
+            number = agent.removeprefix("agent-")
+            if not (number.isdecimal() and agent == f"agent-{int(number):0{digits}d}" and 1 <= int(number) <= size):
+                return agent
+        return None
 
 
 def _describe_problem(text: str, where: tuple[str | int, ...], given: Any) -> InitErrorDetails:
