@@ -33,6 +33,7 @@ from ecumene.sim import (
     resume,
     run,
 )
+from ecumene.sim.asking.interventions import read_interventions
 from ecumene.sim.reporting import render_report
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -125,6 +126,9 @@ def show_outcome(outcome: RunOutcome) -> None:
     """Print the table of rounds, what it compares with, and where everything is."""
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     console.print(render_report(outcome.report), highlight=False, markup=False, soft_wrap=True)
+    for done in read_interventions(outcome.directory):
+        cause = f" ({done['cause']})" if done["cause"] else ""
+        print(f"intervention {done['name']}, {done['moment']}{cause}: {done['did']}")
     print(f"records: {outcome.directory}")
 
 

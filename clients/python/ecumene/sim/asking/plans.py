@@ -59,19 +59,17 @@ class Asking:
         spec = self.spec
         if isinstance(spec, InterviewSpec) and spec.agents:
             return list(spec.agents)
-        places = enumerate(population.groups)
-        wanted = [place for place, group in places if not spec.groups or group.name in spec.groups]
-        rows = np.flatnonzero(np.isin(population.codes, wanted))
+        purpose = f"{self.kind}/{self.name}"
         if isinstance(spec, InterviewSpec):
-            assert spec.per_group is not None
-            order = _draw(population, seed, f"{self.kind}/{self.name}")
-            drawn = [_choose(rows[population.codes[rows] == place], order, spec.per_group) for place in wanted]
-            rows = np.sort(np.concatenate(drawn)) if drawn else rows
-        elif isinstance(spec, SurveySpec) and spec.sample is not None:
+            names = spec.groups or [group.name for group in population.groups]
+            drawn = [choose_rows(population, [name], spec.per_group, seed, purpose) for name in names]
+            rows = np.sort(np.concatenate(drawn))
+        else:
+            assert isinstance(spec, SurveySpec)
             draw = f"/{moment.when}/{moment.round}" if spec.panel == "fresh" else ""
-            rows = _choose(rows, _draw(population, seed, f"{self.kind}/{self.name}{draw}"), spec.sample)
-        names: list[str] = population.name_rows(rows).to_pylist()
-        return names
+            rows = choose_rows(population, spec.groups, spec.sample, seed, purpose + draw)
+        chosen: list[str] = population.name_rows(rows).to_pylist()
+        return chosen
 
 
 def plan_askings(surveys: Iterable[SurveySpec], interviews: Iterable[InterviewSpec]) -> list[Asking]:
@@ -98,13 +96,18 @@ def _type(questions: Sequence[QuestionSpec]) -> tuple[tuple[SurveyQuestion, ...]
     return tuple(map(describe_question, questions)), tuple(question.type for question in questions)
 
 
-def _draw(population: Population, seed: int, purpose: str) -> np.ndarray:
-    """A number for each agent; those with the smallest are drawn. No draw says anything of another."""
+def choose_rows(
+    population: Population, groups: Sequence[str], count: int | None, seed: int, purpose: str
+) -> np.ndarray:
+    """The places of some agents, ascending: `count` of those groups, or all; no groups = of the whole population.
+
+    Who is drawn follows from seed and purpose alone, and no draw says anything of another.
+    """
+    wanted = [place for place, group in enumerate(population.groups) if not groups or group.name in groups]
+    rows = np.flatnonzero(np.isin(population.codes, wanted))
+    if count is None:
+        return rows
     own = int.from_bytes(blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest(), "little")
-    return mix(own, len(population))
-
-
-def _choose(rows: np.ndarray, priorities: np.ndarray, count: int) -> np.ndarray:
-    """As many of some rows as are wanted, or all, in their order."""
-    chosen: np.ndarray = np.sort(rows[np.argsort(priorities[rows], kind="stable")[:count]])
+    priorities = mix(own, len(population))[rows]
+    chosen: np.ndarray = np.sort(rows[np.argsort(priorities, kind="stable")[:count]])
     return chosen

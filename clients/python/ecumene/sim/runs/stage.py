@@ -19,6 +19,7 @@ from ecumene.client.settings import ClientSettings
 from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
 from ecumene.sim.asking.asker import Asker
+from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
@@ -90,6 +91,8 @@ class Stage:
             recorder = EventRecorder(world, record.directory, run=record.run, event_filter=wanted, from_revision=first)
             await stack.enter_async_context(recorder)
             guests = self._invite(world)
+            intervener = Intervener(world, self._population, self._spec.interventions, **self._describe_life())
+            plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
             if not self._is_resumed:
@@ -104,7 +107,7 @@ class Stage:
                 await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(record.run, record.directory, plan, len(record.rounds))
             try:
-                playing = self._play_rounds(conductor, self._make_asker(world))
+                playing = self._play_rounds(conductor, self._make_asker(world), intervener)
                 told = await self._beside_services(_until_spent(budgets, playing))
             except (asyncio.CancelledError, EcumeneError):
                 with contextlib.suppress(EcumeneError, TimeoutError):
@@ -125,17 +128,22 @@ class Stage:
         if isinstance(played, int) and played > 0:
             self._observer.stage_began(describe_history(world.name, played))
 
-    async def _play_rounds(self, conductor: Conductor, asker: Asker) -> None:
+    async def _play_rounds(self, conductor: Conductor, asker: Asker, intervener: Intervener) -> None:
         recorder = GuestRecorder(self._record.directory, run=self._record.run)
         done = len(self._record.rounds)
-        # A run that is gone on with may have been killed while its agents were asked.
-        await asker.ask(Moment("after_round", done) if done else BEFORE)
-        for number in range(done + 1, self._plan.rounds + 1):
-            result = await conductor.play_round(number)
-            if result.guests:
-                await asyncio.to_thread(recorder.record, result)
-            self._record.note_round(result)
-            await asker.ask(Moment("after_round", number))
+        if not done:
+            await asker.ask(BEFORE)
+        for number in range(1, self._plan.rounds + 1):
+            if number > done:
+                await intervener.before_round(number)
+                result = await conductor.play_round(number)
+                if result.guests:
+                    await asyncio.to_thread(recorder.record, result)
+                self._record.note_round(result)
+            if number >= done:
+                # A run that is gone on with may have been killed while its agents were asked.
+                await asker.ask(Moment("after_round", number))
+                await intervener.after_round(number, self._record.rounds[number - 1])
         await asker.ask(AFTER)
 
     def _make_asker(self, world: World) -> Asker:
@@ -143,11 +151,13 @@ class Stage:
             world,
             self._population,
             plan_askings(self._spec.surveys, self._spec.interviews),
-            run=self._record.run,
-            seed=self._spec.seed,
-            directory=self._record.directory,
-            tell=self._observer.stage_began,
+            **self._describe_life(),
         )
+
+    def _describe_life(self) -> dict[str, Any]:
+        """What whoever asks or intervenes needs to know of the run."""
+        record, tell = self._record, self._observer.stage_began
+        return {"run": record.run, "seed": self._spec.seed, "directory": record.directory, "tell": tell}
 
     def _invite(self, world: World) -> Guests | None:
         awaited = self._spec.game.guests

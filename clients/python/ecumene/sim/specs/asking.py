@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from ecumene.sim.specs.section import Section
 
@@ -80,7 +80,14 @@ class AfterRounds(Section):
     after_rounds: Annotated[tuple[Annotated[int, Field(ge=1, le=1_000)], ...], Field(min_length=1, max_length=1_000)]
 
 
-At = Literal["before", "after", "every_round"] | AfterRounds
+def _tag_moment(given: object) -> str:
+    return "some" if isinstance(given, dict | AfterRounds) else "named"
+
+
+At = Annotated[
+    Annotated[Literal["before", "after", "every_round"], Tag("named")] | Annotated[AfterRounds, Tag("some")],
+    Discriminator(_tag_moment),
+]
 """Before the first round, after the last one, after each one, or after some."""
 
 

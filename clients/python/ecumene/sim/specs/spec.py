@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, SurveySpec
 from ecumene.sim.specs.errors import SpecError, SpecProblem, list_problems
+from ecumene.sim.specs.interventions import InterventionSpec
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
@@ -70,6 +71,7 @@ class RunSpec(Section):
         recording: what is kept.
         surveys: typed questions to agents before, between and after the rounds.
         interviews: open questions to some agents, likewise.
+        interventions: what is done to the world or to agents between rounds.
     """
 
     name: Name
@@ -83,12 +85,18 @@ class RunSpec(Section):
     recording: RecordingSpec = RecordingSpec()
     surveys: Annotated[tuple[SurveySpec, ...], Field(max_length=100)] = ()
     interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
+    interventions: Annotated[tuple[InterventionSpec, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
         if self.model is not None and self.models:
             raise ValueError("give model or models, not both")
-        if problems := [*self._list_group_problems(), *self._list_budget_problems(), *self._list_asking_problems()]:
+        if problems := [
+            *self._list_group_problems(),
+            *self._list_budget_problems(),
+            *self._list_asking_problems(),
+            *self._list_deed_problems(),
+        ]:
             raise ValidationError.from_exception_data("RunSpec", problems)
         return self
 
@@ -141,8 +149,8 @@ class RunSpec(Section):
 
     @property
     def asks(self) -> bool:
-        """Whether agents are asked anything beside what they play."""
-        return bool(self.surveys or self.interviews)
+        """Whether agents are asked anything beside what they play, or anything is done to them or their world."""
+        return bool(self.surveys or self.interviews or self.interventions)
 
     def _list_asking_problems(self) -> list[InitErrorDetails]:
         problems, names = [], set()
@@ -164,6 +172,26 @@ class RunSpec(Section):
                 if isinstance(asking.at, AfterRounds) and max(asking.at.after_rounds) > self.game.rounds:
                     text = f"the game has {self.game.rounds} rounds, none of number {max(asking.at.after_rounds)}"
                     problems.append(_describe_problem(text, (*where, "at"), asking.at))
+        return problems
+
+    def _list_deed_problems(self) -> list[InitErrorDetails]:
+        problems = []
+        groups = [group.name for group in self.population.groups]
+        names = [one.name for one in self.interventions]
+        for place, one in enumerate(self.interventions):
+            where = ("interventions", place)
+            if one.name in names[:place]:
+                problems.append(_describe_problem("is the name of another intervention", (*where, "name"), one.name))
+            if (found := one.find_problem(self.game.rounds)) is not None:
+                field, text, given = found
+                problems.append(_describe_problem(text, (*where, field), given))
+            whom = one.whom
+            if whom is not None and (unknown := [name for name in whom.groups if name not in groups]):
+                text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
+                problems.append(_describe_problem(text, (*where, one.deed, "groups"), whom.groups))
+            if whom is not None and (stray := self._find_strange(whom.agents)):
+                text = f"no agent of this population is called {stray!r}; the first is agent-000001"
+                problems.append(_describe_problem(text, (*where, one.deed, "agents"), whom.agents))
         return problems
 
     def _find_strange(self, agents: tuple[str, ...]) -> str | None:
