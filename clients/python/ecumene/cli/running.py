@@ -33,7 +33,7 @@ from ecumene.sim import (
     resume,
     run,
 )
-from ecumene.sim.asking.interventions import read_interventions
+from ecumene.sim.asking.intervention_records import describe_intervention, read_interventions
 from ecumene.sim.reporting import render_report
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -127,8 +127,7 @@ def show_outcome(outcome: RunOutcome) -> None:
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     console.print(render_report(outcome.report), highlight=False, markup=False, soft_wrap=True)
     for done in read_interventions(outcome.directory):
-        cause = f" ({done['cause']})" if done["cause"] else ""
-        print(f"intervention {done['name']}, {done['moment']}{cause}: {done['did']}")
+        print(describe_intervention(done))
     print(f"records: {outcome.directory}")
 
 

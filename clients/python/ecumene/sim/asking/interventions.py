@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ecumene.client.model import Json
 from ecumene.client.reasons import EntryNotFoundError, EnvironmentNotFoundError
 from ecumene.client.world import World
 from ecumene.launch.node_runs import RUNS_PATH, use_host
+from ecumene.sim.asking.intervention_records import describe_intervention, write_interventions
 from ecumene.sim.asking.plans import choose_rows
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult
@@ -26,7 +27,6 @@ from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, Who
 
 ACTOR = "experiment"
 NOTE_PREFIX = "spec."
-INTERVENTIONS_NAME = "interventions.json"
 MUTES_AT_A_TIME = 16
 
 
@@ -63,6 +63,8 @@ class Intervener:
         if not self._interventions:
             return plan
         notes = await self._read_notes()
+        # A kill may have come between the last note and what a report reads of it.
+        await asyncio.to_thread(write_interventions, self._directory, notes)
         self._done = {str(note["name"]) for note in notes}
         changed = [note["what"] for note in notes if note["deed"] == "rules"]
         rules: dict[str, Any] = {"ratio": plan.ratio, "offset": plan.offset}
@@ -79,19 +81,19 @@ class Intervener:
         """Do what is to be done before a round. Raises EcumeneError, OSError."""
         for one in self._interventions:
             if one.before_round == number:
-                await self._do(one, f"before round {number}", "")
+                await self._do(one, f"before round {number}", "", number)
 
     async def after_round(self, number: int, result: RoundResult) -> None:
         """Do what is to be done after a round, or because of what is so by now. Raises EcumeneError, OSError."""
         for one in self._interventions:
             if one.after_round == number:
-                await self._do(one, f"after round {number}", "")
+                await self._do(one, f"after round {number}", "", number + 1)
             elif one.when is not None and one.name not in self._done:
                 figure = await self._measure(one.when, result)
                 if figure is not None and one.when.holds(figure):
-                    await self._do(one, f"after round {number}", f"{one.when}: {figure:g}")
+                    await self._do(one, f"after round {number}", f"{one.when}: {figure:g}", number + 1)
 
-    async def _do(self, one: InterventionSpec, moment: str, cause: str) -> None:
+    async def _do(self, one: InterventionSpec, moment: str, cause: str, from_round: int) -> None:
         if one.name in self._done:
             return
         what, did = self._describe(one)
@@ -100,6 +102,7 @@ class Intervener:
             "name": one.name,
             "deed": one.deed,
             "moment": moment,
+            "from_round": from_round,
             "cause": cause,
             "what": what,
             "did": did,
@@ -123,9 +126,8 @@ class Intervener:
                 await self._mute(choose_some(self._population, one.whom, self._seed, one.name), one)
             await self._notes.create(key, note, if_absent=True, actor=ACTOR, cause=because)
         self._done.add(one.name)
-        told = [describe_note(found) for found in await self._read_notes()]
-        await asyncio.to_thread(write_interventions, self._directory, told)
-        self._tell(f"intervention {one.name}, {moment}" + (f" ({cause})" if cause else "") + f": {did}")
+        await asyncio.to_thread(write_interventions, self._directory, await self._read_notes())
+        self._tell(describe_intervention(note))
 
     def _describe(self, one: InterventionSpec) -> tuple[dict[str, Json], str]:
         """What it does, as JSON and in words."""
@@ -196,25 +198,3 @@ def choose_some(population: Population, whom: WhomSpec, seed: int, name: str) ->
     rows = choose_rows(population, whom.groups, whom.sample, seed, f"intervention/{name}")
     names: list[str] = population.name_rows(np.asarray(rows)).to_pylist()
     return names
-
-
-def describe_note(note: Mapping[str, Any]) -> dict[str, Any]:
-    """An intervention as a report tells it."""
-    return {name: note[name] for name in ("name", "moment", "cause", "deed", "what", "did", "revision")}
-
-
-def write_interventions(directory: Path, told: Sequence[Mapping[str, Any]]) -> None:
-    """Write what was done, all of it each time. Raises OSError."""
-    path = directory / INTERVENTIONS_NAME
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(list(told), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.rename(path)
-
-
-def read_interventions(directory: Path) -> list[dict[str, Any]]:
-    """What a run has done to itself, in its order; what cannot be read is left out."""
-    try:
-        told = json.loads((directory / INTERVENTIONS_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    return [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ecumene.client.records import TABLES, RunManifest, list_parts
-from ecumene.sim.asking.interventions import read_interventions
+from ecumene.sim.asking.intervention_records import read_interventions
 from ecumene.sim.reporting import GuessReport
 from ecumene.sim.rounds.conductor import RoundResult
 
