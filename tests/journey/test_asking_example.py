@@ -37,3 +37,15 @@ def test_it_asks_before_between_and_after_and_says_what_it_changed(tmp_path: Pat
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
     assert summary["changed_rules"] == {"3": [0.5, 0.0]}
     assert all(row["target"] == pytest.approx(row["told"]) for row in summary["rounds"])
+
+
+@pytest.mark.timeout(120)
+def test_a_probe_of_a_scripted_model_says_that_nothing_can_be_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ecumene.cli", "probe", str(EXAMPLE), "--out", str(tmp_path), "--count", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "no model was asked, so nothing can be told of how roles are held" in done.stdout
+    (directory,) = tmp_path.iterdir()
+    told = json.loads((directory / "probe.json").read_text(encoding="utf-8"))
+    found = {one["category"]: (one["asked"], one["answered"], len(one["numbers"])) for one in told["categories"]}
+    assert found == {"asked": (2, 2, 2), "level-2": (2, 0, 2)}

@@ -35,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
+    Command("probe", "ecumene.cli.probe:probe", "Ask a few of each group who they are, before a run.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),

@@ -18,6 +18,7 @@ from ecumene.sim.specs.interventions import InterventionSpec
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
+from ecumene.sim.specs.probe import ProbeSpec
 from ecumene.sim.specs.section import FilePath, Section
 from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
@@ -72,6 +73,7 @@ class RunSpec(Section):
         surveys: typed questions to agents before, between and after the rounds.
         interviews: open questions to some agents, likewise.
         interventions: what is done to the world or to agents between rounds.
+        probe: what `ecumene probe` asks.
     """
 
     name: Name
@@ -86,6 +88,7 @@ class RunSpec(Section):
     surveys: Annotated[tuple[SurveySpec, ...], Field(max_length=100)] = ()
     interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
     interventions: Annotated[tuple[InterventionSpec, ...], Field(max_length=100)] = ()
+    probe: ProbeSpec = ProbeSpec()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
