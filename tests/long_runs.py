@@ -81,6 +81,7 @@ PARTS = {
         "tests/validation/test_epidemic.py",
         "tests/validation/test_kills.py",
         "tests/validation/test_life.py",
+        "tests/validation/test_opinion.py",
         "tests/validation/test_wealth.py",
     ),
     "spatial": (
