@@ -48,6 +48,13 @@ class NoAgentError(AgentRuntimeError):
         super().__init__(f"no agent {agent!r} lives here")
 
 
+class NoMemoryError(AgentRuntimeError):
+    """Agents that remember nothing cannot be told anything."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"agents of group {group} keep no memory: they cannot be told anything")
+
+
 async def interview_agent(
     context: PartContext, agent: Agent, question: str, schema: Mapping[str, Any] | None, timeout_s: float
 ) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,19 @@ import numpy as np
 
 from ecumene.client.model import Json
 from ecumene.client.reasons import EntryNotFoundError, EnvironmentNotFoundError
+from ecumene.client.runtime_model import Intervention
+from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import World
 from ecumene.launch.node_runs import RUNS_PATH, use_host
 from ecumene.sim.asking.intervention_records import describe_intervention, write_interventions
 from ecumene.sim.asking.plans import choose_rows
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult
-from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, WhomSpec
+from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
 
 ACTOR = "experiment"
 NOTE_PREFIX = "spec."
-MUTES_AT_A_TIME = 16
+REACHED_AT_A_TIME = 16
 
 
 class Intervener:
@@ -123,7 +125,7 @@ class Intervener:
                 game = self._world.environment(GAME_PATH)
                 await game.change(merge_config=what, actor=ACTOR, cause=because)
             elif one.whom is not None:
-                await self._mute(choose_some(self._population, one.whom, self._seed, one.name), one)
+                await self._reach(choose_some(self._population, one.whom, self._seed, one.name), one)
             await self._notes.create(key, note, if_absent=True, actor=ACTOR, cause=because)
         self._done.add(one.name)
         await asyncio.to_thread(write_interventions, self._directory, await self._read_notes())
@@ -143,6 +145,8 @@ class Intervener:
         assert one.whom is not None
         count = len(choose_some(self._population, one.whom, self._seed, one.name))
         agents = "1 agent" if count == 1 else f"{count:,} agents"
+        if one.tell is not None:
+            return one.tell.model_dump(mode="json"), f"{agents} {'is' if count == 1 else 'are'} told: {one.tell.text}"
         told = f"{agents} {'takes' if count == 1 else 'take'} "
         return one.whom.model_dump(mode="json"), told + ("no turns" if one.pause is not None else "turns again")
 
@@ -159,22 +163,21 @@ class Intervener:
         is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
         return float(figure) if is_number else None
 
-    async def _mute(self, agents: Sequence[str], one: InterventionSpec) -> None:
-        """Doing it again changes nothing."""
-        room = asyncio.Semaphore(MUTES_AT_A_TIME)
+    async def _reach(self, agents: Sequence[str], one: InterventionSpec) -> None:
+        """Mute, unmute or tell each; doing it again changes nothing."""
+        room = asyncio.Semaphore(REACHED_AT_A_TIME)
 
-        async def mute(agent: str) -> None:
+        async def reach(agent: str) -> None:
+            def use(node: RuntimeNode) -> Awaitable[Intervention]:
+                signed = {"actor": ACTOR, "comment": one.name}
+                if one.tell is not None:
+                    return node.tell(self._run, agent, one.tell.text, **signed)
+                return node.mute(self._run, agent, muted=one.pause is not None, **signed)
+
             async with room:
-                await use_host(
-                    self._world,
-                    self._run,
-                    lambda node: node.mute(
-                        self._run, agent, actor=ACTOR, comment=one.name, muted=one.pause is not None
-                    ),
-                    agent=agent,
-                )
+                await use_host(self._world, self._run, use, agent=agent)
 
-        await asyncio.gather(*map(mute, agents))
+        await asyncio.gather(*map(reach, agents))
 
     async def _make_place(self, path: str) -> None:
         steps = path.strip("/").split("/")
@@ -191,7 +194,7 @@ class Intervener:
         return [{**one.value, "revision": one.create_revision} for one in ordered if isinstance(one.value, dict)]
 
 
-def choose_some(population: Population, whom: WhomSpec, seed: int, name: str) -> list[str]:
+def choose_some(population: Population, whom: WhomSpec | TellSpec, seed: int, name: str) -> list[str]:
     """The agents that an intervention concerns, in the order of the population."""
     if whom.agents:
         return list(whom.agents)

@@ -12,7 +12,7 @@ from ecumene.sim.specs.section import Section
 RoundNumber = Annotated[int, Field(ge=1, le=1_000)]
 GAME_PATH = "/game"
 BOOKS_PATH = "/runtime"
-DEEDS = ("set", "delete", "rules", "pause", "resume")
+DEEDS = ("set", "delete", "rules", "tell", "pause", "resume")
 
 
 class EntrySpec(Section):
@@ -73,6 +73,25 @@ class WhomSpec(Section):
         return self
 
 
+class TellSpec(Section):
+    """A message to the agents of some groups, or to a sample of those.
+
+    Attributes:
+        text: what they are told.
+        groups: of the population; none of rule agents, which remember nothing.
+        sample: so many of them, drawn by the run's seed; none = all.
+    """
+
+    text: Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
+    groups: Annotated[tuple[str, ...], Field(min_length=1, max_length=1_000)]
+    sample: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """It names none."""
+        return ()
+
+
 class ConditionSpec(Section):
     """A figure of the round that is over, or an entry of the world, compared with a number.
 
@@ -110,7 +129,7 @@ class ConditionSpec(Section):
 
 
 class InterventionSpec(Section):
-    """One intervention: when (one of three), and what (one of five). It happens once.
+    """One intervention: when (one of three), and what (one of six). It happens once.
 
     Attributes:
         name: of the intervention, in records and reports; no two of a run share one.
@@ -120,6 +139,7 @@ class InterventionSpec(Section):
         set: an entry gets a value.
         delete: an entry goes, if it is there.
         rules: the game goes on by other rules.
+        tell: agents are told something, which they remember, and prompted players find in their prompts from then on.
         pause: agents take no turns; each ends as cancelled, and is in no mean.
         resume: agents that were paused take turns again.
     """
@@ -131,6 +151,7 @@ class InterventionSpec(Section):
     set: SetSpec | None = None
     delete: EntrySpec | None = None
     rules: RulesSpec | None = None
+    tell: TellSpec | None = None
     pause: WhomSpec | None = None
     resume: WhomSpec | None = None
 
@@ -148,9 +169,9 @@ class InterventionSpec(Section):
         return next(deed for deed in DEEDS if getattr(self, deed) is not None)
 
     @property
-    def whom(self) -> WhomSpec | None:
-        """Whose agents it concerns, if it concerns agents."""
-        return self.pause or self.resume
+    def whom(self) -> WhomSpec | TellSpec | None:
+        """Whom it concerns, if it concerns agents."""
+        return self.pause or self.resume or self.tell
 
     def find_problem(self, rounds: int) -> tuple[str, str, Any] | None:
         """What makes no sense in a game of so many rounds: the field, why, and what was given; None if nothing."""
@@ -158,7 +179,7 @@ class InterventionSpec(Section):
             number = getattr(self, field)
             if number is not None and number > rounds:
                 return field, f"the game has {rounds} rounds, none of number {number}", number
-        if self.after_round == rounds and self.deed in ("rules", "pause", "resume"):
+        if self.after_round == rounds and self.deed in ("rules", "tell", "pause", "resume"):
             return (
                 self.deed,
                 f"no round follows round {rounds}, the last one: it would change nothing",

@@ -192,6 +192,11 @@ class RunSpec(Section):
             if whom is not None and (unknown := [name for name in whom.groups if name not in groups]):
                 text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
                 problems.append(_describe_problem(text, (*where, one.deed, "groups"), whom.groups))
+            listeners = one.tell.groups if one.tell is not None else ()
+            deaf = [group.name for group in self.population.groups if group.name in listeners and group.is_deaf]
+            if deaf:
+                text = f"agents of group {deaf[0]} decide by a rule: they remember nothing that they are told"
+                problems.append(_describe_problem(text, (*where, "tell", "groups"), deaf))
             if whom is not None and (stray := self._find_strange(whom.agents)):
                 text = f"no agent of this population is called {stray!r}; the first is agent-000001"
                 problems.append(_describe_problem(text, (*where, one.deed, "agents"), whom.agents))

@@ -8,11 +8,12 @@ from ecumene.sim.specs.interventions import ConditionSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 SET = {"set": {"path": "/news", "key": "tax", "value": {"rate": 0.2}}}
+RULE = {"name": "rule", "agent": "equilibrium", "count": 1}
 ALL = {"groups": ["asked"]}
 
 
 def make(*interventions: dict[str, Any]) -> RunSpec:
-    population = {"groups": [{"name": "asked", "agent": "prompted", "count": 3}]}
+    population = {"groups": [{"name": "asked", "agent": "prompted", "count": 3}, RULE]}
     named = [{"name": f"i{place}", **one} for place, one in enumerate(interventions)]
     return parse_spec({"name": "x", "population": population, "game": {"rounds": 3}, "interventions": named})
 
@@ -29,8 +30,8 @@ def test_a_spec_that_intervenes_comes_back_as_it_was() -> None:
     [
         (SET, "one of before_round, after_round and when"),
         ({"before_round": 1, "after_round": 1, **SET}, "one of before_round, after_round and when"),
-        ({"before_round": 1}, "one of set, delete, rules, pause and resume"),
-        ({"before_round": 1, **SET, "pause": ALL}, "one of set, delete, rules, pause and resume"),
+        ({"before_round": 1}, "one of set, delete, rules, tell, pause and resume"),
+        ({"before_round": 1, **SET, "pause": ALL}, "one of set, delete, rules, tell, pause and resume"),
         ({"before_round": 4, **SET}, "the game has 3 rounds"),
         ({"after_round": 3, "rules": {"ratio": 1}}, "no round follows"),
         ({"after_round": 3, "pause": ALL}, "no round follows"),
@@ -42,6 +43,9 @@ def test_a_spec_that_intervenes_comes_back_as_it_was() -> None:
         ({"before_round": 1, "set": {"path": "news", "key": "a", "value": 1}}, "set.path"),
         ({"before_round": 1, "pause": {"groups": ["nobody"]}}, "no group is called 'nobody'"),
         ({"before_round": 1, "pause": {"agents": ["ann"]}}, "no agent of this population is called 'ann'"),
+        ({"before_round": 1, "tell": {"text": "a", "groups": ["rule"]}}, "remember nothing"),
+        ({"before_round": 1, "tell": {"text": " ", "groups": ["asked"]}}, "tell.text"),
+        ({"before_round": 1, "tell": {"text": "a", "groups": []}}, "tell.groups"),
         ({"before_round": 1, "pause": {}}, "give either agents"),
         ({"before_round": 1, "name": "a", **SET}, ""),
         ({"when": {"figure": "mean"}, **SET}, "one of below, above and equals"),
