@@ -76,3 +76,18 @@ async def test_a_run_that_is_killed_while_it_asks_goes_on_and_is_the_run_without
     assert (manifest["state"], manifest["counts"]["surveys"]) == ("done", len(rows))
     assert not (directory / ".node").exists()
     assert str(await digest_own_world(directory)) == str(await digest_own_world(find_run(tmp_path / "plain")))
+
+
+@pytest.mark.timeout(120)
+async def test_a_budget_that_is_spent_ends_a_survey_and_a_larger_one_goes_on_with_it(tmp_path: Path) -> None:
+    spec = write(tmp_path / "poor", surveys=SURVEYS[:1], budget={"tokens_max": 400})
+    running = await RunProcess.start("run", str(spec))
+    assert await running.wait() == 3, running.errors
+    directory = find_run(tmp_path / "poor")
+    before = {row["agent"] for row in await asyncio.to_thread(read_rows, directory, "surveys", ("agent",))}
+    said = await live("resume", str(directory), "--tokens-max", "1000000")
+    assert "survey first, before the first round: asking" in said
+    rows = await asyncio.to_thread(read_rows, directory, "surveys", ("agent", "status", "group"))
+    assert len(rows) == len({row["agent"] for row in rows}) == RULE + PROMPTED
+    assert before < {row["agent"] for row in rows}
+    assert {row["status"] for row in rows if row["group"] == "asked"} == {"ok"}, "nobody was passed over for the budget"
