@@ -42,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
         "estimate", "ecumene.cli.estimate:estimate", "Say what specs will take: calls, tokens, money, time.", "sim"
     ),
     Command("schema", "ecumene.cli.schema:schema", "Print the JSON schema of specs, for an editor.", "sim"),
+    Command("probe", "ecumene.cli.probe:probe", "Ask a few of each group who they are, before a run.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
+from ecumene.sim.asking.intervention_records import find_rules
 from ecumene.sim.populations.population import Population, build_groups
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
@@ -23,6 +24,9 @@ SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
 GUESTS = "guests"
 RULES_NOTE = "Rule agents: this checks arithmetic and pipeline; it reproduces nobody's behaviour."
+
+WINNING_NUMBER = "winning number"
+"""Where it is not the same formula in all rounds."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class GuessReport:
         models: the models that were asked; empty if only rules played.
         note: what must be said with the figures; empty if nothing.
         plot: where the picture is.
+        changed: round -> ratio and offset, where an intervention has changed them.
     """
 
     manifest: RunManifest
@@ -59,6 +64,7 @@ class GuessReport:
     models: list[str]
     note: str
     plot: Path
+    changed: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def count_players(self, round_number: int) -> int:
         """Agents of the run, and guests of a round."""
@@ -87,6 +93,7 @@ class GuessReport:
             "models": self.models,
             "note": self.note,
             "rounds": rows,
+            "changed_rules": {str(number): list(rules) for number, rules in self.changed.items()},
             "turns": dict(self.statuses),
             "reasons": {status: {"reason": text, "turns": count} for status, (text, count) in self.reasons.items()},
             "tokens": self.tokens,
@@ -106,7 +113,10 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
     population = build_groups(spec.population, spec.seed)
     recording = read_guess_recording(directory)
-    rows = summarise_rounds(recording, ratio=spec.game.ratio, offset=spec.game.offset, told=told)
+    ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds
+    changed = find_rules(directory, ratio=ratio, offset=offset, rounds=rounds)
+    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed)
+    references = list_references(ratio=ratio, offset=offset, rounds=rounds)
     report = GuessReport(
         manifest=manifest,
         game=spec.game,
@@ -114,7 +124,7 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
         groups=population.counts,
         guests={} if spec.game.guests is None else count_guests(recording, population),
         rows=rows,
-        references=list_references(ratio=spec.game.ratio, offset=spec.game.offset, rounds=spec.game.rounds),
+        references=[keep_rounds(one, before=min(changed)) for one in references] if changed else references,
         statuses=count_names(recording.statuses, recording.turn_statuses),
         reasons={status: told for status, told in recording.reasons.items() if not is_acting(status)},
         tokens=int(recording.turn_tokens.sum()),
@@ -122,11 +132,18 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
         models=recording.models,
         note=write_note(spec),
         plot=directory / PLOT_NAME,
+        changed=changed,
     )
     draw_report(report, recording, population)
     text = json.dumps(report.to_document(), indent=2, ensure_ascii=False, allow_nan=False)
     (directory / SUMMARY_NAME).write_text(text + "\n", encoding="utf-8")
     return report
+
+
+def keep_rounds(reference: Reference, *, before: int) -> Reference:
+    """A reference for the rounds that were played by the rules that it knows."""
+    means = {number: mean for number, mean in reference.means.items() if number < before}
+    return dataclasses.replace(reference, means=means)
 
 
 def count_guests(recording: GuessRecording, population: Population) -> dict[int, int]:
@@ -159,7 +176,7 @@ def draw_report(report: GuessReport, recording: GuessRecording, population: Popu
         report.rows,
         title=f"Guess the average: nearest to {describe_target(report.game)} wins",
         subtitle="  ·  ".join(parts),
-        target_label=describe_target(report.game),
+        target_label=WINNING_NUMBER if report.changed else describe_target(report.game),
         references=report.references,
         groups=groups,
         group_order=order,

@@ -123,7 +123,9 @@ async def _live_on(
             offset=float(spec.game.offset),
             deadline_ms=round(spec.game.deadline_s * 1000),
         )
-        quotas = plan_quotas(spec, record.run, over_nodes=over_nodes)
+        # Who asks agents hosts them on a node, the run's own or others': what that is launched with never changes.
+        is_hosted = over_nodes or spec.asks
+        quotas = plan_quotas(spec, record.run, over_nodes=is_hosted)
         launch_path = write_launch(
             spec,
             population,
@@ -131,7 +133,7 @@ async def _live_on(
             directory=record.directory,
             workers=options.workers,
             quotas=quotas,
-            parts_of_nodes=over_nodes,
+            parts_of_nodes=is_hosted,
         )
         async with Services() as services:
             stage = Stage(
@@ -141,6 +143,7 @@ async def _live_on(
                 services,
                 observer,
                 options,
+                population=population,
                 agents=[] if spec.game.guests is None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ecumene.client.records import TABLES, RunManifest, list_parts
+from ecumene.sim.asking.intervention_records import read_interventions
 from ecumene.sim.reporting import GuessReport
 from ecumene.sim.rounds.conductor import RoundResult
 
@@ -39,6 +40,7 @@ class RunOutcome:
             "plot": str(self.report.plot),
             "told": told,
             "recorded": dict(self.manifest.counts),
+            "interventions": read_interventions(self.directory),
         }
 
 

@@ -15,19 +15,20 @@ from typing import Any, TypeVar
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.model import EventFilter
-from ecumene.client.reasons import EnvironmentNotFoundError
-from ecumene.client.runtime_errors import RunNotFoundError
 from ecumene.client.settings import ClientSettings
 from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
-from ecumene.launch.launch_files import read_launch
-from ecumene.launch.node_runs import launch_run, stop_run
+from ecumene.sim.asking.asker import Asker
+from ecumene.sim.asking.interventions import Intervener
+from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
+from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
-from ecumene.sim.runs.launch import mark_resumed
+from ecumene.sim.runs.hosts import RUNTIME_STOP_TIMEOUT_S, NodeAgents, OwnNode, OwnRuntime
+from ecumene.sim.runs.launch import choose_workers
 from ecumene.sim.runs.launched_models import list_launched
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
@@ -36,7 +37,6 @@ from ecumene.sim.specs.spec import RunSpec
 WORLD_CHARS_MAX = 40
 NODES_WORLD = "main"
 RUNTIME_START_TIMEOUT_S = 120.0
-RUNTIME_STOP_TIMEOUT_S = 30.0
 LAST_EVENTS_TIMEOUT_S = 30.0
 LOG_AGE_S = 10 * 365 * 86_400
 """A run may lie for long before it is gone on with: its own world forgets nothing because of its age."""
@@ -56,6 +56,7 @@ class Stage:
         observer: RunObserver,
         options: RunOptions,
         *,
+        population: Population,
         agents: Sequence[str],
         lock: int,
         quotas: Quotas,
@@ -68,6 +69,7 @@ class Stage:
         self._services = services
         self._observer = observer
         self._options = options
+        self._population = population
         self._agents = agents
         self._lock = lock
         self._quotas = quotas
@@ -89,6 +91,8 @@ class Stage:
             recorder = EventRecorder(world, record.directory, run=record.run, event_filter=wanted, from_revision=first)
             await stack.enter_async_context(recorder)
             guests = self._invite(world)
+            intervener = Intervener(world, self._population, self._spec.interventions, **self._describe_life())
+            plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
             if not self._is_resumed:
@@ -103,7 +107,8 @@ class Stage:
                 await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(record.run, record.directory, plan, len(record.rounds))
             try:
-                told = await self._beside_services(_until_spent(budgets, self._play_rounds(conductor)))
+                playing = self._play_rounds(conductor, self._make_asker(world), intervener)
+                told = await self._beside_services(_until_spent(budgets, playing))
             except (asyncio.CancelledError, EcumeneError):
                 with contextlib.suppress(EcumeneError, TimeoutError):
                     async with asyncio.timeout(RUNTIME_STOP_TIMEOUT_S):
@@ -123,16 +128,39 @@ class Stage:
         if isinstance(played, int) and played > 0:
             self._observer.stage_began(describe_history(world.name, played))
 
-    async def _play_rounds(self, conductor: Conductor) -> None:
+    async def _play_rounds(self, conductor: Conductor, asker: Asker, intervener: Intervener) -> None:
         recorder = GuestRecorder(self._record.directory, run=self._record.run)
-        for number in range(len(self._record.rounds) + 1, self._plan.rounds + 1):
-            if reason := self._record.find_stop():
-                self._observer.stage_began(f"ended by {reason}")
-                return
-            result = await conductor.play_round(number)
-            if result.guests:
-                await asyncio.to_thread(recorder.record, result)
-            self._record.note_round(result)
+        done = len(self._record.rounds)
+        if not done:
+            await asker.ask(BEFORE)
+        for number in range(1, self._plan.rounds + 1):
+            if number > done:
+                if reason := self._record.find_stop():
+                    self._observer.stage_began(f"ended by {reason}")
+                    break
+                await intervener.before_round(number)
+                result = await conductor.play_round(number)
+                if result.guests:
+                    await asyncio.to_thread(recorder.record, result)
+                self._record.note_round(result)
+            if number >= done:
+                # A run that is gone on with may have been killed while its agents were asked.
+                await asker.ask(Moment("after_round", number))
+                await intervener.after_round(number, self._record.rounds[number - 1])
+        await asker.ask(AFTER)
+
+    def _make_asker(self, world: World) -> Asker:
+        return Asker(
+            world,
+            self._population,
+            plan_askings(self._spec.surveys, self._spec.interviews),
+            **self._describe_life(),
+        )
+
+    def _describe_life(self) -> dict[str, Any]:
+        """What whoever asks or intervenes needs to know of the run."""
+        record, tell = self._record, self._observer.stage_began
+        return {"run": record.run, "seed": self._spec.seed, "directory": record.directory, "tell": tell}
 
     def _invite(self, world: World) -> Guests | None:
         awaited = self._spec.game.guests
@@ -153,18 +181,22 @@ class Stage:
         own = NODES_WORLD if is_over_nodes else self._record.run[-WORLD_CHARS_MAX:].lstrip("-")
         return connect(server, self._spec.world or own, create=not is_over_nodes, timeout_s=30.0, settings=settings)
 
-    def _choose_agents(self, world: World, server: str, launch_path: Path) -> _OwnRuntime | _NodeAgents:
-        run = self._record.run
+    def _choose_agents(self, world: World, server: str, launch_path: Path) -> OwnRuntime | NodeAgents:
+        run, spec = self._record.run, self._spec
         if self._record.manifest.over_nodes:
-            return _NodeAgents(world, run, launch_path, self._is_resumed)
-        return _OwnRuntime(self, world, server, launch_path)
+            return NodeAgents(world, run, launch_path, self._is_resumed)
+        if spec.asks:
+            workers = self._options.workers or choose_workers(len(self._population))
+            models = spec.list_models().values()
+            return OwnNode(self, world, server, launch_path, workers=workers, models=models)
+        return OwnRuntime(self, world, server, launch_path)
 
-    async def start_runtime(self, server: str, world: str, launch_path: Path) -> ServiceProcess:
-        """Start a runtime that hosts the agents, and ends with the run."""
+    async def start_runtime(self, arguments: Sequence[str]) -> ServiceProcess:
+        """Start a runtime that ends with the run."""
         return await self._beside_services(
             self._services.start(
                 "runtime",
-                ["--server", server, "--world", world, "--spec", str(launch_path)],
+                arguments,
                 log_path=self._logs / "runtime.log",
                 start_timeout_s=RUNTIME_START_TIMEOUT_S,
                 keep_open=(self._lock,),
@@ -210,73 +242,6 @@ def describe_wait(guests: int, world: str, server: str) -> str:
     """For whom the first round waits, and where they are to come."""
     count = "1 guest" if guests == 1 else f"{guests:,} guests"
     return f"waiting for {count} to join {GAME_PATH}/{PLAYERS} of world {world} at {server}"
-
-
-class _OwnRuntime:
-    """The agents live in a runtime that is started for the run."""
-
-    def __init__(self, stage: Stage, world: World, server: str, launch_path: Path) -> None:
-        self._stage = stage
-        self._world = world
-        self._server = server
-        self._launch_path = launch_path
-        self._process: ServiceProcess | None = None
-
-    async def clear(self) -> None:
-        """Take its parts from workers that are gone, instead of waiting for the end of their leases."""
-        if not self._stage.is_resumed:
-            return
-        place = self._world.environment(f"/runtime/runs/{self._stage.run}")
-        try:
-            await place.describe()
-        except EnvironmentNotFoundError:
-            return  # it was killed before it was launched
-        await asyncio.to_thread(mark_resumed, self._launch_path)
-        parts = place.child("parts")
-        try:
-            held = [entry.key async for entry in parts.entries()]
-        except EnvironmentNotFoundError:
-            return
-        await asyncio.gather(*(parts.delete(key, if_present=True) for key in held))
-
-    async def start(self) -> None:
-        """Launch."""
-        self._process = await self._stage.start_runtime(self._server, self._world.name, self._launch_path)
-
-    async def stop(self) -> None:
-        """Let it end in order."""
-        if self._process is not None:
-            await self._process.stop(RUNTIME_STOP_TIMEOUT_S)
-
-
-class _NodeAgents:
-    """The agents live on the nodes of the world, and are stopped there when the run ends."""
-
-    def __init__(self, world: World, run: str, launch_path: Path, is_resumed: bool) -> None:
-        self._world = world
-        self._run = run
-        self._launch_path = launch_path
-        self._is_resumed = is_resumed
-
-    async def clear(self) -> None:
-        """Stop what lives of the run: nodes go on when its conductor is gone, and may hold what was not paid for."""
-        if self._is_resumed:
-            await self._stop()
-
-    async def start(self) -> None:
-        """Launch where there is room; a launch that an earlier conductor began is brought to its end."""
-        document, agents = await asyncio.to_thread(read_launch, self._launch_path)
-        await launch_run(self._world, document, agents)
-
-    async def stop(self) -> None:
-        """Let them end in order."""
-        await self._stop()
-
-    async def _stop(self) -> None:
-        try:
-            await stop_run(self._world, self._run)
-        except RunNotFoundError:
-            pass
 
 
 async def _until_spent(budgets: BudgetWatch, rounds: Coroutine[Any, Any, None]) -> Any:

@@ -136,6 +136,11 @@ class GroupSpec(Section):
         return self.agent in PARAMETERS
 
     @property
+    def is_deaf(self) -> bool:
+        """Whether its agents follow a rule, and remember nothing."""
+        return self.agent in RULE_PLAYERS
+
+    @property
     def may_ask(self) -> bool:
         """Whether its agents may have a model."""
         return self.agent == PROMPTED or not self.is_ready

@@ -13,10 +13,13 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ecumene.sim.specs.all_problems import find_problems
+from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, SurveySpec
 from ecumene.sim.specs.errors import SpecError, SpecProblem
+from ecumene.sim.specs.interventions import InterventionSpec
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
+from ecumene.sim.specs.probe import ProbeSpec
 from ecumene.sim.specs.section import FilePath, Section
 from ecumene.sim.specs.stop import StopSpec
 from ecumene.sim.specs.sweep import SweepSpec
@@ -72,6 +75,10 @@ class RunSpec(Section):
         recording: what is kept.
         stop: what ends the run before its last round.
         sweep: several runs instead of one.
+        surveys: typed questions to agents before, between and after the rounds.
+        interviews: open questions to some agents, likewise.
+        interventions: what is done to the world or to agents between rounds.
+        probe: what `ecumene probe` asks.
     """
 
     name: Name
@@ -85,12 +92,21 @@ class RunSpec(Section):
     recording: RecordingSpec = RecordingSpec()
     stop: StopSpec | None = None
     sweep: SweepSpec | None = None
+    surveys: Annotated[tuple[SurveySpec, ...], Field(max_length=100)] = ()
+    interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
+    interventions: Annotated[tuple[InterventionSpec, ...], Field(max_length=100)] = ()
+    probe: ProbeSpec = ProbeSpec()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
         if self.model is not None and self.models:
             raise ValueError("give model or models, not both")
-        if problems := [*self._list_group_problems(), *self._list_budget_problems()]:
+        if problems := [
+            *self._list_group_problems(),
+            *self._list_budget_problems(),
+            *self._list_asking_problems(),
+            *self._list_deed_problems(),
+        ]:
             raise ValidationError.from_exception_data("RunSpec", problems)
         return self
 
@@ -141,6 +157,68 @@ class RunSpec(Section):
         if given is None or any(model.has_price for model in self.list_models().values()):
             return []
         return [_describe_problem("needs a model with a price", ("budget", "microdollars_max"), given)]
+
+    @property
+    def asks(self) -> bool:
+        """Whether agents are asked anything beside what they play, or anything is done to them or their world."""
+        return bool(self.surveys or self.interviews or self.interventions)
+
+    def _list_asking_problems(self) -> list[InitErrorDetails]:
+        problems, names = [], set()
+        askings: dict[str, tuple[AskingSpec, ...]] = {"surveys": self.surveys, "interviews": self.interviews}
+        groups = [group.name for group in self.population.groups]
+        for field, some in askings.items():
+            for place, asking in enumerate(some):
+                where = (field, place)
+                if asking.name in names:
+                    text = "is the name of another survey or interview"
+                    problems.append(_describe_problem(text, (*where, "name"), asking.name))
+                names.add(asking.name)
+                if unknown := [name for name in asking.groups if name not in groups]:
+                    text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
+                    problems.append(_describe_problem(text, (*where, "groups"), asking.groups))
+                if isinstance(asking, InterviewSpec) and (stray := self._find_strange(asking.agents)):
+                    text = f"no agent of this population is called {stray!r}; the first is agent-000001"
+                    problems.append(_describe_problem(text, (*where, "agents"), asking.agents))
+                if isinstance(asking.at, AfterRounds) and max(asking.at.after_rounds) > self.game.rounds:
+                    text = f"the game has {self.game.rounds} rounds, none of number {max(asking.at.after_rounds)}"
+                    problems.append(_describe_problem(text, (*where, "at"), asking.at))
+        return problems
+
+    def _list_deed_problems(self) -> list[InitErrorDetails]:
+        problems = []
+        groups = [group.name for group in self.population.groups]
+        names = [one.name for one in self.interventions]
+        for place, one in enumerate(self.interventions):
+            where = ("interventions", place)
+            if one.name in names[:place]:
+                problems.append(_describe_problem("is the name of another intervention", (*where, "name"), one.name))
+            if (found := one.find_problem(self.game.rounds)) is not None:
+                field, text, given = found
+                problems.append(_describe_problem(text, (*where, field), given))
+            whom = one.whom
+            if whom is not None and (unknown := [name for name in whom.groups if name not in groups]):
+                text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
+                problems.append(_describe_problem(text, (*where, one.deed, "groups"), whom.groups))
+            listeners = one.tell.groups if one.tell is not None else ()
+            deaf = [group.name for group in self.population.groups if group.name in listeners and group.is_deaf]
+            if deaf:
+                text = f"agents of group {deaf[0]} decide by a rule: they remember nothing that they are told"
+                problems.append(_describe_problem(text, (*where, "tell", "groups"), deaf))
+            if whom is not None and (stray := self._find_strange(whom.agents)):
+                text = f"no agent of this population is called {stray!r}; the first is agent-000001"
+                problems.append(_describe_problem(text, (*where, one.deed, "agents"), whom.agents))
+        return problems
+
+    def _find_strange(self, agents: tuple[str, ...]) -> str | None:
+        """A name of no agent, if there is one among some."""
+        size = self.population.size or sum(group.count or 0 for group in self.population.groups)
+        digits = max(6, len(str(size)))
+        for agent in agents:
+            number = agent.removeprefix("agent-")
+            if not (number.isdecimal() and agent == f"agent-{int(number):0{digits}d}" and 1 <= int(number) <= size):
+                return agent
+        return None
 
 
 def _describe_problem(text: str, where: tuple[str | int, ...], given: Any) -> InitErrorDetails:
