@@ -35,6 +35,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
+    Command("report", "ecumene.cli.report:report", "Write one HTML page on a run or a sweep.", "sim"),
+    Command("export", "ecumene.cli.export:export", "Write recorded tables as CSV, JSON or Parquet.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),

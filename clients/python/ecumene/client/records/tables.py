@@ -59,10 +59,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A recorded table."""
+    """A recorded table: its name, its columns, and those of them that together name a row for ever."""
 
     name: str
     columns: tuple[Column, ...]
+    ids: tuple[str, ...]
 
     @cached_property
     def column_names(self) -> frozenset[str]:
@@ -130,6 +131,7 @@ TURNS = Table(
         _OBSERVED_AT,
         Column("method", "category", "method that a workflow called; null of all other turns", nullable=True),
     ),
+    ids=("run", "agent", "turn"),
 )
 
 ACTIONS = Table(
@@ -150,6 +152,7 @@ ACTIONS = Table(
         Column("sim_time_ns", "int64", "simulated time that it saw, ns; null without a clock", nullable=True),
         _OBSERVED_AT,
     ),
+    ids=("run", "agent", "turn", "seq"),
 )
 
 CALLS = Table(
@@ -186,6 +189,7 @@ CALLS = Table(
         ),
         Column("tool_calls_json", "text", "tools that it called; null = none, or no bodies", nullable=True, bulky=True),
     ),
+    ids=("run", "agent", "turn", "call"),
 )
 
 EVENTS = Table(
@@ -206,6 +210,7 @@ EVENTS = Table(
         _SIM_TIME,
         Column("wall_time_ns", "int64", "commit, ns since 1970 UTC"),
     ),
+    ids=("run", "revision", "index"),
 )
 
 TABLES = (TURNS, ACTIONS, CALLS, EVENTS)
