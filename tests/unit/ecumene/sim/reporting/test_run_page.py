@@ -47,12 +47,11 @@ def test_figures_failures_and_references_are_on_the_page(record_run: Any) -> Non
     directory = record_run([*turns, ("agent-000003", 1, "timeout", None, False, "no answer in 60 s")])
     page = report(directory)
     rounds = next(table for table in page.texts["table"] if table.startswith("\nNumbers by round\n"))
-    cells = rounds.split("\n")[-3:]
     assert "2 of 4" in rounds
-    assert "30.00" in rounds, cells
-    assert "20.00 away" in rounds or "(20 away)" in rounds
-    assert "1 timeout" in rounds
+    assert "30.00" in rounds
+    assert "(20 away)" in rounds
     text = page.texts["main"][0]
+    assert "1111 timeout" in text  # round 1: one failed, one had no turn, one timeout
     assert "no answer in 60 s" in text
     assert "1 of 3 turns failed" in notes(page)
     assert "Nagel 1995" in text
