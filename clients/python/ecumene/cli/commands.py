@@ -43,6 +43,8 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("schema", "ecumene.cli.schema:schema", "Print the JSON schema of specs, for an editor.", "sim"),
     Command("probe", "ecumene.cli.probe:probe", "Ask a few of each group who they are, before a run.", "sim"),
+    Command("report", "ecumene.cli.report:report", "Write one HTML page on a run or a sweep.", "sim"),
+    Command("export", "ecumene.cli.export:export", "Write recorded tables as CSV, JSON or Parquet.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),

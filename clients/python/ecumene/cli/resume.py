@@ -13,7 +13,7 @@ from ecumene.cli.failures import UsageError
 from ecumene.cli.running import execute_resume
 from ecumene.cli.sweeping import execute_sweep_resume
 from ecumene.sim import RunOptions
-from ecumene.sim.sweeps.record import is_sweep
+from ecumene.sim.recordings.sweep_file import is_sweep
 
 RUN = "run"
 BudgetOption = Annotated[

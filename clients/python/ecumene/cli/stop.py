@@ -14,8 +14,9 @@ from ecumene.cli.failures import CliError, ExitCode
 from ecumene.cli.resume import find_directory
 from ecumene.cli.tables import print_json
 from ecumene.client.records import ManifestError, read_manifest
+from ecumene.sim.recordings.sweep_file import is_sweep
 from ecumene.sim.runs.stopping import STOP_TIMEOUT_S, StopTimeoutError, request_stop
-from ecumene.sim.sweeps.record import is_sweep, read_sweep
+from ecumene.sim.sweeps.record import read_sweep
 
 
 def stop(

@@ -60,10 +60,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A recorded table."""
+    """A recorded table: its name, its columns, and those of them that together name a row for ever."""
 
     name: str
     columns: tuple[Column, ...]
+    ids: tuple[str, ...]
 
     @cached_property
     def column_names(self) -> frozenset[str]:
@@ -131,6 +132,7 @@ TURNS = Table(
         _OBSERVED_AT,
         Column("method", "category", "method that a workflow called; null of all other turns", nullable=True),
     ),
+    ids=("run", "agent", "turn"),
 )
 
 ACTIONS = Table(
@@ -151,6 +153,7 @@ ACTIONS = Table(
         Column("sim_time_ns", "int64", "simulated time that it saw, ns; null without a clock", nullable=True),
         _OBSERVED_AT,
     ),
+    ids=("run", "agent", "turn", "seq"),
 )
 
 CALLS = Table(
@@ -187,6 +190,7 @@ CALLS = Table(
         ),
         Column("tool_calls_json", "text", "tools that it called; null = none, or no bodies", nullable=True, bulky=True),
     ),
+    ids=("run", "agent", "turn", "call"),
 )
 
 EVENTS = Table(
@@ -207,6 +211,7 @@ EVENTS = Table(
         _SIM_TIME,
         Column("wall_time_ns", "int64", "commit, ns since 1970 UTC"),
     ),
+    ids=("run", "revision", "index"),
 )
 
 SURVEYS = Table(
@@ -232,6 +237,7 @@ SURVEYS = Table(
         Column("completion_tokens", "int32", "tokens received for all questions together; 0 but for the first"),
         Column("latency_ms", "float64", "from the question to the answer to all of them, waiting included, ms"),
     ),
+    ids=("run", "kind", "survey", "moment", "round", "agent", "question"),
 )
 
 TABLES = (TURNS, ACTIONS, CALLS, EVENTS, SURVEYS)

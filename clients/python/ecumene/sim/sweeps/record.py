@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ecumene.client.records import ManifestError, RunState, read_manifest
+from ecumene.sim.recordings.sweep_file import SWEEP_NAME
 from ecumene.sim.runs.directory import make_directory
 from ecumene.sim.runs.record import is_reported
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 from ecumene.sim.sweeps.plan import PlannedRun, plan_sweep
 
-SWEEP_NAME = "sweep.json"
 PENDING = "pending"
 """State of a run that has not begun; else it is that of its manifest."""
 
@@ -118,11 +118,6 @@ class SweepRecord:
         # One that was killed before its report was written has that left to do.
         is_done = state is not RunState.DONE or is_reported(self.directory / name)
         return str(state if is_done else RunState.RUNNING)
-
-
-def is_sweep(directory: Path) -> bool:
-    """Whether a directory is that of a sweep."""
-    return (directory / SWEEP_NAME).is_file()
 
 
 def read_sweep(directory: Path) -> Mapping[str, Any]:

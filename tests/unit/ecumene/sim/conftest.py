@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,17 @@ RecordRun = Callable[..., Path]
 def record_run(tmp_path: Path) -> RecordRun:
     """Records a run of given turns; returns its directory. A second call adds parts."""
 
-    def record(turns: Sequence[Turn], *, agent: str = "random", agents: int = 4, **game: Any) -> Path:
-        directory = tmp_path / "run"
+    def record(
+        turns: Sequence[Turn],
+        *,
+        agent: str = "random",
+        agents: int = 4,
+        name: str = "run",
+        state: RunState = RunState.DONE,
+        note: str = "",
+        **game: Any,
+    ) -> Path:
+        directory = tmp_path / name
         document = {
             "name": "hand-made",
             "seed": 11,
@@ -40,7 +50,8 @@ def record_run(tmp_path: Path) -> RecordRun:
         }
         manifest = RunManifest(
             run="hand-made-1",
-            state=RunState.DONE,
+            state=state,
+            note=note,
             seed=11,
             spec=parse_spec(document).to_document(),
             versions={},
@@ -48,10 +59,40 @@ def record_run(tmp_path: Path) -> RecordRun:
             history="h",
             started_at="2025-01-01T00:00:00.000Z",
         )
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(exist_ok=True, parents=True)
         write_manifest(directory, manifest)
-        write_rows(directory, TURNS, [make_turn(*turn) for turn in turns])
-        write_rows(directory, ACTIONS, [make_action(*turn[:5]) for turn in turns if turn[3] is not None])
+        run = "r" if name == "run" else name.rpartition("/")[2]
+        turn_rows = [make_turn(*turn) | {"run": run} for turn in turns]
+        action_rows = [make_action(*turn[:5]) | {"run": run} for turn in turns if turn[3] is not None]
+        write_rows(directory, TURNS, turn_rows)
+        write_rows(directory, ACTIONS, action_rows)
+        return directory
+
+    return record
+
+
+@pytest.fixture
+def record_sweep(record_run: RecordRun, tmp_path: Path) -> Callable[..., Path]:
+    """Records a sweep over ratios of one round: ratio -> for each replicate the numbers named, or why it failed."""
+
+    def record(conditions: Mapping[str, Sequence[Sequence[float] | str]], *, state: str = "done") -> Path:
+        runs = []
+        for ratio, replicates in conditions.items():
+            for replicate, numbers in enumerate(replicates, start=1):
+                run = f"run-{len(runs) + 1}"
+                failed = numbers if isinstance(numbers, str) else ""
+                turns = (
+                    [(f"a{place}", 1, "ok", number, True) for place, number in enumerate(numbers)] if not failed else []
+                )
+                outcome = {"state": RunState.FAILED if failed else RunState.DONE, "note": failed}
+                record_run(turns, name=f"sweep/{run}", ratio=ratio, rounds=1, agents=max(len(turns), 1), **outcome)
+                values = {"game.ratio": ratio}
+                told = {"run": run, "directory": run, "seed": len(runs), "replicate": replicate, "values": values}
+                runs.append({**told, "state": outcome["state"]})
+        directory = tmp_path / "sweep"
+        document = {"sweep": "s-1", "name": "ratios", "state": state, "started_at": "2026-01-01T00:00:00Z"}
+        document |= {"ended_at": "2026-01-01T01:00:00Z" if state == "done" else None, "spec": {}, "runs": runs}
+        (directory / "sweep.json").write_text(json.dumps(document), encoding="utf-8")
         return directory
 
     return record
