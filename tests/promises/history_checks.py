@@ -3,14 +3,16 @@
 By revision: sorting, no search. Writes are replayed in the order of the event log; every read and every failure must
 fit the state at its revision; whoever was asked after somebody else was answered has seen what that one has; what
 nobody was told is decided by the log.
-By search (Wing and Gong, with Lowe's memory of what was tried): each key alone, from times and answers only.
+By search (Wing and Gong, with Lowe's memory of what was tried): each key alone, from times and answers only. What the
+log tells is tried first, and believed by nobody: an order counts if times and answers allow it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from env_api.v1 import events_pb2
@@ -139,17 +141,21 @@ def _check_send_order(calls: list[Call], effects: dict[str, int]) -> None:
 # ---- by search ----
 
 
-def check_by_search(calls: list[Call]) -> None:
+def check_by_search(calls: list[Call], log: Sequence[Row] = ()) -> None:
     """Raises HistoryError: some key's calls have no order that explains times and answers."""
+    told = {row.actor: row.revision for row in log}
     by_key: dict[str, list[Call]] = defaultdict(list)
     for one in calls:
         by_key[one.key].append(one)
     for key, mine in by_key.items():
-        require(find_order(mine), "no order explains what was answered", key)
+        require(find_order(mine, told), "no order explains what was answered", key)
 
 
-def find_order(calls: list[Call]) -> bool:
+def find_order(calls: list[Call], told: Mapping[str, int]) -> bool:
     """Whether the calls of one key can be put in an order; a call without an answer may have happened or not.
+
+    `told`: the place of some of them in an order that is worth trying first. Without one, or with a wrong one, the
+    answer is the same, later: adding up in any order comes to the same, so that a few that were cut off go a long way.
 
     Raises:
         RuntimeError: it cannot be said within STEPS_MAX steps.
@@ -172,7 +178,7 @@ def find_order(calls: list[Call]) -> bool:
             return True
         if (done, state) not in tried:
             tried.add((done, state))
-            path.append(_steps(answered, lost, done, state))
+            path.append(_steps(answered, lost, done, state, told))
     raise RuntimeError(f"no order found within {STEPS_MAX} steps")
 
 
@@ -200,15 +206,21 @@ def _take_what_changes_nothing(calls: list[Call], done: int, state: State) -> tu
     return done, state
 
 
-def _steps(answered: list[Call], lost: list[Call], done: int, state: State) -> Iterator[tuple[int, State]]:
-    """What may come next. Calls without an answer come last: often they need not have happened."""
+def _steps(
+    answered: list[Call], lost: list[Call], done: int, state: State, told: Mapping[str, int]
+) -> Iterator[tuple[int, State]]:
+    """What may come next. Calls of which nothing is known come last: often they need not have happened."""
     numbers, end = _first(answered, done)
+    found = []
     for number in numbers:
-        after, told = apply(state, answered[number])
-        if told == answered[number].told:
-            yield done | 1 << number, after
+        one = answered[number]
+        after, answer = apply(state, one)
+        if answer == one.told:
+            found.append((told.get(one.name, one.revision), done | 1 << number, after))
     for number, one in enumerate(lost, len(answered)):
         if not done >> number & 1 and one.invoked_ns <= end:
             after, _ = apply(state, one)
             if after != state:
-                yield done | 1 << number, after
+                found.append((told.get(one.name, 1 << 62), done | 1 << number, after))
+    found.sort(key=itemgetter(0))
+    return iter([(after_it, state_then) for _, after_it, state_then in found])
