@@ -94,13 +94,8 @@ class Town:
         for mover in movers:
             at = self._chance.randrange(len(self._free))
             self._places[mover], self._free[at] = self._free[at], self._places[mover]
-        (
-            (
-                await self._place.move_many(
-                    [keys[mover] for mover in movers], [self._places[mover] for mover in movers]
-                )
-            ).raise_failure()
-        ).raise_failure()
+        places = [self._places[mover] for mover in movers]
+        (await self._place.move_many([keys[mover] for mover in movers], places)).raise_failure()
         self.end += len(movers)
 
 
