@@ -21,11 +21,12 @@ from ecumene.client import InvalidFieldError
 from ecumene.client.addresses import DEFAULT_SERVER, SERVER_VARIABLE, find_address
 
 from agent_runtime.daemon import choose_name, run_daemon
+from agent_runtime.launching.checking import check_launch
 from agent_runtime.launching.workers import plan_launch
 from agent_runtime.model.errors import LaunchError
 from agent_runtime.node.settings import AGENTS_PER_CORE, NodeSettings
 from agent_runtime.one_launch import run_launch
-from agent_runtime.programs.output import JsonLines
+from agent_runtime.programs.output import JsonLines, take_stdout
 from agent_runtime.rpc.service import is_loopback
 from agent_runtime.settings import load_launch
 from agent_runtime.workflows.host_process import HostSettings
@@ -46,6 +47,9 @@ def main(argv: Sequence[str]) -> int:
         launch = load_launch(arguments.spec)
         if arguments.workers is not None:
             launch = launch.model_copy(update={"workers": arguments.workers})
+        if arguments.check:
+            JsonLines(take_stdout()).write(check_launch(launch))
+            return 0
         parts = plan_launch(launch)
     except LaunchError as error:
         sys.stderr.write(f"ecumene runtime: {error}\n")
@@ -63,6 +67,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--world", default="main", help="world that the agents live in (default: main)")
     parser.add_argument("--workers", type=_positive, help="worker processes of a run (default: one a core)")
     parser.add_argument("--spec", type=Path, help="one launch description, a JSON file: host it, and end with it")
+    parser.add_argument(
+        "--check", action="store_true", help="with --spec: say in JSON what of it cannot be run here; start nothing"
+    )
     node = parser.add_argument_group("a node that is told what to host (without --spec)")
     node.add_argument("--name", default=choose_name(), help="unique among the nodes of the world (default: the host's)")
     node.add_argument(

@@ -52,6 +52,7 @@ PARTS = {
         "tests/faults/test_waking_runs.py",
         "tests/faults/test_resume.py",
         "tests/faults/test_killed_runs.py",
+        "tests/faults/test_killed_recordings.py",
         "tests/faults/test_ordered_runs.py",
     ),
     "subscriptions": ("tests/promises/test_subscriptions.py",),
@@ -81,6 +82,7 @@ PARTS = {
         "tests/validation/test_epidemic.py",
         "tests/validation/test_kills.py",
         "tests/validation/test_life.py",
+        "tests/validation/test_opinion.py",
         "tests/validation/test_wealth.py",
     ),
     "spatial": (
@@ -92,6 +94,7 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
+    "populations": ("tests/validation/test_populations.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

@@ -31,6 +31,10 @@ _LEFT_OUT = "…"
 _ASCII_CHARS_A_TOKEN = 3
 
 
+TOLD = "You were told: "
+"""Before what an agent was told from outside."""
+
+
 class Memory:
     """Short texts in the order in which they were remembered; the oldest make room for the newest, in a summary.
 

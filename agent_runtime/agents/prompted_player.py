@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.guess_game import OpenedRound, read_round
+from agent_runtime.agents.memory import TOLD, cut_line
 from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template, make_rule_player
+from agent_runtime.agents.ready.prompted import format_number
 from agent_runtime.llm import Message
 from agent_runtime.llm.answers import strip_thinking
 
@@ -41,14 +43,18 @@ class PromptedGuesser(Agent):
     async def on_event(self, event: Event, turn: Turn) -> None:
         opened = read_round(event)
         player = _make_player(_describe_prompt(self.group), opened.game)
+        told = tuple(text for text in self.memory.window if text.startswith(TOLD))
         answer = await turn.llm.ask(
-            lambda: _build_messages(player, describe_persona(self.profile), opened), answer_type=player.answer_type
+            lambda: _add_told(_build_messages(player, describe_persona(self.profile), opened), told),
+            answer_type=player.answer_type,
         )
         assert isinstance(answer.value, player.answer_type)
         said = answer.text if answer.extract is not None else ""
         for flag in player.find_flags(answer.value, strip_thinking(said)):
             turn.flag(flag)
         turn.report(answer.value.number)
+        # For whoever asks later why: no prompt of the game shows it.
+        self.memory.remember(_tell_round(opened, answer.value))
 
     def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
         opened = read_round(event)
@@ -67,6 +73,15 @@ def describe_persona(profile: Mapping[str, Any]) -> str:
     return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 
+def _tell_round(opened: OpenedRound, answer: Any) -> str:
+    """What a player did in a round, for its memory."""
+    rule = f"In round {opened.number} the number nearest to {opened.game.describe_target()} was to win"
+    last = "" if opened.last_winner is None else f"; the last winning number was {format_number(opened.last_winner)}"
+    reasoning = getattr(answer, "reasoning", "")
+    thought = f" You thought: {cut_line(reasoning)}" if reasoning else ""
+    return f"{rule}{last}. You named {format_number(answer.number)}.{thought}"
+
+
 def _describe_prompt(group: GroupInfo) -> str:
     """A template's name, or the template as text: either can be a key of what was made before."""
     source = group.parameters.get("prompt", PROMPT_DEFAULT)
@@ -82,6 +97,14 @@ def _make_player(prompt: str, game: GuessGame) -> PromptedPlayer:
 def _build_messages(player: PromptedPlayer, persona: str, opened: OpenedRound) -> tuple[Message, ...]:
     """Agents of the same persona share their messages instead of building and holding the same again."""
     return player.build_messages(persona, opened.number, opened.last_winner)
+
+
+def _add_told(messages: tuple[Message, ...], told: tuple[str, ...]) -> tuple[Message, ...]:
+    """With what the player was told from outside, at the end of the last message."""
+    if not told:
+        return messages
+    last = messages[-1]
+    return (*messages[:-1], Message(last.role, "\n\n".join((last.content, *told))))
 
 
 def _make_fallback(group: GroupInfo, game: GuessGame) -> Any:

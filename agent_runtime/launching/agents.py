@@ -10,9 +10,9 @@ import pyarrow as pa
 from agent_runtime.agents.agent import GroupInfo, RuleAgents
 from agent_runtime.agents.cohort import AGENT_ID, check_ids, open_agents
 from agent_runtime.agents.making import check_group, make_rule_agents
-from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.agents.registry import AgentClass, find_agent_class
 from agent_runtime.model.errors import LaunchError
-from agent_runtime.settings import Launch
+from agent_runtime.settings import GroupSpec, Launch
 
 
 def open_tables(launch: Launch) -> dict[str, pa.Table]:
@@ -25,15 +25,21 @@ def check_agents(launch: Launch, tables: Mapping[str, pa.Table]) -> None:
     for group in launch.groups:
         table = tables[group.name]
         check_ids(group.agents, table)
-        agent_class = find_agent_class(group.agent, f"groups.{group.name}.agent")
-        seed = launch.seed if group.seed is None else group.seed
-        info = GroupInfo(group.name, group.parameters, seed)
-        if issubclass(agent_class, RuleAgents):
-            make_rule_agents(agent_class, info)
-        else:
-            check_group(agent_class, info)
+        check_class(launch, group)
     if len(tables) > 1:
         check_distinct(list(tables.values()))
+
+
+def check_class(launch: Launch, group: GroupSpec) -> AgentClass:
+    """The class of a group. Raises LaunchError: it is not installed, or cannot live with the group's parameters."""
+    agent_class = find_agent_class(group.agent, f"groups.{group.name}.agent")
+    seed = launch.seed if group.seed is None else group.seed
+    info = GroupInfo(group.name, group.parameters, seed)
+    if issubclass(agent_class, RuleAgents):
+        make_rule_agents(agent_class, info)
+    else:
+        check_group(agent_class, info)
+    return agent_class
 
 
 def check_distinct(tables: Sequence[pa.Table]) -> None:

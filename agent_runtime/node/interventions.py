@@ -13,11 +13,12 @@ from agent_runtime.model.errors import CommandError
 from agent_runtime.model.refusals import NodeError, Refusal, refuse_field, refuse_limit
 from agent_runtime.node.hosting import HostedRun
 from agent_runtime.ownership.places import RUNTIME, RunPlaces
-from agent_runtime.worker.commands import Mute
+from agent_runtime.worker.commands import Mute, Tell
 
 ACTOR = re.compile(r"[A-Za-z0-9._-]{1,64}")
 COMMENT_BYTES_MAX = 1024
 MUTE_TIMEOUT_S = 30.0
+TOLD_BYTES_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,22 @@ async def mute_agent(world: World, signed: Signed, hosting: HostedRun, agent: st
         await found.slot.ask(lambda number: Mute(id=number, agent=agent, muted=muted), MUTE_TIMEOUT_S)
     except CommandError as error:
         raise NodeError(Refusal.AGENT_NOT_FOUND, str(error), run=signed.run, agent=agent) from None
+    return Done(done.revision)
+
+
+async def tell_agent(world: World, signed: Signed, hosting: HostedRun, agent: str, text: str) -> Done:
+    """Let an agent remember that it was told a text. Raises NodeError, EcumeneError."""
+    if not text.strip():
+        raise refuse_field("tell.text", "is empty")
+    if (size := len(text.encode())) > TOLD_BYTES_MAX:
+        raise refuse_limit("told_bytes_max", TOLD_BYTES_MAX, size)
+    found = hosting.find_one(agent)
+    note = signed.describe("tell", agent=agent, text=show(text))
+    done = await world.environment(RunPlaces(signed.run).interventions).create(signed.note, note, actor=signed.actor)
+    try:
+        await found.slot.ask(lambda number: Tell(id=number, agent=agent, text=text), MUTE_TIMEOUT_S)
+    except CommandError as error:
+        raise refuse_field("tell.agent", str(error)) from None
     return Done(done.revision)
 
 

@@ -30,6 +30,10 @@ class Reply:
     value: Any = None
     hash_before: str = ""
     hash_after: str = ""
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    latency_ms: float = 0.0
 
 
 async def interview(hosting: HostedRun, agent: str, question: str, timeout_s: float) -> Reply:
@@ -71,4 +75,8 @@ async def ask_found(found: Found, question: str, schema: dict[str, Any] | None, 
         told.get("value"),
         str(told.get("hash_before") or ""),
         str(told.get("hash_after") or ""),
+        str(told.get("model") or ""),
+        int(told.get("prompt_tokens") or 0),
+        int(told.get("completion_tokens") or 0),
+        float(told.get("latency_ms") or 0.0),
     )

@@ -11,7 +11,15 @@ from agent_api.v1 import asking_pb2 as asks_pb
 from agent_api.v1 import interventions_pb2 as acts_pb
 
 from agent_runtime.model.refusals import refuse_field
-from agent_runtime.node.interventions import Done, Signed, append_event, edit_entry, mute_agent, run_operation
+from agent_runtime.node.interventions import (
+    Done,
+    Signed,
+    append_event,
+    edit_entry,
+    mute_agent,
+    run_operation,
+    tell_agent,
+)
 from agent_runtime.node.interviews import interview
 from agent_runtime.node.node import Node
 from agent_runtime.node.sampling import sample_agents
@@ -73,6 +81,9 @@ class AskingCalls:
         if kind == "mute":
             hosting = self._node.find_run(message.run)
             return await mute_agent(world, signed, hosting, message.mute.agent, muted=message.mute.muted)
+        if kind == "tell":
+            hosting = self._node.find_run(message.run)
+            return await tell_agent(world, signed, hosting, message.tell.agent, message.tell.text)
         if kind == "edit":
             edit = message.edit
             deletes = not edit.value_json

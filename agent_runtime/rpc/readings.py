@@ -200,6 +200,10 @@ def fill_row(reply: Reply) -> asks_pb.SurveyRow:
         status=fill_status(reply),
         reason=reply.reason or (reply.text if reply.status == "rule" else ""),
         answers_json=dump_values(reply),
+        model=reply.model,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        latency_ms=reply.latency_ms,
     )
 
 

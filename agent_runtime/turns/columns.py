@@ -23,7 +23,7 @@ from agent_runtime.ownership.history import History
 from agent_runtime.turns.adopted_turns import group_done
 from agent_runtime.turns.column_frames import ColumnFrames
 from agent_runtime.turns.ends import MAILBOX_FULL, STOPPED
-from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_rule
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, NoMemoryError, interview_rule
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.statistics import TurnsStatistics
@@ -137,6 +137,10 @@ class ColumnTurns:
         if profile is None:
             raise NoAgentError(agent_id)
         return interview_rule(self._context, self._agents, agent_id, profile)
+
+    async def tell(self, agent_id: str, _text: str) -> None:
+        """Agents that decide by a rule remember nothing. Raises NoAgentError, NoMemoryError."""
+        raise NoAgentError(agent_id) if self.find_profile(agent_id) is None else NoMemoryError(self._context.group.name)
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""

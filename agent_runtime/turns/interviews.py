@@ -48,6 +48,13 @@ class NoAgentError(AgentRuntimeError):
         super().__init__(f"no agent {agent!r} lives here")
 
 
+class NoMemoryError(AgentRuntimeError):
+    """Agents that remember nothing cannot be told anything."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"agents of group {group} keep no memory: they cannot be told anything")
+
+
 async def interview_agent(
     context: PartContext, agent: Agent, question: str, schema: Mapping[str, Any] | None, timeout_s: float
 ) -> dict[str, Any]:
@@ -63,11 +70,13 @@ async def interview_agent(
     if model is None:
         told: dict[str, Any] = describe_without_model(context, fork)
     else:
+        began_s = context.clock.now_s()
         try:
             async with asyncio.timeout(timeout_s):
                 told = await _ask_model(context, model, fork, question, answer_type)
         except TimeoutError:
             told = {"status": "timeout", "reason": f"no answer within {timeout_s:g} s"}
+        told |= {"model": model.name, "latency_ms": round((context.clock.now_s() - began_s) * 1000, 3)}
     return {**told, "hash_before": before, "hash_after": hash_agent(fork)}
 
 
@@ -147,8 +156,13 @@ async def _ask_model(
     try:
         answer = await model.gateway.ask(lambda: request, close)
     except BudgetExceededError as error:
-        return {"status": "budget", "reason": str(error)}
+        return {"status": "budget", "reason": str(error), **_count_tokens(error)}
     except ModelError as error:
-        return {"status": error.status, "reason": str(error)}
+        return {"status": error.status, "reason": str(error), **_count_tokens(error)}
     value = None if answer.value is None else answer.value.model_dump(mode="json", by_alias=True)
-    return {"status": OK, "text": answer.text, "value": value}
+    return {"status": OK, "text": answer.text, "value": value, **_count_tokens(answer)}
+
+
+def _count_tokens(outcome: Answer | ModelError | BudgetExceededError) -> dict[str, int]:
+    """Of all attempts."""
+    return {"prompt_tokens": outcome.prompt_tokens, "completion_tokens": outcome.completion_tokens}

@@ -43,6 +43,9 @@ class PartTurns(Protocol):
         """Ask an agent, in a copy of its state."""
         ...
 
+    async def tell(self, agent_id: str, text: str) -> None:
+        """Let an agent remember a text."""
+
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
         ...

@@ -11,21 +11,24 @@ and turns that it has had already are recorded as they were, and not taken.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from ecumene.client import Event
+from ecumene.client.records import TurnStatus
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
+from agent_runtime.agents.memory import TOLD
 from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
 from agent_runtime.ownership.history import DoneTurn
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.ends import MAILBOX_FULL
-from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, interview_agent
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, NoMemoryError, interview_agent
 from agent_runtime.turns.mailboxes import Admission, Mailboxes, Numbers
 from agent_runtime.turns.part_context import PartContext
 from agent_runtime.turns.stalls import TURN_TASK
@@ -170,6 +173,28 @@ class SingleTurns:
                 if state is not None:
                     agent.memory.load(state.memory)
         return await interview_agent(self._context, agent, question.text, question.schema, question.timeout_s)
+
+    async def tell(self, agent_id: str, text: str) -> None:
+        """Let an agent remember a text, unless it does; kept in the world when this returns.
+
+        Raises NoAgentError, NoMemoryError, EcumeneError.
+        """
+        row, states = self._cohort.search_row(agent_id), self._context.states
+        if row is None:
+            raise NoAgentError(agent_id)
+        if states is None:
+            raise NoMemoryError(self._context.group.name)
+        kept = await states.read(agent_id)
+        agent = self._agents.get(row)
+        if agent is None:
+            if kept is not None:
+                self._restored[row] = kept
+            agent = self._make_agent(agent_id, row)
+        if (told := f"{TOLD}{text}") not in agent.memory.window:
+            agent.memory.remember(told)
+        # Of no turn yet: no event has revision 0, so that it stands for none that was taken.
+        state = kept or AgentState(0, 0, TurnStatus.OK, None, None, (), {}, {})
+        await states.keep(agent_id, dataclasses.replace(state, memory=agent.memory.dump()))
 
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""

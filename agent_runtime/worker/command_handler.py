@@ -19,7 +19,7 @@ from agent_runtime.programs.usage import measure_usage
 from agent_runtime.recording import RecordingError
 from agent_runtime.turns.interviews import InterviewQuestion
 from agent_runtime.turns.presence import Chosen, Decision
-from agent_runtime.worker.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat
+from agent_runtime.worker.commands import COMMANDS, AskAgent, Command, Drop, Host, Inspect, Mute, Seat, Tell
 from agent_runtime.worker.pipeline import Pipeline
 
 logger = logging.getLogger("ecumene.runtime")
@@ -95,6 +95,9 @@ class CommandHandler:
         if isinstance(command, AskAgent):
             question = InterviewQuestion(command.question, command.answer_schema, command.timeout_s)
             return await part.interview(command.agent, question)
+        if isinstance(command, Tell):
+            await part.tell(command.agent, command.text)
+            return {}
         if isinstance(command, Mute):
             pipeline.presence.mute(command.agent, command.muted)
             return {}

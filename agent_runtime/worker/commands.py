@@ -74,6 +74,14 @@ class Mute(_Command):
     muted: bool = True
 
 
+class Tell(_Command):
+    """An agent remembers that it was told a text, unless it does. Answer: nothing, when the world keeps it."""
+
+    do: Literal["tell"] = "tell"
+    agent: str
+    text: str
+
+
 class Seat(_Command):
     """A person takes an agent's place: its turns wait for what the person decides, at most `timeout_s`, then fall back.
 
@@ -112,5 +120,5 @@ class Decide(_Command):
     actions: tuple[Choice, ...] = ()
 
 
-Command = Annotated[Host | Drop | Inspect | AskAgent | Mute | Seat | Decide, Field(discriminator="do")]
+Command = Annotated[Host | Drop | Inspect | AskAgent | Mute | Tell | Seat | Decide, Field(discriminator="do")]
 COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

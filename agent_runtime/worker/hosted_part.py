@@ -185,6 +185,10 @@ class HostedPart:
         """Ask an agent, in a copy of its state. Raises AgentRuntimeError, EcumeneError."""
         return await self._turns.interview(agent_id, question)
 
+    async def tell(self, agent_id: str, text: str) -> None:
+        """Let an agent remember a text. Raises AgentRuntimeError, EcumeneError."""
+        await self._turns.tell(agent_id, text)
+
     def find_profile(self, agent_id: str) -> Mapping[str, Any] | None:
         """Attributes of an agent; None if it does not live here."""
         return self._turns.find_profile(agent_id)

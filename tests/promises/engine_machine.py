@@ -226,6 +226,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def everybody_is_where_the_model_says(self) -> None:
+        self.stand.clock.settle()
+        self.catch_up()
         for path, node in self.stand.world._tree.nodes.by_path.items():
             expected = {
                 key: entry.position
@@ -238,6 +240,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def sums_are_exact(self) -> None:
+        self.stand.clock.settle()
+        self.catch_up()
         for path, node in self.stand.world._tree.nodes.by_path.items():
             if node.tally is None:
                 continue

@@ -174,7 +174,12 @@ class TimelineMachine(RuleBasedStateMachine):
                 (one.name, one.due_ns, one.every_ns, one.missed, one.fired, one.left_out)
                 for one in timekeeping.list_timers(path)
             ] == [(one.name, one.due, one.every, one.missed, one.fired, one.left_out) for one in expected]
-        assert by_timer(self.fired()) == by_timer(self.model.told)
+        fired, expected_by_timer = by_timer(self.fired()), by_timer(self.model.told)
+        assert fired.keys() == expected_by_timer.keys()
+        for timer, told_of_it in fired.items():
+            assert [document for _, document in told_of_it] == [document for _, document in expected_by_timer[timer]]
+            for (at, _), ((low, high), _) in zip(told_of_it, expected_by_timer[timer], strict=True):
+                assert low <= at <= high, (timer, at, low, high)
 
     def fired(self) -> list[Any]:
         """All firings that the log tells."""

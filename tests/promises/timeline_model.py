@@ -41,8 +41,10 @@ class TimelineModel:
 
     clocks: dict[str, ModelClock] = field(default_factory=dict)
     timers: list[ModelTimer] = field(default_factory=list)
-    #: What was told: path and name, time of the nearest clock, document.
-    told: list[tuple[str, str, int, dict[str, Any]]] = field(default_factory=list)
+    #: What was told: path and name, time of the nearest clock from when until when, document.
+    told: list[tuple[str, str, tuple[int, int], dict[str, Any]]] = field(default_factory=list)
+    #: Of each of them the timer's own clock.
+    _clock_of: list[str] = field(default_factory=list)
 
     def nearest(self, path: str) -> str | None:
         """Path of the nearest clock."""
@@ -121,9 +123,19 @@ class TimelineModel:
         return ""
 
     def run(self) -> None:
-        """Everything happens that happens by itself."""
+        """Everything happens that happens by itself.
+
+        Clocks go side by side: where the nearest one is not the timer's own, it stands somewhere on its way.
+        """
+        before = {path: clock.now for path, clock in self.clocks.items()}
+        first = len(self.told)
         while any(self._step(path) for path in list(self.clocks)):
             pass
+        for place, (path, name, at, document) in enumerate(self.told[first:], first):
+            shown = self.nearest(path)
+            if shown is not None and shown != self._clock_of[place]:
+                at = before[shown], self.clocks[shown].now
+            self.told[place] = path, name, at, document
 
     def _step(self, path: str) -> bool:
         clock = self.clocks[path]
@@ -174,7 +186,8 @@ class TimelineModel:
             document["skipped"] = True
         shown = self.nearest(timer.path)
         assert shown is not None
-        self.told.append((timer.path, timer.name, self.clocks[shown].now, document))
+        self.told.append((timer.path, timer.name, (self.clocks[shown].now,) * 2, document))
+        self._clock_of.append(timer.clock)
         if timer.every:
             timer.due, timer.left_out = timer.due + timer.every, 0
             self.timers.append(timer)

@@ -6,7 +6,8 @@ import pytest
 from ecumene.client import error_table
 from ecumene.client.records import BOOKS
 from ecumene.launch import placement, run_spending
-from ecumene.sim import population_spec, run_budgets, run_directory
+from ecumene.sim.runs import budgets, directory
+from ecumene.sim.specs import population
 
 from agent_runtime.actions import validation
 from agent_runtime.agents.ready import RULE_PLAYERS
@@ -27,12 +28,12 @@ from env_server.rpc.encode import errors as server_errors
         pytest.param(BOOKS, validation.BOOKS, id="where runtimes keep their books"),
         pytest.param(run_spending.EXHAUSTED, spent_book.EXHAUSTED, id="a budget that is spent"),
         pytest.param(run_spending.NO_PHASE, spent_book.NO_PHASE, id="calls without a phase"),
-        pytest.param(run_budgets.RATE_LIMITS, limits.RATE_LIMITS, id="limits of a minute"),
-        pytest.param(run_budgets.BUDGET_LIMITS, limits.BUDGET_LIMITS, id="limits in all"),
-        pytest.param(run_directory.STAGING_NAME, staging.STAGING_NAME, id="where parts of a recording begin"),
+        pytest.param(budgets.RATE_LIMITS, limits.RATE_LIMITS, id="limits of a minute"),
+        pytest.param(budgets.BUDGET_LIMITS, limits.BUDGET_LIMITS, id="limits in all"),
+        pytest.param(directory.STAGING_NAME, staging.STAGING_NAME, id="where parts of a recording begin"),
         pytest.param(error_table.DOMAIN, server_errors.DOMAIN, id="whose reasons of the server"),
         pytest.param(error_table.DOMAIN, runtime_errors.DOMAIN, id="whose reasons of the runtime"),
-        pytest.param(sorted(population_spec.RULE_PLAYERS), sorted(RULE_PLAYERS), id="players by rules"),
+        pytest.param(sorted(population.RULE_PLAYERS), sorted(RULE_PLAYERS), id="players by rules"),
     ],
 )
 def test_both_sides_know_the_same(client: object, service: object) -> None:

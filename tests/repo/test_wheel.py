@@ -53,6 +53,12 @@ def test_the_wheel_holds_the_templates(wheel: Path) -> None:
         assert templates <= set(archive.namelist())
 
 
+def test_the_wheel_holds_the_populations_that_come_with_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if name.startswith("ecumene/sim/populations/templates/")}
+    assert len(held) == 5
+
+
 def test_a_forgotten_package_is_found() -> None:
     assert "env_server/__init__.py" in find_missing({"ecumene/__init__.py"})
 

@@ -9,8 +9,10 @@ from typing import Any, NoReturn
 
 import pyarrow.dataset as ds
 import pytest
-from ecumene.sim import RunOptions, RunOutcome, parse_spec, run, run_launch, run_life, run_stage
-from ecumene.sim.run_demo import make_llm_demo_spec
+from ecumene.sim import RunOptions, RunOutcome, parse_spec, run
+from ecumene.sim.runs import launch as launching
+from ecumene.sim.runs import life, stage
+from ecumene.sim.runs.demo import make_llm_demo_spec
 
 from tests.foreign.vllm.builds import Build, find_build
 from tests.foreign.vllm.engine_processes import find_engines
@@ -61,7 +63,7 @@ async def test_agents_ask_an_engine_in_their_worker(
     """A spec names no engines; a launch description does."""
 
     def write_launch(*given: Any, **named: Any) -> Path:
-        path = run_launch.write_launch(*given, **named)
+        path = launching.write_launch(*given, **named)
         launch = json.loads(path.read_text())
         for described in launch["models"].values():
             del described["base_url"], described["api_key_env"], described["api_key_file"]
@@ -70,9 +72,9 @@ async def test_agents_ask_an_engine_in_their_worker(
         path.write_text(json.dumps(launch))
         return path
 
-    monkeypatch.setattr(run_life, "write_launch", write_launch)
+    monkeypatch.setattr(life, "write_launch", write_launch)
     # An engine loads before the runtime is ready.
-    monkeypatch.setattr(run_stage, "RUNTIME_START_TIMEOUT_S", 1200.0)
+    monkeypatch.setattr(stage, "RUNTIME_START_TIMEOUT_S", 1200.0)
     before = find_engines()
     check(await play(tmp_path, {"provider": "openai", "name": SMOLLM2, "endpoint": "http://127.0.0.1:9/v1"}))
     assert find_engines() == before

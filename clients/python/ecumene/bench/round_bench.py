@@ -28,10 +28,10 @@ from ecumene.bench.usage import UsageMeter
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World, connect
 from ecumene.launch import Services
-from ecumene.sim.conductor import GAME_KIND, GAME_PATH
-from ecumene.sim.population import build_population
-from ecumene.sim.run_demo import make_demo_spec
-from ecumene.sim.run_launch import choose_workers, write_launch
+from ecumene.sim.populations.population import build_population
+from ecumene.sim.rounds.conductor import GAME_KIND, GAME_PATH
+from ecumene.sim.runs.demo import make_demo_spec
+from ecumene.sim.runs.launch import choose_workers, write_launch
 
 AGENTS = 1_000_000
 QUICK_AGENTS = 2_000

@@ -35,6 +35,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("runtime", "ecumene.cli.services:runtime", "Start an agent runtime.", "runtime"),
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
+    Command("population", "ecumene.cli.population:population", "Draw a spec's population; see how it fits.", "sim"),
+    Command("stop", "ecumene.cli.stop:stop", "End a run or a sweep in order, from another terminal.", "sim"),
+    Command("check", "ecumene.cli.check:check", "Find all mistakes of specs before anything runs.", "sim"),
+    Command(
+        "estimate", "ecumene.cli.estimate:estimate", "Say what specs will take: calls, tokens, money, time.", "sim"
+    ),
+    Command("schema", "ecumene.cli.schema:schema", "Print the JSON schema of specs, for an editor.", "sim"),
+    Command("probe", "ecumene.cli.probe:probe", "Ask a few of each group who they are, before a run.", "sim"),
+    Command("report", "ecumene.cli.report:report", "Write one HTML page on a run or a sweep.", "sim"),
+    Command("export", "ecumene.cli.export:export", "Write recorded tables as CSV, JSON or Parquet.", "sim"),
     Command("bench", "ecumene.cli.bench:bench", "Measure, beside the bare limit of this machine.", "bench"),
     Command("world", "ecumene.cli.world:app", "Create, list, copy and delete worlds.", None),
     Command("env", "ecumene.cli.env:app", "Read, change and watch environments.", None),
@@ -48,7 +58,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "offline", "ecumene.cli.services:offline", "Check, read and upgrade worlds that no server has open.", "server"
     ),
-    Command("new", "ecumene.cli.new:app", "Begin a behaviour of your own.", None),
+    Command("new", "ecumene.cli.new:app", "Begin an experiment or a behaviour of your own.", None),
     Command("version", "ecumene.cli.version:version", "Show versions of Ecumene and what it runs on.", None),
 )
 

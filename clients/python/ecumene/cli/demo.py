@@ -10,8 +10,8 @@ import typer
 from ecumene.cli.connecting import JsonOption
 from ecumene.cli.running import execute
 from ecumene.sim import RunOptions
-from ecumene.sim.population_spec import POPULATION_MAX
-from ecumene.sim.run_demo import AGENTS, LLM_AGENTS, ROUNDS, SEED, make_demo_spec, make_llm_demo_spec
+from ecumene.sim.runs.demo import AGENTS, LLM_AGENTS, ROUNDS, SEED, make_demo_spec, make_llm_demo_spec
+from ecumene.sim.specs.population import POPULATION_MAX
 
 
 def demo(

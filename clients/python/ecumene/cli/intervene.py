@@ -44,6 +44,21 @@ def mute(
     )
 
 
+@app.command()
+def tell(
+    run: RunArgument,
+    agent: AgentArgument,
+    text: Annotated[str, typer.Argument(help="What it is told.", metavar="TEXT")],
+    actor: ActorOption,
+    comment: CommentOption = "",
+    server: ServerOption = DEFAULT_SERVER,
+    world: WorldOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Tell an agent something, which it remembers."""
+    _do((server, world, run, agent), lambda node: node.tell(run, agent, text, actor=actor, comment=comment), as_json)
+
+
 @app.command("set")
 def set_entry(
     run: RunArgument,

@@ -13,12 +13,13 @@ from typing import Annotated
 
 import typer
 
-from ecumene.cli.failures import CliError, UsageError
+from ecumene.cli.failures import CliError, UsageError, missing_extra
 
 app = typer.Typer(no_args_is_help=True)
 
 INSTALLED = "ecumene.behaviours"
 """The entry points of behaviours. Two of one kind, and the server would not start."""
+_EXPERIMENT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # Template, and where it goes below the package's folder; `{kind}` = the behaviour's name.
 _PARTS = {
@@ -67,6 +68,33 @@ def behaviour(
     except OSError as error:
         raise CliError(f"{target} cannot be written: {error.strerror}") from error
     print(f"made {target}: try  cd {target} && pip install -e '.[test]' && pytest")
+
+
+@app.command()
+def experiment(
+    name: Annotated[str, typer.Argument(help="Of the experiment: a-z, 0-9 and -, at most 40.", metavar="NAME")],
+    directory: Annotated[Path, typer.Option("--dir", help="Where to put it.")] = Path(),
+) -> None:
+    """Write a spec that runs, with the schema by which an editor completes it."""
+    if not _EXPERIMENT.fullmatch(name):
+        raise UsageError(f"{name!r} is no name for an experiment: write a-z, 0-9 and -, the first no -")
+    try:
+        from ecumene.sim.specs.schema import dump_schema
+    except ModuleNotFoundError as error:
+        raise missing_extra("new experiment", "sim") from error
+    target = directory / f"{name}.yaml"
+    template = files("ecumene.cli") / "templates" / "experiment" / "spec.yaml.tmpl"
+    text = Template(template.read_text(encoding="utf-8")).substitute(name=name)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+        (directory / "spec.schema.json").write_text(dump_schema(), encoding="utf-8")
+    except FileExistsError as error:
+        raise CliError(f"{target} is there already", hint="give another name, or another place with --dir") from error
+    except OSError as error:
+        raise CliError(f"{target} cannot be written: {error.strerror}") from error
+    print(f"made {target}: try  ecumene check {target} && ecumene run {target}")
 
 
 def _class_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ import typer
 from ecumene.cli.connecting import JsonOption, check_address
 from ecumene.cli.failures import UsageError
 from ecumene.cli.running import execute_resume
+from ecumene.cli.sweeping import execute_sweep_resume
 from ecumene.sim import RunOptions
+from ecumene.sim.recordings.sweep_file import is_sweep
 
 RUN = "run"
 BudgetOption = Annotated[
@@ -42,7 +45,10 @@ def resume(
         "microdollars_max": parse_budgets("--microdollars-max", microdollars_max or []),
     }
     options = RunOptions(server=server, workers=workers, budgets=budgets)
-    execute_resume(directory, options, as_json=as_json)
+    if is_sweep(directory):
+        execute_sweep_resume(directory, options, as_json=as_json)
+    else:
+        execute_resume(directory, options, as_json=as_json)
 
 
 def find_directory(run: Path, out: Path) -> Path:
@@ -51,7 +57,7 @@ def find_directory(run: Path, out: Path) -> Path:
         if directory.is_dir():
             return directory
     looked = str(run) if run.is_absolute() else f"{run} or {out / run}"
-    begun = sorted(found.parent for found in out.glob("*/manifest.json"))
+    begun = sorted(found.parent for found in itertools.chain(out.glob("*/manifest.json"), out.glob("*/sweep.json")))
     newest = max(begun, key=lambda directory: directory.stat().st_mtime, default=None)
     hint = f"the newest below {out} is {newest.name}" if newest else f"no run was begun below {out}: say where by --out"
     raise UsageError(f"no directory of a run is at {looked}", hint=hint)

@@ -9,6 +9,7 @@ import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, check_address
 from ecumene.cli.running import execute
+from ecumene.cli.sweeping import execute_sweep
 from ecumene.sim import RunOptions, load_spec
 
 
@@ -41,4 +42,8 @@ def run(
     if out is not None:
         recording = loaded.recording.model_copy(update={"directory": out})
         loaded = loaded.model_copy(update={"recording": recording})
-    execute(loaded, RunOptions(server=server, workers=workers, over_nodes=nodes), as_json=as_json)
+    options = RunOptions(server=server, workers=workers, over_nodes=nodes)
+    if loaded.sweep is None:
+        execute(loaded, options, as_json=as_json)
+    else:
+        execute_sweep(loaded, options, as_json=as_json)

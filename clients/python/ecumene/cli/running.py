@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -29,12 +29,16 @@ from ecumene.sim import (
     RunOptions,
     RunOutcome,
     RunSpec,
+    RunStoppedError,
     SpecError,
     resume,
     run,
 )
+from ecumene.sim.asking.intervention_records import describe_intervention, read_interventions
+from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.reporting import render_report
 
+Outcome = TypeVar("Outcome")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -43,32 +47,33 @@ def execute(spec: RunSpec, options: RunOptions, *, as_json: bool) -> None:
 
     Raises CliError in one line, Interrupted and StoppedByBudget after a clean stop, each with the command that goes on.
     """
-    _conduct(lambda display: run(spec, observer=display, options=options), options, as_json=as_json)
+    outcome = conduct(lambda display: run(spec, observer=display, options=options), options)
+    _show(outcome, as_json=as_json)
 
 
 def execute_resume(directory: Path, options: RunOptions, *, as_json: bool) -> None:
     """Go on with the run of a directory and print its report. Raises as `execute` does."""
-    _conduct(lambda display: resume(directory, observer=display, options=options), options, directory, as_json=as_json)
+    outcome = conduct(lambda display: resume(directory, observer=display, options=options), options, directory)
+    _show(outcome, as_json=as_json)
 
 
-def _conduct(
-    begin: Callable[[RunDisplay], Coroutine[Any, Any, RunOutcome]],
-    options: RunOptions,
-    directory: Path | None = None,
-    *,
-    as_json: bool,
-) -> None:
+def conduct(
+    begin: Callable[[RunDisplay], Coroutine[Any, Any, Outcome]], options: RunOptions, directory: Path | None = None
+) -> Outcome:
+    """Do what runs something, showing how it goes; what it came to. Raises as `execute` does."""
     display = RunDisplay(directory)
     try:
-        outcome = asyncio.run(_stop_by_signals(begin(display)))
+        return asyncio.run(stop_by_signals(begin(display)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(f"interrupted{display.describe_kept()}", hint=display.describe_resume()) from None
+    except RunStoppedError as error:
+        raise Interrupted(f"{error}{display.describe_kept()}", hint=display.describe_resume()) from error
     except BudgetSpentError as error:
         more = _describe_more(error)
         raise StoppedByBudget(
             f"{error}{display.describe_kept()}", hint=f"{display.describe_resume()} {more}".strip()
         ) from error
-    except (RunActiveError, RunDoneError, SpecError, ManifestError) as error:
+    except (RunActiveError, RunDoneError, SpecError, PopulationError, ManifestError) as error:
         raise CliError(str(error), hint=getattr(error, "hint", ""), exit_code=ExitCode.USAGE) from error
     except LaunchRefusedError as error:
         raise CliError(str(error), exit_code=ExitCode.USAGE) from error
@@ -87,13 +92,16 @@ def _conduct(
         raise CliError(f"{error.strerror or error}: {error.filename or display.directory or ''}") from error
     finally:
         display.close()
+
+
+def _show(outcome: RunOutcome, *, as_json: bool) -> None:
     if as_json:
         print_json(outcome.to_document())
     else:
         show_outcome(outcome)
 
 
-async def _stop_by_signals(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+async def stop_by_signals(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """Let Ctrl-C, SIGTERM, and the end of the terminal stop a run in order, with its summary.
 
     However often they come: neither in the middle of what is written at the end, nor while the command says afterwards
@@ -125,6 +133,8 @@ def show_outcome(outcome: RunOutcome) -> None:
     """Print the table of rounds, what it compares with, and where everything is."""
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     console.print(render_report(outcome.report), highlight=False, markup=False, soft_wrap=True)
+    for done in read_interventions(outcome.directory):
+        print(describe_intervention(done))
     print(f"records: {outcome.directory}")
 
 

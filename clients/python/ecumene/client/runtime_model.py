@@ -191,6 +191,12 @@ class SurveyRow:
     status: AnswerStatus
     reason: str
     answers: Mapping[str, Json]
+    model: str = ""
+    """That was asked; empty of a rule."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    """Of all questions and attempts together."""
+    latency_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

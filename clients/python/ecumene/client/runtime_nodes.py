@@ -197,6 +197,11 @@ class RuntimeNode:
         mute = acts_pb.Mute(agent=agent, muted=muted)
         return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, mute=mute))
 
+    async def tell(self, run: str, agent: str, text: str, *, actor: str, comment: str = "") -> Intervention:
+        """Let an agent remember that it was told a text, once, however often it is told. Refused without a memory."""
+        tell = acts_pb.Telling(agent=agent, text=text)
+        return await self._intervene(acts_pb.InterveneRequest(run=run, actor=actor, comment=comment, tell=tell))
+
     def sit(self, run: str, agent: str, *, actor: str, comment: str = "", timeout_s: float = 60.0) -> RuntimeSeat:
         """Take an agent's place: `async with node.sit(...) as seat`. A turn that is not decided in time falls back."""
         take = seats_pb.TakeSeat(run=run, agent=agent, actor=actor, comment=comment, timeout_ms=round(timeout_s * 1000))

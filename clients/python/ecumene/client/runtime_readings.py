@@ -109,7 +109,17 @@ def read_interview(message: asks_pb.InterviewResponse) -> Interview:
 def read_row(message: asks_pb.SurveyRow) -> SurveyRow:
     """A row of a survey."""
     answers = json.loads(message.answers_json) if message.answers_json else {}
-    return SurveyRow(message.agent, message.group, AnswerStatus(message.status), message.reason, answers)
+    return SurveyRow(
+        message.agent,
+        message.group,
+        AnswerStatus(message.status),
+        message.reason,
+        answers,
+        message.model,
+        message.prompt_tokens,
+        message.completion_tokens,
+        message.latency_ms,
+    )
 
 
 def read_turn(message: seats_pb.SeatTurn) -> SeatTurn:

@@ -1,14 +1,17 @@
 """Populations, experiments, recordings and reports."""
 
-from ecumene.sim.conductor import Conductor, GamePlan, RoundObserver, RoundResult
-from ecumene.sim.run_budgets import BudgetSpentError
-from ecumene.sim.run_directory import RunActiveError
-from ecumene.sim.run_life import resume, run
-from ecumene.sim.run_options import RunObserver, RunOptions
-from ecumene.sim.run_record import RunDoneError
-from ecumene.sim.run_results import RunOutcome
-from ecumene.sim.spec import RunSpec, load_spec, parse_spec
-from ecumene.sim.spec_errors import SpecError
+from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult
+from ecumene.sim.runs.budgets import BudgetSpentError
+from ecumene.sim.runs.directory import RunActiveError
+from ecumene.sim.runs.life import resume, run
+from ecumene.sim.runs.options import RunObserver, RunOptions
+from ecumene.sim.runs.record import RunDoneError
+from ecumene.sim.runs.results import RunOutcome
+from ecumene.sim.runs.stopping import RunStoppedError
+from ecumene.sim.specs.errors import SpecError
+from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
+from ecumene.sim.sweeps.life import SweepObserver, SweepOutcome, resume_sweep, run_sweep
+from ecumene.sim.sweeps.plan import plan_sweep
 
 __all__ = [
     "BudgetSpentError",
@@ -22,9 +25,15 @@ __all__ = [
     "RunOptions",
     "RunOutcome",
     "RunSpec",
+    "RunStoppedError",
     "SpecError",
+    "SweepObserver",
+    "SweepOutcome",
     "load_spec",
     "parse_spec",
+    "plan_sweep",
     "resume",
+    "resume_sweep",
     "run",
+    "run_sweep",
 ]

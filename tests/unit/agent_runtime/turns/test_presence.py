@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ecumene.client import EventType
 
-from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError
+from agent_runtime.turns.interviews import InterviewQuestion, NoAgentError, NoMemoryError
 from agent_runtime.turns.presence import Chosen, Decision, NobodySitsError
 from tests.unit.agent_runtime.fake_world import REPORTS, FakeWorld
 from tests.unit.agent_runtime.stage import Stage, by_agent, make_launch, set_stage, wait_until
@@ -181,3 +181,39 @@ async def test_rule_agents_say_what_they_are(tmp_path: Path) -> None:
         told = await part.interview("k-1", InterviewQuestion("What do you think?", None, 5.0))
     assert (told["status"], told["hash_before"]) == ("rule", told["hash_after"])
     assert 'decides by the rule level-k with {"level": 2}' in told["text"]
+
+
+async def test_what_an_agent_is_told_it_remembers_once_and_the_world_keeps(tmp_path: Path) -> None:
+    models = {"m": {"provider": "scripted", "answers": f"{PLAYERS}:answer_anything"}}
+    launch = make_launch(tmp_path, f"{PLAYERS}:NoteKeeper", ["d-1", "d-2"], models=models, resumable=True)
+    world = FakeWorld()
+    async with set_stage(tmp_path, launch, world) as stage:
+        part, _ = stage.pipeline.find_agent("d-1")
+
+        def read(agent: str) -> list[str]:
+            (kept,) = [
+                value for (path, key), value in world.entries.items() if path.endswith("/agents") and key == agent
+            ]
+            window: list[str] = kept["memory"]["window"]
+            return window
+
+        await part.tell("d-1", "Größer – nur Mut!")
+        await part.tell("d-1", "Größer – nur Mut!")
+        assert read("d-1") == ["You were told: Größer – nur Mut!"]
+        open_round(stage)
+        await stage.wait_turns(2)
+        await part.tell("d-1", "And now?")
+        assert [text for text in read("d-1") if text.startswith("You were told")] == [
+            "You were told: Größer – nur Mut!",
+            "You were told: And now?",
+        ]
+        assert len(read("d-1")) == 3, "the turn between them is remembered as well"
+        assert not [text for text in read("d-2") if text.startswith("You were told")]
+
+
+async def test_rule_agents_cannot_be_told_anything(tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, RULE["agent"], ["k-1"], parameters=RULE["parameters"])
+    async with set_stage(tmp_path, launch) as stage:
+        part, _ = stage.pipeline.find_agent("k-1")
+        with pytest.raises(NoMemoryError, match="keep no memory"):
+            await part.tell("k-1", "Mut!")

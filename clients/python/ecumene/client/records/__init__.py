@@ -5,6 +5,7 @@ A run's directory:
     manifest.json                    who, what, when: RunManifest
     turns/<source>-<number>.parquet  one row a turn        TURNS
     actions/…  calls/…  events/…     likewise              ACTIONS, CALLS, EVENTS
+    surveys/…                        one row an answer, of runs that ask      SURVEYS
     .staging/<source>/               parts being written; nothing that a reader needs
 
 A source is one writer (node and worker); parts of several sources lie side by side. A part appears
@@ -22,6 +23,7 @@ from ecumene.client.records.tables import (
     CALLS,
     EVENTS,
     SCHEMA_VERSION,
+    SURVEYS,
     TABLES,
     TURNS,
     Column,
@@ -38,6 +40,7 @@ __all__ = [
     "EVENTS",
     "PART_NUMBER_MAX",
     "SCHEMA_VERSION",
+    "SURVEYS",
     "TABLES",
     "TURNS",
     "Column",

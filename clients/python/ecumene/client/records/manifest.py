@@ -52,6 +52,7 @@ class RunManifest:
         started_at, ended_at: UTC, ISO 8601; `ended_at` is None while it runs.
         counts: table -> recorded rows.
         schema_version: of the recorded tables.
+        ended_by: of a run that is done, which stop condition ended it, with its figures; "" = its last round.
         note: why it ended, if it did not end well; one line.
     """
 
@@ -67,13 +68,14 @@ class RunManifest:
     counts: dict[str, int] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
     note: str = ""
+    ended_by: str = ""
     server: str = ""
     over_nodes: bool = False
     first_revision: int = 0
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("run", "state", "world", "history", "started_at", "note", "server"), (str,)),
+    **dict.fromkeys(("run", "state", "world", "history", "started_at", "note", "ended_by", "server"), (str,)),
     **dict.fromkeys(("seed", "schema_version", "first_revision"), (int,)),
     **dict.fromkeys(("versions", "counts"), (dict,)),
     "over_nodes": (bool,),

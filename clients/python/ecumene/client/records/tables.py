@@ -3,8 +3,9 @@
 All text is UTF-8. Durations end in `_ms`, instants in `_ns` (wall: since 1970 UTC, simulated: of the
 nearest environment's clock, as on the wire). Revisions are those of the run's world. Ids never change:
 (run, agent, turn) names a turn, (run, agent, turn, seq) an action, (run, agent, turn, call) a model call,
-(run, revision, index) an event. Rows are unordered; after a crash a row may stand twice, equal ids then
-mean the same fact, and the later part is right.
+(run, revision, index) an event,
+(run, survey, moment, round, agent, question) an answer. Rows are unordered; after a crash a row may
+stand twice, equal ids then mean the same fact, and the later part is right.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A recorded table."""
+    """A recorded table: its name, its columns, and those of them that together name a row for ever."""
 
     name: str
     columns: tuple[Column, ...]
+    ids: tuple[str, ...]
 
     @cached_property
     def column_names(self) -> frozenset[str]:
@@ -130,6 +132,7 @@ TURNS = Table(
         _OBSERVED_AT,
         Column("method", "category", "method that a workflow called; null of all other turns", nullable=True),
     ),
+    ids=("run", "agent", "turn"),
 )
 
 ACTIONS = Table(
@@ -150,6 +153,7 @@ ACTIONS = Table(
         Column("sim_time_ns", "int64", "simulated time that it saw, ns; null without a clock", nullable=True),
         _OBSERVED_AT,
     ),
+    ids=("run", "agent", "turn", "seq"),
 )
 
 CALLS = Table(
@@ -186,6 +190,7 @@ CALLS = Table(
         ),
         Column("tool_calls_json", "text", "tools that it called; null = none, or no bodies", nullable=True, bulky=True),
     ),
+    ids=("run", "agent", "turn", "call"),
 )
 
 EVENTS = Table(
@@ -206,9 +211,36 @@ EVENTS = Table(
         _SIM_TIME,
         Column("wall_time_ns", "int64", "commit, ns since 1970 UTC"),
     ),
+    ids=("run", "revision", "index"),
 )
 
-TABLES = (TURNS, ACTIONS, CALLS, EVENTS)
+SURVEYS = Table(
+    "surveys",
+    (
+        _RUN,
+        Column("kind", "category", "survey or interview"),
+        Column("survey", "category", "its name in the spec"),
+        Column("moment", "category", "before, after_round or after: when it was asked"),
+        Column("round", "int32", "round after which it was asked, from 1; null before and after all", nullable=True),
+        _AGENT,
+        _GROUP,
+        Column("question", "category", "name of the question"),
+        Column("type", "category", "text, number, integer, boolean, choice or scale"),
+        Column(
+            "answer_text", "text", "the answer as text; yes or no of a boolean; null = none", nullable=True, bulky=True
+        ),
+        Column("answer_number", "float64", "the answer as a number; 1 or 0 of a boolean; null = none", nullable=True),
+        Column("status", "category", "ok, unsupported (decides by a rule), or why there is no answer"),
+        _REASON,
+        Column("model", "category", "the model asked; null of a rule agent", nullable=True),
+        Column("prompt_tokens", "int32", "tokens sent for all questions together; 0 but for the first"),
+        Column("completion_tokens", "int32", "tokens received for all questions together; 0 but for the first"),
+        Column("latency_ms", "float64", "from the question to the answer to all of them, waiting included, ms"),
+    ),
+    ids=("run", "kind", "survey", "moment", "round", "agent", "question"),
+)
+
+TABLES = (TURNS, ACTIONS, CALLS, EVENTS, SURVEYS)
 
 
 def find_table(name: str) -> Table:

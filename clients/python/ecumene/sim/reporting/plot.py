@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,7 +29,7 @@ INK, MUTED, MEAN_COLOUR, TARGET_COLOUR = "#222222", "#777777", "#111111", "#C112
 
 
 def draw_rounds(
-    path: Path,
+    path: Path | IO[bytes],
     recording: GuessRecording,
     rows: Sequence[RoundRow],
     *,

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
-from ecumene.sim.population import Population, build_population
+from ecumene.sim.asking.intervention_records import find_rules
+from ecumene.sim.populations.population import Population, build_groups
 from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
-from ecumene.sim.spec import GameSpec, RunSpec, parse_spec
+from ecumene.sim.reporting.stand_ins import describe_stand_ins
+from ecumene.sim.specs.spec import GameSpec, parse_spec
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
 GUESTS = "guests"
-RULES_NOTE = "Rule agents: this checks arithmetic and pipeline; it reproduces nobody's behaviour."
+
+WINNING_NUMBER = "winning number"
+"""Where it is not the same formula in all rounds."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class GuessReport:
         latency_ms: percentile (`p50`, `p99`) -> of turns.
         models: the models that were asked; empty if only rules played.
         note: what must be said with the figures; empty if nothing.
+        subtitle: who played, in a line.
         plot: where the picture is.
+        changed: round -> ratio and offset, where an intervention has changed them.
     """
 
     manifest: RunManifest
@@ -58,7 +64,9 @@ class GuessReport:
     latency_ms: Mapping[str, float]
     models: list[str]
     note: str
+    subtitle: str
     plot: Path
+    changed: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def count_players(self, round_number: int) -> int:
         """Agents of the run, and guests of a round."""
@@ -78,6 +86,7 @@ class GuessReport:
         return {
             "run": self.manifest.run,
             "state": self.manifest.state,
+            "ended_by": self.manifest.ended_by,
             "seed": self.manifest.seed,
             "world": self.manifest.world,
             "history": self.manifest.history,
@@ -86,6 +95,7 @@ class GuessReport:
             "models": self.models,
             "note": self.note,
             "rounds": rows,
+            "changed_rules": {str(number): list(rules) for number, rules in self.changed.items()},
             "turns": dict(self.statuses),
             "reasons": {status: {"reason": text, "turns": count} for status, (text, count) in self.reasons.items()},
             "tokens": self.tokens,
@@ -95,37 +105,95 @@ class GuessReport:
         }
 
 
+@dataclass(frozen=True)
+class GuessReading:
+    """A report with what it was made from; `groups` has the group of each agent of the recording."""
+
+    report: GuessReport
+    recording: GuessRecording
+    groups: Mapping[str, str]
+    group_order: Sequence[str]
+
+    def draw(self, target: Path | IO[bytes]) -> None:
+        """Draw the picture of the rounds. Raises OSError."""
+        from ecumene.sim.reporting.plot import (
+            draw_rounds,
+        )  # some tenths of a second, which a run's start need not wait for
+
+        draw_rounds(
+            target,
+            self.recording,
+            self.report.rows,
+            title=f"Guess the average: nearest to {describe_target(self.report.game)} wins",
+            subtitle=self.report.subtitle,
+            target_label=describe_winning(self.report),
+            references=self.report.references,
+            groups=self.groups,
+            group_order=self.group_order,
+        )
+
+
 def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReport:
     """Read a run's directory, write `summary.json` and `rounds.png` into it, and return the report.
 
     Works on a run that was killed as on one that ended. `told` gives the winning numbers that the world
     told, by round. Raises ManifestError, SpecError, ReportError, OSError.
     """
+    reading = read_guess_report(directory, told=told)
+    reading.draw(reading.report.plot)
+    text = json.dumps(reading.report.to_document(), indent=2, ensure_ascii=False, allow_nan=False)
+    (directory / SUMMARY_NAME).write_text(text + "\n", encoding="utf-8")
+    return reading.report
+
+
+def read_guess_report(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReading:
+    """Read a run's directory and change nothing. Raises ManifestError, SpecError, ReportError, OSError."""
     manifest = read_manifest(directory)
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
-    population = build_population(spec.population, spec.seed)
+    population = build_groups(spec.population, spec.seed)
     recording = read_guess_recording(directory)
-    rows = summarise_rounds(recording, ratio=spec.game.ratio, offset=spec.game.offset, told=told)
+    ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds
+    changed = find_rules(directory, ratio=ratio, offset=offset, rounds=rounds)
+    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed)
+    references = list_references(ratio=ratio, offset=offset, rounds=rounds)
+    guests = {} if spec.game.guests is None else count_guests(recording, population)
+    asked = ", ".join(recording.models) or describe_classes(population)
     report = GuessReport(
         manifest=manifest,
         game=spec.game,
         agents=len(population),
         groups=population.counts,
-        guests={} if spec.game.guests is None else count_guests(recording, population),
+        guests=guests,
         rows=rows,
-        references=list_references(ratio=spec.game.ratio, offset=spec.game.offset, rounds=spec.game.rounds),
+        references=[keep_rounds(one, before=min(changed)) for one in references] if changed else references,
         statuses=count_names(recording.statuses, recording.turn_statuses),
         reasons={status: told for status, told in recording.reasons.items() if not is_acting(status)},
         tokens=int(recording.turn_tokens.sum()),
         latency_ms={f"p{share}": float(np.percentile(recording.turn_latency_ms, share)) for share in (50, 99)},
         models=recording.models,
-        note=write_note(spec),
+        note=describe_stand_ins(manifest.spec, recording.models),
+        subtitle=f"population {len(population):,}  ·  seed {manifest.seed}  ·  {asked}  ·  run {manifest.run}",
         plot=directory / PLOT_NAME,
+        changed=changed,
     )
-    draw_report(report, recording, population)
-    text = json.dumps(report.to_document(), indent=2, ensure_ascii=False, allow_nan=False)
-    (directory / SUMMARY_NAME).write_text(text + "\n", encoding="utf-8")
-    return report
+    names = [group.name for group in population.groups]
+    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
+    order = [name for name, count in population.counts.items() if count]
+    if guests:
+        groups.update((name, GUESTS) for name in recording.agents if name not in groups)
+        order.append(GUESTS)
+    return GuessReading(report, recording, groups, order)
+
+
+def describe_winning(report: GuessReport) -> str:
+    """What the winning number is called: its formula, where it is the same in all rounds."""
+    return WINNING_NUMBER if report.changed else describe_target(report.game)
+
+
+def keep_rounds(reference: Reference, *, before: int) -> Reference:
+    """A reference for the rounds that were played by the rules that it knows."""
+    means = {number: mean for number, mean in reference.means.items() if number < before}
+    return dataclasses.replace(reference, means=means)
 
 
 def count_guests(recording: GuessRecording, population: Population) -> dict[int, int]:
@@ -134,35 +202,6 @@ def count_guests(recording: GuessRecording, population: Population) -> dict[int,
     is_guest = np.array([name not in agents for name in recording.agents], dtype=bool)
     rounds, counts = np.unique(recording.turn_rounds[is_guest[recording.turn_agents]], return_counts=True)
     return dict(zip(rounds.tolist(), counts.tolist(), strict=True))
-
-
-def draw_report(report: GuessReport, recording: GuessRecording, population: Population) -> None:
-    """Draw the picture of a report."""
-    from ecumene.sim.reporting.plot import draw_rounds  # some tenths of a second, which a run's start need not wait for
-
-    names = [group.name for group in population.groups]
-    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
-    order = [name for name, count in population.counts.items() if count]
-    if report.guests:
-        groups.update((name, GUESTS) for name in recording.agents if name not in groups)
-        order.append(GUESTS)
-    parts = [
-        f"population {report.agents:,}",
-        f"seed {report.manifest.seed}",
-        ", ".join(report.models) or describe_classes(population),
-        f"run {report.manifest.run}",
-    ]
-    draw_rounds(
-        report.plot,
-        recording,
-        report.rows,
-        title=f"Guess the average: nearest to {describe_target(report.game)} wins",
-        subtitle="  ·  ".join(parts),
-        target_label=describe_target(report.game),
-        references=report.references,
-        groups=groups,
-        group_order=order,
-    )
 
 
 def describe_classes(population: Population) -> str:
@@ -177,13 +216,3 @@ def describe_target(game: GameSpec) -> str:
     share = str(fraction) if abs(float(fraction) - game.ratio) < 1e-9 else f"{game.ratio:g}"
     shift = f" {'+' if game.offset > 0 else '−'} {abs(game.offset):g}" if game.offset else ""
     return f"{share} × mean{shift}"
-
-
-def write_note(spec: RunSpec) -> str:
-    """What must be said with the figures of a spec."""
-    asked = {name for group in spec.population.groups for name in spec.list_asked(group)}
-    if not asked:
-        return RULES_NOTE if all(group.is_ready for group in spec.population.groups) else ""
-    if all(spec.list_models()[name].provider == "scripted" for name in asked):
-        return "Scripted answers: no model was asked; this checks the pipeline and reproduces nobody's behaviour."
-    return ""

@@ -53,15 +53,24 @@ class RoundRow:
 
 
 def summarise_rounds(
-    recording: GuessRecording, *, ratio: float, offset: float = 0.0, told: Mapping[int, float] | None = None
+    recording: GuessRecording,
+    *,
+    ratio: float,
+    offset: float = 0.0,
+    told: Mapping[int, float] | None = None,
+    changed: Mapping[int, tuple[float, float]] | None = None,
 ) -> list[RoundRow]:
     """One row for each round that has a turn or a number, in order.
 
-    `told` gives the winning numbers that the world told, by round, to stand beside the computed ones.
+    `told` gives the winning numbers that the world told, by round, to stand beside the computed ones;
+    `changed` ratio and offset of rounds that were played by other rules.
     """
-    told = told or {}
+    told, changed = told or {}, changed or {}
     rounds = np.union1d(recording.turn_rounds, recording.number_rounds)
-    return [summarise_round(recording, int(number), ratio, offset, told.get(int(number))) for number in rounds]
+    return [
+        summarise_round(recording, number, *changed.get(number, (ratio, offset)), told.get(number))
+        for number in map(int, rounds)
+    ]
 
 
 def summarise_round(

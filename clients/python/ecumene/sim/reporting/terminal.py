@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ecumene.sim.reporting.references import Reference
-from ecumene.sim.reporting.report import GuessReport, describe_target
+from ecumene.sim.reporting.report import GuessReport, describe_winning
 from ecumene.sim.reporting.rounds import RoundRow
 
 COMPARED_ROUNDS_MAX = 5
@@ -37,7 +37,7 @@ def build_round_table(report: GuessReport) -> Table:
     table.add_column("round", justify="right")
     table.add_column("reported", justify="right")
     table.add_column("failed", overflow="fold")
-    for name in ("mean", "std", "median", describe_target(report.game)):
+    for name in ("mean", "std", "median", describe_winning(report)):
         table.add_column(name, justify="right")
     table.add_column("winner", overflow="fold")
     for row in report.rows:

@@ -345,12 +345,23 @@ class SurveyRow(google.protobuf.message.Message):
     STATUS_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
     ANSWERS_JSON_FIELD_NUMBER: builtins.int
+    MODEL_FIELD_NUMBER: builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: builtins.int
+    COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
+    LATENCY_MS_FIELD_NUMBER: builtins.int
     agent: builtins.str
     group: builtins.str
     status: Global___AnswerStatus.ValueType
     reason: builtins.str
     answers_json: builtins.bytes
     """A JSON object with one value a question; empty unless the status is OK."""
+    model: builtins.str
+    """The model that was asked; empty of a rule."""
+    prompt_tokens: builtins.int
+    """What all attempts took, of all questions together."""
+    completion_tokens: builtins.int
+    latency_ms: builtins.float
+    """From the question to the end of the answer, waiting for the model's limits included; 0 where nobody was asked."""
     def __init__(
         self,
         *,
@@ -359,7 +370,11 @@ class SurveyRow(google.protobuf.message.Message):
         status: Global___AnswerStatus.ValueType = ...,
         reason: builtins.str = ...,
         answers_json: builtins.bytes = ...,
+        model: builtins.str = ...,
+        prompt_tokens: builtins.int = ...,
+        completion_tokens: builtins.int = ...,
+        latency_ms: builtins.float = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["agent", b"agent", "answers_json", b"answers_json", "group", b"group", "reason", b"reason", "status", b"status"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["agent", b"agent", "answers_json", b"answers_json", "completion_tokens", b"completion_tokens", "group", b"group", "latency_ms", b"latency_ms", "model", b"model", "prompt_tokens", b"prompt_tokens", "reason", b"reason", "status", b"status"]) -> None: ...
 
 Global___SurveyRow: typing_extensions.TypeAlias = SurveyRow

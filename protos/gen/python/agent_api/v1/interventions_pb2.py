@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agent_api/v1/interventions.proto\x12\x0c\x61gent_api.v1\"\xba\x01\n\x10InterveneRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0f\n\x07\x63omment\x18\x03 \x01(\t\x12)\n\x06inject\x18\x04 \x01(\x0b\x32\x17.agent_api.v1.InjectionH\x00\x12\"\n\x04\x65\x64it\x18\x05 \x01(\x0b\x32\x12.agent_api.v1.EditH\x00\x12\"\n\x04mute\x18\x06 \x01(\x0b\x32\x12.agent_api.v1.MuteH\x00\x42\x06\n\x04what\"x\n\tInjection\x12\x0c\n\x04path\x18\x01 \x01(\t\x12&\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x14.agent_api.v1.AppendH\x00\x12,\n\toperation\x18\x03 \x01(\x0b\x32\x17.agent_api.v1.OperationH\x00\x42\x07\n\x05\x65vent\")\n\x06\x41ppend\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x12\n\nvalue_json\x18\x02 \x01(\x0c\",\n\tOperation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\"M\n\x04\x45\x64it\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x12\n\nvalue_json\x18\x03 \x01(\x0c\x12\x16\n\x0e\x65xpect_version\x18\x04 \x01(\x04\"$\n\x04Mute\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05muted\x18\x02 \x01(\x08\"H\n\x11InterveneResponse\x12\x0c\n\x04note\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x13\n\x0bresult_json\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agent_api/v1/interventions.proto\x12\x0c\x61gent_api.v1\"\xe1\x01\n\x10InterveneRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\r\n\x05\x61\x63tor\x18\x02 \x01(\t\x12\x0f\n\x07\x63omment\x18\x03 \x01(\t\x12)\n\x06inject\x18\x04 \x01(\x0b\x32\x17.agent_api.v1.InjectionH\x00\x12\"\n\x04\x65\x64it\x18\x05 \x01(\x0b\x32\x12.agent_api.v1.EditH\x00\x12\"\n\x04mute\x18\x06 \x01(\x0b\x32\x12.agent_api.v1.MuteH\x00\x12%\n\x04tell\x18\x07 \x01(\x0b\x32\x15.agent_api.v1.TellingH\x00\x42\x06\n\x04what\"x\n\tInjection\x12\x0c\n\x04path\x18\x01 \x01(\t\x12&\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x14.agent_api.v1.AppendH\x00\x12,\n\toperation\x18\x03 \x01(\x0b\x32\x17.agent_api.v1.OperationH\x00\x42\x07\n\x05\x65vent\")\n\x06\x41ppend\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x12\n\nvalue_json\x18\x02 \x01(\x0c\",\n\tOperation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\"M\n\x04\x45\x64it\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x12\n\nvalue_json\x18\x03 \x01(\x0c\x12\x16\n\x0e\x65xpect_version\x18\x04 \x01(\x04\"$\n\x04Mute\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05muted\x18\x02 \x01(\x08\"&\n\x07Telling\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"H\n\x11InterveneResponse\x12\x0c\n\x04note\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x13\n\x0bresult_json\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,17 +32,19 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agent_api.v1.interventions_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_INTERVENEREQUEST']._serialized_start=51
-  _globals['_INTERVENEREQUEST']._serialized_end=237
-  _globals['_INJECTION']._serialized_start=239
-  _globals['_INJECTION']._serialized_end=359
-  _globals['_APPEND']._serialized_start=361
-  _globals['_APPEND']._serialized_end=402
-  _globals['_OPERATION']._serialized_start=404
-  _globals['_OPERATION']._serialized_end=448
-  _globals['_EDIT']._serialized_start=450
-  _globals['_EDIT']._serialized_end=527
-  _globals['_MUTE']._serialized_start=529
-  _globals['_MUTE']._serialized_end=565
-  _globals['_INTERVENERESPONSE']._serialized_start=567
-  _globals['_INTERVENERESPONSE']._serialized_end=639
+  _globals['_INTERVENEREQUEST']._serialized_end=276
+  _globals['_INJECTION']._serialized_start=278
+  _globals['_INJECTION']._serialized_end=398
+  _globals['_APPEND']._serialized_start=400
+  _globals['_APPEND']._serialized_end=441
+  _globals['_OPERATION']._serialized_start=443
+  _globals['_OPERATION']._serialized_end=487
+  _globals['_EDIT']._serialized_start=489
+  _globals['_EDIT']._serialized_end=566
+  _globals['_MUTE']._serialized_start=568
+  _globals['_MUTE']._serialized_end=604
+  _globals['_TELLING']._serialized_start=606
+  _globals['_TELLING']._serialized_end=644
+  _globals['_INTERVENERESPONSE']._serialized_start=646
+  _globals['_INTERVENERESPONSE']._serialized_end=718
 # @@protoc_insertion_point(module_scope)

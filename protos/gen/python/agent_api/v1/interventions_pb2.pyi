@@ -26,6 +26,7 @@ class InterveneRequest(google.protobuf.message.Message):
     INJECT_FIELD_NUMBER: builtins.int
     EDIT_FIELD_NUMBER: builtins.int
     MUTE_FIELD_NUMBER: builtins.int
+    TELL_FIELD_NUMBER: builtins.int
     run: builtins.str
     actor: builtins.str
     """Who intervenes; 1 to 64 bytes of [A-Za-z0-9._-]. A claim, recorded as such."""
@@ -39,6 +40,8 @@ class InterveneRequest(google.protobuf.message.Message):
     def edit(self) -> Global___Edit: ...
     @property
     def mute(self) -> Global___Mute: ...
+    @property
+    def tell(self) -> Global___Telling: ...
     def __init__(
         self,
         *,
@@ -48,10 +51,11 @@ class InterveneRequest(google.protobuf.message.Message):
         inject: Global___Injection | None = ...,
         edit: Global___Edit | None = ...,
         mute: Global___Mute | None = ...,
+        tell: Global___Telling | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["edit", b"edit", "inject", b"inject", "mute", b"mute", "what", b"what"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["actor", b"actor", "comment", b"comment", "edit", b"edit", "inject", b"inject", "mute", b"mute", "run", b"run", "what", b"what"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["what", b"what"]) -> typing.Literal["inject", "edit", "mute"] | None: ...
+    def HasField(self, field_name: typing.Literal["edit", b"edit", "inject", b"inject", "mute", b"mute", "tell", b"tell", "what", b"what"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["actor", b"actor", "comment", b"comment", "edit", b"edit", "inject", b"inject", "mute", b"mute", "run", b"run", "tell", b"tell", "what", b"what"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["what", b"what"]) -> typing.Literal["inject", "edit", "mute", "tell"] | None: ...
 
 Global___InterveneRequest: typing_extensions.TypeAlias = InterveneRequest
 
@@ -168,6 +172,29 @@ class Mute(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["agent", b"agent", "muted", b"muted"]) -> None: ...
 
 Global___Mute: typing_extensions.TypeAlias = Mute
+
+@typing.final
+class Telling(google.protobuf.message.Message):
+    """Lets an agent remember that it was told a text; one that remembers it does not take it twice. It survives the agent as
+    what it remembers of a turn. Refused for agents without a memory.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    agent: builtins.str
+    text: builtins.str
+    """1 to 2,000 bytes."""
+    def __init__(
+        self,
+        *,
+        agent: builtins.str = ...,
+        text: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["agent", b"agent", "text", b"text"]) -> None: ...
+
+Global___Telling: typing_extensions.TypeAlias = Telling
 
 @typing.final
 class InterveneResponse(google.protobuf.message.Message):

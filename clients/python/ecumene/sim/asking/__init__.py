@@ -1,0 +1,1 @@
+"""Asking the agents of a run while nobody plays: whom, when, and what came of it."""

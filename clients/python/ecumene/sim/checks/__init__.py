@@ -1,0 +1,1 @@
+"""What is wrong with a spec that its fields alone do not show: files, classes, keys, budgets."""

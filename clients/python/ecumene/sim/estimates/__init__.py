@@ -1,0 +1,1 @@
+"""What a spec will take: turns, calls, tokens, money, time."""

@@ -1,0 +1,1 @@
+"""Who the agents are: from a spec to as many profiles as are wanted."""

@@ -1,0 +1,128 @@
+"""What a page tells of the guess game: rounds, groups, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ecumene.sim.reporting.page import PageSection, PageTable, make_image, make_table, show
+from ecumene.sim.reporting.report import GuessReading, GuessReport, describe_target, describe_winning
+from ecumene.sim.reporting.rounds import RoundRow
+from ecumene.sim.reporting.terminal import describe_statuses, describe_winners
+
+GROUP_ROWS_MAX = 400
+
+
+def make_game_sections(reading: GuessReading) -> list[PageSection]:
+    """Rounds, groups, references."""
+    report = reading.report
+    target = describe_target(report.game)
+    image = make_image(
+        reading.draw,
+        alt="Histograms of the numbers named in each round, and their mean by round: " + _tell_rounds(report),
+        caption="Left: which numbers were named, by round; solid line: mean, broken line: winning number. "
+        "Right: the mean by round beside the winning number and the references.",
+    )
+    rounds = PageSection(
+        "Rounds",
+        [
+            f"Every agent names a number; nearest to {target} wins. Figures are of the numbers that took effect. "
+            "n is how many they are, of all who should have named one."
+            + (f" From round {min(report.changed)} on an intervention has changed that." if report.changed else "")
+        ],
+        [image],
+        [_tabulate_rounds(report, describe_winning(report)), _tabulate_failures(report)],
+    )
+    groups = PageSection("Groups", tables=[_tabulate_groups(reading)])
+    compared = PageSection("Compared with", _explain_references(report), tables=[_tabulate_references(report)])
+    return [rounds, *([groups] if len(reading.group_order) > 1 else []), compared]
+
+
+def _tabulate_rounds(report: GuessReport, target: str) -> PageTable:
+    rows = [
+        (
+            str(row.round),
+            f"{row.reported:,} of {report.count_players(row.round):,}",
+            row.mean,
+            row.std,
+            row.median,
+            row.target,
+            row.told,
+            f"{describe_winners(row)}{_tell_distance(row)}",
+        )
+        for row in report.rows
+    ]
+    columns = ("round", "n", "mean", "std", "median", target, "told by the world", "winner")
+    return make_table("Numbers by round", columns, rows, remarks=1)
+
+
+def _tabulate_failures(report: GuessReport) -> PageTable:
+    """Who is not in n, and why."""
+    rows = [
+        (
+            str(row.round),
+            sum(row.failed.values()),
+            max(0, report.count_players(row.round) - row.turns),
+            describe_statuses(row.failed) or "–",
+            describe_statuses(row.flags) or "–",
+        )
+        for row in report.rows
+    ]
+    columns = ("round", "failed", "without a turn", "why failed", "flags")
+    return make_table("Who is not in n, and what was noticed in answers", columns, rows, remarks=2)
+
+
+def _tell_distance(row: RoundRow) -> str:
+    if row.target is None or row.winner_number is None:
+        return ""
+    return f" ({abs(row.winner_number - row.target):.3g} away)"
+
+
+def _tabulate_groups(reading: GuessReading) -> PageTable:
+    """By round and group, with those who failed."""
+    guess = reading.recording
+    names = [*reading.group_order, "other"]
+    places = {name: place for place, name in enumerate(names)}
+    by_agent = np.array([places.get(reading.groups.get(agent, ""), len(names) - 1) for agent in guess.agents])
+    codes, turn_codes = by_agent[guess.number_agents], by_agent[guess.turn_agents]
+    rows = []
+    for row in reading.report.rows:
+        for place, name in enumerate(names):
+            numbers = guess.numbers[(guess.number_rounds == row.round) & (codes == place)]
+            turns = int(((guess.turn_rounds == row.round) & (turn_codes == place)).sum())
+            expected = reading.report.groups.get(name, turns)
+            if not expected and not len(numbers):
+                continue
+            rows.append((str(row.round), name, f"{len(numbers):,} of {expected:,}", *_describe_numbers(numbers)))
+    caption = "Numbers by round and group"
+    if len(rows) > GROUP_ROWS_MAX:
+        caption += f" (the first {GROUP_ROWS_MAX} of {len(rows):,} lines; all: ecumene export)"
+    return make_table(caption, ("round", "group", "n", "mean", "std", "median"), rows[:GROUP_ROWS_MAX], texts=2)
+
+
+def _describe_numbers(numbers: np.ndarray) -> tuple[float | None, float | None, float | None]:
+    """Mean, standard deviation with n - 1, median; None where there are too few."""
+    if not len(numbers):
+        return None, None, None
+    std = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
+    return float(numbers.mean()), std, float(np.median(numbers))
+
+
+def _explain_references(report: GuessReport) -> list[str]:
+    texts = ["Figures to look at beside this run's; none is a claim that the run reproduces them."]
+    texts += [f"{line.kind}: {line.name}: {line.source}." for line in report.references]
+    return texts
+
+
+def _tabulate_references(report: GuessReport) -> PageTable:
+    means: Mapping[int, float | None] = {row.round: row.mean for row in report.rows}
+    columns = ("round", "this run", *(f"{line.kind}: {line.name}" for line in report.references))
+    rows = [
+        (str(number), mean, *(line.means.get(number) for line in report.references)) for number, mean in means.items()
+    ]
+    return make_table("Mean by round beside theory and people", columns, rows)
+
+
+def _tell_rounds(report: GuessReport) -> str:
+    return "; ".join(f"round {row.round} mean {show(row.mean)}" for row in report.rows[:10])

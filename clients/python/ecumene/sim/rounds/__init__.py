@@ -1,0 +1,1 @@
+"""Conducts the rounds of a game, with agents and guests."""

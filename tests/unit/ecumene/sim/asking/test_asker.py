@@ -1,0 +1,117 @@
+"""Each agent is asked once at a moment, however often the asking is broken off and gone on with."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from ecumene.client.runtime_errors import RunNotFoundError
+from ecumene.client.runtime_model import AnswerStatus, SurveyQuestion, SurveyRow
+from ecumene.client.world import World
+from ecumene.sim.asking import asker as asker_module
+from ecumene.sim.asking.asker import Asker
+from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
+from ecumene.sim.asking.recording import list_asked, read_answers
+from ecumene.sim.specs.asking import InterviewSpec, SurveySpec
+
+from tests.unit.ecumene.sim.asking.test_plans import make_population
+
+QUESTIONS = [
+    {"name": "mood", "type": "number", "text": "?"},
+    {"name": "fair", "type": "boolean", "text": "?"},
+    {"name": "wort", "text": "?"},
+]
+ANSWERS: dict[str, Any] = {"mood": 2.5, "fair": True, "wort": "größer – 数"}
+
+
+class Agents:
+    """Stand in for those of a node; the connection breaks after so many answers."""
+
+    def __init__(self, breaks_after: int | None = None) -> None:
+        self.breaks_after = breaks_after
+        self.asked: list[str] = []
+
+    async def survey(
+        self, _world: World, run: str, questions: Sequence[SurveyQuestion], agents: Sequence[str], *, timeout_s: float
+    ) -> AsyncIterator[SurveyRow]:
+        assert (run, timeout_s) == ("r", 600.0)
+        for agent in agents:
+            if len(self.asked) == self.breaks_after:
+                raise RunNotFoundError("no node hosts it")
+            self.asked.append(agent)
+            if agent.endswith("3"):
+                yield SurveyRow(agent, "a", AnswerStatus.TIMEOUT, "too slow", {}, "m", 10, 0, 5.0)
+            elif agent.endswith("4"):
+                yield SurveyRow(agent, "a", AnswerStatus.RULE, "decides by a rule", {})
+            else:
+                answers = {question.name: ANSWERS.get(question.name, "text") for question in questions}
+                yield SurveyRow(agent, "a", AnswerStatus.OK, "", answers, "m", 10, 4, 7.5)
+
+
+def make(monkeypatch: pytest.MonkeyPatch, directory: Path, agents: Agents, told: list[str]) -> Asker:
+    monkeypatch.setattr(asker_module, "survey_agents", agents.survey)
+    survey = SurveySpec.model_validate({"name": "s", "at": "every_round", "questions": QUESTIONS})
+    interview = InterviewSpec(name="i", at="after", questions=("Why?",), agents=("agent-000002",))
+    return Asker(
+        cast(World, None),
+        make_population(a=6),
+        plan_askings([survey], [interview]),
+        run="r",
+        seed=1,
+        directory=directory,
+        tell=told.append,
+    )
+
+
+async def test_nobody_who_has_answered_is_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, told = Agents(breaks_after=4), list[str]()
+    moment = Moment("after_round", 1)
+    with pytest.raises(RunNotFoundError):
+        await make(monkeypatch, tmp_path, first, told).ask(moment)
+    assert {agent for *_, agent in list_asked(tmp_path)} == set(first.asked)
+    second = Agents()
+    asker = make(monkeypatch, tmp_path, second, told)
+    await asker.ask(moment)
+    await asker.ask(moment)
+    assert sorted(first.asked + second.asked) == [f"agent-{number:06d}" for number in range(1, 7)]
+    assert len(read_answers(tmp_path)) == 6 * len(QUESTIONS)
+    await asker.ask(Moment("after_round", 2))
+    assert len(second.asked) == 2 + 6, "another round is another moment"
+
+
+async def test_rows_hold_answers_statuses_reasons_and_what_it_cost_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    asker = make(monkeypatch, tmp_path, Agents(), told)
+    await asker.ask(Moment("after_round", 2))
+    await asker.ask(AFTER)
+    await asker.ask(BEFORE)
+    rows = read_answers(tmp_path).to_pylist()
+    of_one = {row["question"]: row for row in rows if row["agent"] == "agent-000001"}
+    assert [(of_one[name]["answer_text"], of_one[name]["answer_number"]) for name in ("mood", "fair", "wort")] == [
+        ("2.5", 2.5),
+        ("yes", 1.0),
+        ("größer – 数", None),
+    ]
+    assert sum(row["prompt_tokens"] for row in of_one.values()) == 10
+    assert {row["round"] for row in of_one.values()} == {2}
+    failed = {(row["agent"], row["status"], row["reason"], row["answer_text"]) for row in rows if row["status"] != "ok"}
+    assert failed == {
+        ("agent-000003", "timeout", "too slow", None),
+        ("agent-000004", "unsupported", "decides by a rule", None),
+    }
+    (open_one,) = [row for row in rows if row["kind"] == "interview"]
+    assert (open_one["survey"], open_one["moment"], open_one["round"], open_one["question"]) == (
+        "i",
+        "after",
+        None,
+        "q1",
+    )
+    assert told[1] == "survey s, after round 2: 4 of 6 agents answered; 1 timeout, 1 unsupported"
+    assert told[-1] == "interviews i, after the last round: 1 of 1 agent answered"
+    assert not (tmp_path / ".staging").exists()
+
+
+async def test_a_run_that_asks_nothing_has_no_answers(tmp_path: Path) -> None:
+    assert len(read_answers(tmp_path)) == 0 and list_asked(tmp_path) == set()
