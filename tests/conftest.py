@@ -88,13 +88,16 @@ def missing_toolchain() -> Callable[[str], NoReturn]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves a thread, a child process or (if it is async) a task behind."""
+    """Fail a test that leaves a thread, a child process, (if it is async) a task or a changed environment behind."""
+    before_environment = read_environment()
     before_threads = set(threading.enumerate())
     before_processes = set(list_children())
     if inspect.iscoroutinefunction(getattr(request, "function", None)):
         request.getfixturevalue("no_task_left")
     yield
     wait_until_empty(lambda: find_new_threads(before_threads) + find_new_processes(before_processes))
+    if changed := restore_environment(before_environment):
+        pytest.fail(f"changed in the environment of all later tests: {', '.join(changed)}")
 
 
 @pytest.fixture
@@ -122,6 +125,23 @@ def wait_until_empty(find_leaks: Callable[[], list[str]]) -> None:
         if time.monotonic() > deadline:
             pytest.fail(f"left running: {', '.join(leaked)}")
         time.sleep(0.01)
+
+
+def read_environment() -> dict[str, str]:
+    """The variables of this process but for the one that pytest itself keeps changing."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+def restore_environment(before: dict[str, str]) -> list[str]:
+    """Set the environment back; returns the names of the variables that differed."""
+    now = read_environment()
+    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    for name in changed:
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            del os.environ[name]
+    return changed
 
 
 def find_new_threads(before: set[threading.Thread]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -43,6 +44,18 @@ async def test_a_task_left_running_is_seen() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert conftest.find_new_tasks(before) == []
+
+
+def test_a_changed_environment_is_seen_and_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECUMENE_KEPT", "as it was")
+    monkeypatch.setenv("ECUMENE_TAKEN", "as it was")
+    before = conftest.read_environment()
+    os.environ["ECUMENE_PLANTED"] = "new"
+    os.environ["ECUMENE_KEPT"] = "other"
+    del os.environ["ECUMENE_TAKEN"]
+    assert conftest.restore_environment(before) == ["ECUMENE_KEPT", "ECUMENE_PLANTED", "ECUMENE_TAKEN"]
+    assert conftest.read_environment() == before
+    assert conftest.restore_environment(before) == []
 
 
 def test_what_does_not_end_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:

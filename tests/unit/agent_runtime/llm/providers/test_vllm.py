@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from ecumene.lifeline import OWNER
 from pydantic import BaseModel
 
 from agent_runtime.llm import (
@@ -105,6 +106,9 @@ class StandIn:
 
 @pytest.fixture(autouse=True)
 def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in (*HABITS, OWNER):  # an engine that is made sets them for good
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     StandIn.made.clear()
     StandIn.may_load.set()
     modules: dict[str, dict[str, Any]] = {
@@ -341,15 +345,11 @@ async def test_an_engine_that_does_not_come_back_is_unavailable() -> None:
 async def test_vllm_is_told_to_keep_to_itself_unless_the_environment_says_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in HABITS:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
     await (await open_one()).aclose()
     assert os.environ["VLLM_LOGGING_STREAM"] == "ext://sys.stderr", "stdout is the worker's own"
     assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
     assert os.environ["VLLM_NO_USAGE_STATS"] == "0"
-    for name in HABITS:
-        os.environ.pop(name, None)
 
 
 async def test_a_machine_without_vllm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
