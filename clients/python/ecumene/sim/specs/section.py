@@ -33,7 +33,7 @@ class Section(BaseModel):
 
 
 def describe_attributes(section: type[BaseModel]) -> dict[str, str]:
-    """What the docstring of a section, and of those it extends, says of attributes: a line each, `name, another: text`."""
+    """What docstrings of a section, and of those it extends, say of attributes: a line each, `name, another: text`."""
     described: dict[str, str] = {}
     for told in reversed(section.__mro__):
         described |= _read_attributes(told.__doc__ or "")
