@@ -118,7 +118,7 @@ def read_settings(arguments: argparse.Namespace) -> NodeSettings:
         server=arguments.server,
         world=arguments.world,
         name=arguments.name,
-        scratch=arguments.scratch / f"ecumene-runtime-{arguments.world}-{arguments.name}",
+        scratch=arguments.scratch.absolute() / f"ecumene-runtime-{arguments.world}-{arguments.name}",
         labels=dict(arguments.label),
         capacity=arguments.capacity or AGENTS_PER_CORE * cores,
         workers=arguments.workers or cores,

@@ -54,6 +54,7 @@ PARTS = {
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_killed_recordings.py",
         "tests/faults/test_ordered_runs.py",
+        "tests/faults/test_run_digests.py",
     ),
     "subscriptions": ("tests/promises/test_subscriptions.py",),
     "storage": (
