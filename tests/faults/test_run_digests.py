@@ -1,8 +1,8 @@
 """One spec and seed, one outcome: whatever number of workers plays it, and however often all of it is killed.
 
 Case 39: the same seed gave different results, and replicates with different seeds the same one. The run here has all
-that could bring in an order: attributes by table and template, networks, rule agents, agents with code and memory, agents
-with a model, surveys with samples at all moments, and interventions that reach samples of agents.
+that could bring in an order: attributes by table and template, networks, rule agents, agents with code and memory,
+agents with a model, surveys with samples at all moments, and interventions that reach samples of agents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from ecumene.client.records import TURNS, list_parts
 from tests.faults.run_processes import RunProcess, digest_own_world, find_run, read_rows
 from tests.faults.test_killed_interventions import read_notes
 
-SAMPLE = "years,school,job,weight\n19,hauptschule,none,2\n34,gymnasium,Bäcker,1\n52,universität,医師,1.5\n70,keine,rentner,1\n"
+SAMPLE = """years,school,job,weight
+19,hauptschule,none,2
+34,gymnasium,Bäcker,1
+52,universität,医師,1.5
+70,keine,rentner,1
+"""
 PAIRS, MEMBERS, ROUNDS = 2, 4, 3
 ANSWER_COLUMNS = ("survey", "moment", "round", "agent", "group", "question", "answer_text", "answer_number", "status")
 MOMENTS = (
@@ -83,7 +88,7 @@ def describe(folder: Path, *, seed: int = 11, pairs: int = PAIRS, members: int =
             {"name": "said", "after_round": 1, "tell": {"text": "Nur Mut!", "groups": listeners, "sample": members}},
             {"name": "half", "before_round": 3, "rules": {"ratio": "1/2"}},
             {"name": "rest", "before_round": 3, "pause": {"sample": members}},
-            {"name": "news", "when": {"figure": "mean", "below": 100}, "set": {"path": "/t", "key": "k", "value": "数"}},
+            {"name": "news", "when": {"figure": "mean", "below": 99}, "set": {"path": "/t", "key": "k", "value": "数"}},
         ],
         "recording": {"directory": str(folder / "runs")},
     }  # fmt: skip
