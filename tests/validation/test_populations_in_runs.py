@@ -109,7 +109,7 @@ def choose_names(seed: int) -> list[str]:
         scripts.setdefault(find_script(name), []).append(name)
     odd = [name for name in names if not name.isprintable() or set(name) & set("\"',;&<>/\\\u0301")]
     chosen = [name for some in scripts.values() for name in some[:NAMES_A_SCRIPT]] + odd[:ODD_NAMES]
-    return sorted({name for name in chosen if name.strip() == name})
+    return sorted({name for name in chosen if name and name.strip() == name})
 
 
 def find_script(name: str) -> str:
