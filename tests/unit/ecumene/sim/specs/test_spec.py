@@ -57,7 +57,7 @@ def test_the_example_loads_and_comes_back_from_its_document() -> None:
 def test_guests_are_invited_by_a_number_or_not_at_all() -> None:
     assert load_spec(EXAMPLE).game.guests is None
     assert load_spec(EXAMPLES / "guess_with_guest.yaml").game.guests == 1
-    assert list_lines(change(("game", "guests"), -1)) == ["game.guests: must be greater than or equal to 0, not -1"]
+    assert list_lines(change(("game", "guests"), -1)) == ["game.guests: must be at least 0, not -1"]
 
 
 @pytest.mark.parametrize("ratio", ["2/3", " 2 / 3 ", 2 / 3, "0.5", 1])
@@ -82,11 +82,11 @@ URLS_REFUSED = {
         (("nmae",), "x", "nmae: unknown field; did you mean name?"),
         (("game", "raito"), 1, "game.raito: unknown field; did you mean ratio?"),
         (("game", "ratio"), "2/0", "game.ratio: '2/0' is no number and no fraction such as \"2/3\""),
-        (("game", "ratio"), 0, "game.ratio: must be greater than 0, not 0"),
+        (("game", "ratio"), 0, "game.ratio: must be more than 0, not 0"),
         (("game", "ratio"), float("inf"), "game.ratio: must be a finite number"),
         (("game", "ratio"), "1e999", "game.ratio: too large"),
         (("game", "ratio"), True, 'game.ratio: write a number, or a fraction such as "2/3"'),
-        (("game", "rounds"), 0, "game.rounds: must be greater than or equal to 1, not 0"),
+        (("game", "rounds"), 0, "game.rounds: must be at least 1, not 0"),
         (("game", "rounds"), "five", "game.rounds: must be a whole number, not 'five'"),
         (("game", "rounds"), 2.5, "game.rounds: must be a whole number, not 2.5"),
         (("game",), [1], "game: must be a mapping"),
@@ -120,10 +120,10 @@ URLS_REFUSED = {
             {"provider": "openai", "endpoints": [{}]},
             "model.endpoints[0].url: is missing",
         ),
-        (("model", "requests_per_minute"), 0, "model.requests_per_minute: must be greater than or equal to 1, not 0"),
+        (("model", "requests_per_minute"), 0, "model.requests_per_minute: must be at least 1, not 0"),
         (("models",), {"m": {"temprature": 1}}, "models.m.temprature: unknown field; did you mean temperature?"),
         (("budget", "microdollars_max"), 5, "budget.microdollars_max: needs a model with a price"),
-        (("budget", "tokens_max"), -1, "budget.tokens_max: must be greater than or equal to 0, not -1"),
+        (("budget", "tokens_max"), -1, "budget.tokens_max: must be at least 0, not -1"),
         (
             ("population", "groups", 1, "model"),
             "m",
@@ -136,7 +136,7 @@ URLS_REFUSED = {
         (
             ("population", "groups", 0, "parameters", "level"),
             -1,
-            "population.groups[0].parameters.level: must be greater than or equal to 0, not -1",
+            "population.groups[0].parameters.level: must be at least 0, not -1",
         ),
         (("population", "groups", 1, "parameters"), 3, "population.groups[1].parameters: must be a mapping, not 3"),
         (
@@ -284,7 +284,7 @@ def test_a_problem_in_a_file_names_its_line(tmp_path: Path) -> None:
         load_spec(path)
     assert [str(problem) for problem in caught.value.problems] == [
         "line 5: population.groups[1]: give either count or share",
-        "line 8: game.rounds: must be greater than or equal to 1, not 0",
+        "line 8: game.rounds: must be at least 1, not 0",
         "line 10: models.m: endpoint is for provider openai, and needed there",
     ]
     assert str(caught.value).startswith(f"{path}: line 5: population.groups[1]: ")
