@@ -22,7 +22,7 @@ async def test_what_surveys_take_is_estimated_too(tmp_path: Path) -> None:
     outcome = await run(spec, observer=Silent())
     calls = ds.dataset([str(part) for part in list_parts(outcome.directory, CALLS)]).to_table()
     answers = ds.dataset([str(part) for part in list_parts(outcome.directory, SURVEYS)]).to_table()
-    asked = answers.filter((ds.field("prompt_tokens") > 0))
+    asked = answers.filter(ds.field("prompt_tokens") > 0)
     assert asked.num_rows == pytest.approx(found.asked, abs=5)  # who of a sample has a model is drawn
     assert calls.num_rows + asked.num_rows == pytest.approx(found.total.calls, abs=7)  # and a pause mutes some
     for column, estimated in (

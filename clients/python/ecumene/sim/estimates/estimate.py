@@ -151,7 +151,7 @@ def estimate_asked(spec: RunSpec, moments: Iterable[Iterable[AskedModel]]) -> di
 
 
 def estimate_asking_seconds(spec: RunSpec, moments: Iterable[Sequence[AskedModel]]) -> Range:
-    """While nobody plays: moment by moment, the models of one side by side; an agent waits no longer than its timeout."""
+    """Moment by moment, the models of one side by side; an agent waits no longer than its timeout."""
     total = Range()
     for moment in moments:
         bounds = []
@@ -212,7 +212,8 @@ def list_assumptions(spec: RunSpec, measured: Iterable[Installed]) -> Iterable[s
             f"answers in words with {TEXT_TOKENS[0]:g} to {TEXT_TOKENS[2]:g} tokens, likely {TEXT_TOKENS[1]:g}"
         )
     for name, needed_s in list_late(spec):
-        yield f"rounds end at their deadline of {spec.game.deadline_s:g} s; a round of {name} takes about {needed_s:,.3g} s"
+        deadline = f"rounds end at their deadline of {spec.game.deadline_s:g} s"
+        yield f"{deadline}; a round of {name} takes about {needed_s:,.3g} s"
     if asking and any(spec.list_models()[name].provider != "scripted" for name in asking):
         yield "a model answers within 0.5 to 20 s, likely 3 s: measure yours, and limits of rate are kept exactly"
     if unmeasured := list_unmeasured(spec):

@@ -70,7 +70,7 @@ FIRST_SEED = 675_192_822_635_797_599
         ({"grid": {"game.rounds": [1]}, "list": [{"game.rounds": 2}]}, "stands in grid and in list"),
         ({"grid": {"game..rounds": [1]}}, "sweep.grid"),
         ({"grid": {"game.rounds": list(range(1, 400)), "seed": list(range(300))}}, "at most 100,000"),
-        ({"replicates": 0}, "sweep.replicates: must be greater"),
+        ({"replicates": 0}, "sweep.replicates: must be at least 1"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(sweep: dict[str, Any], said: str) -> None:
