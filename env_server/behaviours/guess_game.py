@@ -18,10 +18,10 @@ Events of the game's environment: `round.opened`, `round.closed`.
 
 import math
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from env_server.behaviours.behaviour import Behaviour, Target, operation
 from env_server.behaviours.context import Context
@@ -60,7 +60,7 @@ def _close_writes(path: str, generation: int) -> list[Target]:
 
 
 class GuessGame(Behaviour):
-    """The guess game. Config: ratio (default 2/3), offset (default 0), groups (default none: every agent for itself)."""
+    """The guess game. Config: ratio (default 2/3), offset (default 0), groups (default none: agents play)."""
 
     kind: ClassVar[str] = "guess_game"
 
@@ -187,9 +187,7 @@ async def _reported(ctx: Context, reports: str, begin_revision: int) -> AsyncIte
             yield agent, reported
 
 
-async def _average_groups(
-    ctx: Context, reports: str, begin_revision: int, names: list[str]
-) -> dict[str, float | None]:
+async def _average_groups(ctx: Context, reports: str, begin_revision: int, names: list[str]) -> dict[str, float | None]:
     """The number of each group: the mean of its members' numbers, None where no member reported any."""
     members = ctx.entries(f"{ctx.path.rstrip('/')}/{GROUPS}")
     numbers: dict[Any, list[float]] = {name: [] for name in names}

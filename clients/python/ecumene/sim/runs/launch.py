@@ -135,6 +135,8 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
     if group.agent == PROMPTED:
         if parameters["fallback"] is None:
             del parameters["fallback"]
+        if spec.game.players == "groups":
+            parameters["groups_play"] = [each.name for each in spec.population.groups]
         del parameters["temperature"]
     if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)
