@@ -135,8 +135,10 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
     if group.agent == PROMPTED:
         if parameters["fallback"] is None:
             del parameters["fallback"]
+        if not parameters["note"]:
+            del parameters["note"]
         if spec.game.players == "groups":
-            parameters["groups_play"] = [each.name for each in spec.population.groups]
+            parameters["groups_play"] = [each.name for each in spec.population.groups if each.count != 0]
         del parameters["temperature"]
     if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)

@@ -1,4 +1,4 @@
-"""Rule players of the guess game and what they take, wherever a spec names one: as agents, as answers, as a fallback."""
+"""Rule players of the guess game and what they take, wherever a spec names one: as agents, answers, fallbacks."""
 
 from __future__ import annotations
 
