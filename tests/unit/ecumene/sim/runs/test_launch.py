@@ -187,6 +187,15 @@ def test_where_groups_play_prompted_agents_are_told_which_and_notes_are_told_whe
     plan_launch(launched)
 
 
+@pytest.mark.parametrize(("deadline_s", "timeout_s"), [(60, 300), (3600, 3600)])
+def test_no_turn_is_given_up_before_its_round_for_waiting_for_its_model(
+    tmp_path: Path, deadline_s: float, timeout_s: float
+) -> None:
+    group = {"name": "p", "agent": "prompted", "count": 1}
+    spec = parse_spec({"name": "x", "population": {"groups": [group]}, "game": {"deadline_s": deadline_s}})
+    assert launch(spec, tmp_path).groups[0].turn_timeout_s == timeout_s
+
+
 def test_a_rule_answers_for_a_model(tmp_path: Path) -> None:
     group = {"name": "p", "agent": "prompted", "count": 1}
     answers = {"player": "listed", "numbers": [32.91, 17.58]}
