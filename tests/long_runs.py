@@ -95,6 +95,7 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
+    "experiments": ("tests/validation/test_paper_experiments.py",),
     "populations": ("tests/validation/test_populations.py", "tests/validation/test_populations_in_runs.py"),
     "vllm": ("tests/foreign/vllm",),
     "rest": (

@@ -25,7 +25,7 @@ from ecumene.client.world import World
 from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
 
 GAME_KIND = "guess_game"
-DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0}
+DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0, "groups": []}
 """The behaviour's own, for a game that was made without."""
 GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
@@ -46,6 +46,8 @@ class GamePlan:
     offset: float = 0.0
     deadline_ms: int = 0
     """A round ends so long after its opening even if reports are missing; 0 = it waits for all."""
+    groups: tuple[str, ...] = ()
+    """Those who play where groups do; none = every agent plays for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,12 @@ class RoundResult:
     failed: int
     """Turns that reported in time that they have no number; they are not in the mean."""
     mean: float | None
-    """Of the reported numbers; None if there is none."""
+    """Of the reported numbers, or of those of groups where they play; None if there is none."""
     target: float | None
     winning_number: float | None
     """The target under the name by which the agents are told of it."""
     winner: str | None
-    """Whose number is nearest; of several the smallest id."""
+    """Whose number is nearest, an agent or a group; of several the smallest id."""
     winner_number: float | None
     gate_cause: str
     """Why the round ended: count, deadline, or what else opened its gate."""
@@ -76,6 +78,8 @@ class RoundResult:
     """The closing's own."""
     guests: Mapping[str, GuestTurn] = field(default_factory=dict)
     """What became of those who are no agents of the run; they are among the participants."""
+    groups: Mapping[str, float | None] = field(default_factory=dict)
+    """Where groups play, the number of each; None of one without a number."""
 
     @property
     def missing(self) -> int:
@@ -160,11 +164,13 @@ class Conductor:
             GameMismatchError: something else is there.
         """
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
+        if self._plan.groups:
+            config["groups"] = list(self._plan.groups)
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
             return True
         found = await self._game.describe()
         # A game that was made by hand may leave to the behaviour what is as usual.
-        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != config:
+        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != DEFAULT_RULES | config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
         return False
 
@@ -271,6 +277,7 @@ class Conductor:
             wall_s=wall_s,
             revision=closing.revision,
             guests=guests,
+            groups=closed.get("groups") or {},
         )
 
 

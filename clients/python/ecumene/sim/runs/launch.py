@@ -19,6 +19,7 @@ from ecumene.sim.specs.spec import RunSpec
 LAUNCH_NAME = "launch.json"
 AGENTS_PER_WORKER_MIN = 25_000
 PARTS_MAX = 256
+TURN_TIMEOUT_MIN_S = 300.0
 
 # The event that opens a round; what it asks for stands in its document.
 WAKE_RULES = [{"path": "/game", "types": ["behaviour"], "key": "round.opened"}]
@@ -131,10 +132,16 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
         "wake": WAKE_RULES,
         "parameters": parameters,
         "process": group.process,
+        # Within a round the waiting for a model's free place counts: the round's own deadline ends it.
+        "turn_timeout_s": max(TURN_TIMEOUT_MIN_S, spec.game.deadline_s),
     }
     if group.agent == PROMPTED:
         if parameters["fallback"] is None:
             del parameters["fallback"]
+        if not parameters["note"]:
+            del parameters["note"]
+        if spec.game.players == "groups":
+            parameters["groups_play"] = [each.name for each in spec.population.groups if each.count != 0]
         del parameters["temperature"]
     if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)

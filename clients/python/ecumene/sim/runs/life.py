@@ -18,6 +18,7 @@ from ecumene.client.records import RunState, read_manifest
 from ecumene.launch import Services
 from ecumene.sim.populations.population import build_population
 from ecumene.sim.rounds.conductor import GamePlan
+from ecumene.sim.rounds.group_players import list_players
 from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budgets
 from ecumene.sim.runs.directory import RunLock, make_directory
 from ecumene.sim.runs.launch import write_launch
@@ -122,6 +123,7 @@ async def _live_on(
             ratio=float(spec.game.ratio),
             offset=float(spec.game.offset),
             deadline_ms=round(spec.game.deadline_s * 1000),
+            groups=list_players(spec, population),
         )
         # Who asks agents hosts them on a node, the run's own or others': what that is launched with never changes.
         is_hosted = over_nodes or spec.asks

@@ -23,6 +23,7 @@ from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
+from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
@@ -95,6 +96,7 @@ class Stage:
             plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
             await stack.enter_async_context(conductor)
+            await keep_members(world, GAME_PATH, plan.groups, self._population, is_resumed=self._is_resumed)
             if not self._is_resumed:
                 await self._tell_history(world)
             agents = self._choose_agents(world, server, launch_path)

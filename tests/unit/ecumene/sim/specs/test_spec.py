@@ -15,8 +15,8 @@ from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
 AGENT_CLASSES = (
-    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random', 'prompted' "
-    "or module:Class"
+    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'listed', 'random', "
+    "'prompted' or module:Class"
 )
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
@@ -90,6 +90,27 @@ URLS_REFUSED = {
         (("game", "rounds"), "five", "game.rounds: must be a whole number, not 'five'"),
         (("game", "rounds"), 2.5, "game.rounds: must be a whole number, not 2.5"),
         (("game",), [1], "game: must be a mapping"),
+        (("game", "players"), "teams", "game.players: must be 'agents' or 'groups', not 'teams'"),
+        (
+            ("game",),
+            {"players": "groups", "guests": 1},
+            "game: guests belong to no group: they play where players are agents",
+        ),
+        (
+            ("model",),
+            {"answers": {"player": "level-k"}},
+            "model.answers.level: is missing",
+        ),
+        (
+            ("model",),
+            {"answers": {"player": "listed", "numbers": [5, 101]}},
+            "model.answers.numbers[1]: must be less than or equal to 100, not 101",
+        ),
+        (
+            ("model",),
+            {"answers": {"level": 1}},
+            "model: answers names a player: level-k, noisy-level-k, equilibrium, listed, random, not None",
+        ),
         (("model",), {"provider": "openai"}, "model: endpoint is for provider openai, and needed there"),
         (("model",), {"provider": "local", "latency_ms": 5}, "model: latency_ms is for provider scripted"),
         (("model",), {"slots": 4}, "model: slots is for provider local"),
@@ -244,8 +265,8 @@ def ask(group: dict[str, Any], **models: Any) -> dict[str, Any]:
         (ask({}, a=None) | {"model": {}}, "give model or models, not both"),
         (
             ask({"parameters": {"fallback": {"player": "dice"}}}),
-            "population.groups[0].parameters: fallback names a player: level-k, noisy-level-k, equilibrium, random,"
-            " not 'dice'",
+            "population.groups[0].parameters: fallback names a player: level-k, noisy-level-k, equilibrium, listed,"
+            " random, not 'dice'",
         ),
         (
             ask({"parameters": {"fallback": {"player": "level-k"}}}),
