@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ecumene.sim.reporting.compared_section import make_compared_section, select_numbers
+from ecumene.sim.reporting.compared_section import make_compared_section, measure_groups
 from ecumene.sim.reporting.page import PageFigure, PageSection, PageTable, make_image, make_table, show
 from ecumene.sim.reporting.report import GuessReading, GuessReport, describe_target, describe_winning
 from ecumene.sim.reporting.rounds import RoundRow
@@ -33,7 +33,9 @@ def make_game_sections(reading: GuessReading) -> list[PageSection]:
         [image],
         [_tabulate_rounds(report, describe_winning(report)), _tabulate_failures(report)],
     )
-    groups = PageSection("Groups", [_tell_difference(reading)], tables=[_tabulate_groups(reading)])
+    told = "Groups play: the number of a group is the mean of its members' numbers, and the nearest group wins."
+    texts = [*([told] if report.game.players == "groups" else []), _tell_difference(reading)]
+    groups = PageSection("Groups", texts, tables=[_tabulate_groups(reading)])
     return [rounds, *([groups] if len(reading.group_order) > 1 else []), make_compared_section(reading)]
 
 
@@ -118,11 +120,7 @@ def _tabulate_groups(reading: GuessReading) -> PageTable:
 def _tell_difference(reading: GuessReading) -> str:
     """How far the means of groups lie apart in the first round."""
     first = next((row.round for row in reading.report.rows if row.reported), 1)
-    means = {
-        name: float(np.sort(numbers).mean())
-        for name in reading.group_order
-        if len(numbers := select_numbers(reading, first, [name]))
-    }
+    means = measure_groups(reading, first)
     if len(means) < 2:
         return "Fewer than two groups have numbers."
     lowest, highest = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
