@@ -139,7 +139,8 @@ class GroupSpec(Section):
         try:
             PARAMETERS[self.agent].model_validate(self.parameters)
         except ValidationError as error:
-            raise ValidationError.from_exception_data("GroupSpec", place_under("parameters", error)) from error
+            found = place_under("parameters", error, PARAMETERS[self.agent])
+            raise ValidationError.from_exception_data("GroupSpec", found) from error
         return self
 
     @model_validator(mode="after")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -19,14 +20,17 @@ def check_rule_player(field: str, given: Mapping[str, Any]) -> None:
     try:
         RULE_PARAMETERS[player].model_validate({name: value for name, value in given.items() if name != "player"})
     except ValidationError as error:
-        raise ValidationError.from_exception_data("RulePlayer", place_under(field, error)) from error
+        found = place_under(field, error, RULE_PARAMETERS[player])
+        raise ValidationError.from_exception_data("RulePlayer", found) from error
 
 
-def place_under(field: str, error: ValidationError) -> list[InitErrorDetails]:
-    """The errors of what a field holds, with their place; an unknown one is told the known ones by its message."""
+def place_under(field: str, error: ValidationError, section: type[Section]) -> list[InitErrorDetails]:
+    """The errors of what a field holds, a `section`, with their place; an unknown parameter is told the known ones."""
     return [
         InitErrorDetails(
-            type=PydanticCustomError("parameter", "{problem}", {"problem": _describe(found)}),
+            type=PydanticCustomError(
+                "parameter", "{problem}", {"problem": _describe(found, sorted(section.model_fields))}
+            ),
             loc=(field, *found["loc"]),
             input=found["input"],
         )
@@ -34,8 +38,14 @@ def place_under(field: str, error: ValidationError) -> list[InitErrorDetails]:
     ]
 
 
-def _describe(found: Any) -> str:
-    return {"missing": "is missing", "extra_forbidden": "unknown parameter"}.get(found["type"], found["msg"])
+def _describe(found: Any, known: Sequence[str]) -> str:
+    if found["type"] != "extra_forbidden":
+        return "is missing" if found["type"] == "missing" else str(found["msg"])
+    if len(found["loc"]) > 1:
+        return "unknown parameter"
+    near = difflib.get_close_matches(str(found["loc"][0]), known, n=1)
+    told = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}" if known else "it takes none"
+    return f"unknown parameter; {told}"
 
 
 class NoParameters(Section):

@@ -169,7 +169,7 @@ URLS_REFUSED = {
         (
             ("population", "groups", 1, "parameters"),
             {"level": 1},
-            "population.groups[1].parameters.level: unknown parameter",
+            "population.groups[1].parameters.level: unknown parameter; it takes none",
         ),
         (("population", "groups", 0, "parameters"), {}, "population.groups[0].parameters.level: is missing"),
         (("population", "groups", 1, "count"), 3, "population.groups[1]: give either count or share"),
