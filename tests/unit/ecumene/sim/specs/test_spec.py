@@ -104,7 +104,7 @@ URLS_REFUSED = {
         (
             ("model",),
             {"answers": {"player": "listed", "numbers": [5, 101]}},
-            "model.answers.numbers[1]: must be less than or equal to 100, not 101",
+            "model.answers.numbers[1]: must be at most 100, not 101",
         ),
         (
             ("model",),
