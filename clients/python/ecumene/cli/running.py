@@ -22,8 +22,8 @@ from ecumene.client.runtime_errors import LaunchRefusedError
 from ecumene.launch import ServiceStartError
 from ecumene.sim import (
     BudgetSpentError,
-    GamePlan,
     RoundResult,
+    RoundsPlan,
     RunActiveError,
     RunDoneError,
     RunOptions,
@@ -171,7 +171,7 @@ class RunDisplay:
         """What is said of a run that is cut short names it."""
         self.directory = directory
 
-    def run_began(self, run_id: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
+    def run_began(self, run_id: str, directory: Path, plan: RoundsPlan, rounds_done: int) -> None:
         """The bar begins."""
         self._participants, self._rounds, self._rounds_closed = plan.participants, plan.rounds, rounds_done
         rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds:,} rounds"
