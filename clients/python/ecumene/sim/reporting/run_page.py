@@ -9,6 +9,7 @@ from pathlib import Path
 from ecumene.client.records import ManifestError, RunManifest, RunState, digest_turns, read_manifest
 from ecumene.client.records.manifest import MANIFEST_NAME
 from ecumene.sim.recordings import RecordingError, open_recording
+from ecumene.sim.reporting.experiment_sections import make_experiment_sections
 from ecumene.sim.reporting.game_sections import make_game_sections
 from ecumene.sim.reporting.numbers import ReportError
 from ecumene.sim.reporting.overview import Overview, read_overview
@@ -38,7 +39,9 @@ def write_run_page(directory: Path, path: Path) -> None:
         )
         notes = [*([stand_ins] if stand_ins else []), *_note_state(manifest)]
         game: list[PageSection] = []
-        reading, problem = _try_game(directory, manifest, overview)
+        if manifest is not None and manifest.spec.get("experiment") is not None:
+            game = make_experiment_sections(directory, manifest, overview)
+        reading, problem = (None, "") if game else _try_game(directory, manifest, overview)
         if problem:
             notes.append(problem)
         if reading is not None:
@@ -162,7 +165,7 @@ def _describe_run(directory: Path, manifest: RunManifest | None, overview: Overv
 
 def _try_game(directory: Path, manifest: RunManifest | None, overview: Overview) -> tuple[GuessReading | None, str]:
     """The guess game of a run, or why there is none to be told of; "" where that needs no word."""
-    if manifest is None or not overview.turns_in_rounds:
+    if manifest is None or not overview.turns_in_rounds or manifest.spec.get("experiment") is not None:
         return None, ""
     try:
         return read_guess_report(directory, told=read_told(directory)), ""

@@ -19,13 +19,12 @@ from ecumene.client.durations import show_duration
 from ecumene.client.errors import EcumeneError
 from ecumene.client.participants import Participant
 from ecumene.client.world import World
-from ecumene.sim.rounds.conductor import RoundObserver, RoundResult, RoundsPlan
+from ecumene.sim.rounds.conductor import TIME, RoundObserver, RoundResult, RoundsPlan
 from ecumene.sim.rounds.figures import read_figures
 from ecumene.sim.specs.experiment import ExperimentSpec
 
 CONDUCTOR = "conductor"
 """Its name among those who take part in the clock."""
-TIME = "time"
 PROGRESS_INTERVAL_S = 0.25
 STANDSTILL_S = 15.0
 

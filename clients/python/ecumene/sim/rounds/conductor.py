@@ -34,7 +34,7 @@ ROUND_KEY = "round"
 """Entry of the game: the round that is open, or was the last."""
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
-COUNT, DEADLINE = "count", "deadline"
+COUNT, DEADLINE, TIME = "count", "deadline", "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ class RoundResult:
 
     @property
     def missing(self) -> int:
-        """Participants of whom nothing came in time."""
-        return max(0, self.participants - self.reported - self.failed)
+        """Participants of whom nothing came in time; none where nobody was asked for anything."""
+        return 0 if self.gate_cause == TIME else max(0, self.participants - self.reported - self.failed)
 
 
 class GameMismatchError(EcumeneError):

@@ -50,8 +50,8 @@ class ExperimentSpec(Section):
         rounds: of the environment, how many are played.
         deadline_s: a round of the environment ends at the latest this many seconds after it began.
         until: of the clock: the time at which the run ends. What is due then is not done any more.
-        every: of the clock: how long a round is; after each, figures are read, agents asked, conditions looked at.
-            None = the whole time is one round.
+        every: of the clock: rounds end at the multiples of this; then figures are read, agents asked, conditions looked
+            at. None = the whole time is one round.
         figures: what is read when a round is over, by name, beside what `close_round` returns.
     """
 
@@ -81,14 +81,15 @@ class ExperimentSpec(Section):
         return self
 
     def count_rounds(self, start_ns: int = 0) -> int:
-        """How many rounds there are, of a clock that begins at a time: the last one may be shorter."""
+        """How many rounds there are, of a clock that begins at a time: the first and the last one may be shorter."""
         if self.rounds is not None:
             return self.rounds
         assert self.until is not None
-        stretch_ns = max(1, self.until - start_ns)
-        return -(-stretch_ns // (self.every or stretch_ns))
+        if self.every is None:
+            return 1
+        return max(1, -(-self.until // self.every) - start_ns // self.every)
 
     def find_end_ns(self, number: int, start_ns: int) -> int:
         """The time at which a round of the clock ends, which belongs to the next one."""
         assert self.until is not None
-        return self.until if self.every is None else min(self.until, start_ns + number * self.every)
+        return self.until if self.every is None else min(self.until, (start_ns // self.every + number) * self.every)
