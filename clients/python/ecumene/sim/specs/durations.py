@@ -22,7 +22,10 @@ def parse_time(value: Any) -> int:
     """Nanoseconds, of a text such as 1h30m, or of a whole number of them. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("write a time such as 1h30m, 7d or 500ms")
-    time_ns = value if isinstance(value, int) else parse_duration(value)
+    try:
+        time_ns = value if isinstance(value, int) else parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; write 1h30m, 7d or 500ms") from error
     if not 0 <= time_ns < 2**63:
         raise ValueError("simulated time begins at 0, and ends after 292 years")
     return time_ns
