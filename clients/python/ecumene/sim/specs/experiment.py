@@ -45,7 +45,7 @@ class ExperimentSpec(Section):
     """What is done: either rounds of an environment, or a stretch of time of a clock.
 
     Attributes:
-        environment: whose behaviour offers `open_round` and `close_round`, as docs/experiments-of-your-own.md tells; or
+        environment: whose behaviour offers `open_round` and `close_round`, as docs/worlds.md tells; or
         clock: the environment whose event-driven clock goes on until a time.
         rounds: of the environment, how many are played.
         deadline_s: a round of the environment ends at the latest this many seconds after it began.

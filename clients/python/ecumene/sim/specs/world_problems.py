@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ecumene.client.durations import show_duration
+from ecumene.sim.specs.interventions import GAME_FIGURES
 from ecumene.sim.specs.world import PARTICIPANTS, EnvironmentSpec
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def list_world_problems(spec: RunSpec) -> Problems:
 def _list_experiment_problems(spec: RunSpec) -> Problems:
     experiment, world = spec.experiment, spec.world
     if experiment is None:
+        yield from _list_strange_figures(spec)
         return
     if "game" in spec.model_fields_set:
         yield ("game",), "give game or experiment, not both: the guess game is an experiment that is ready"
@@ -58,6 +60,17 @@ def _list_experiment_problems(spec: RunSpec) -> Problems:
         elif experiment.until is not None and experiment.until <= found.clock.start:
             start = show_duration(found.clock.start)
             yield ("experiment", "until"), f"is not after {start}, where the clock begins"
+
+
+def _list_strange_figures(spec: RunSpec) -> Problems:
+    """Conditions about figures that the guess game has not."""
+    asked = [(("interventions", place, "when", "figure"), one.when) for place, one in enumerate(spec.interventions)]
+    if spec.stop is not None:
+        asked.append((("stop", "when", "figure"), spec.stop.when))
+    for where, condition in asked:
+        figure = None if condition is None else condition.figure
+        if figure is not None and figure not in GAME_FIGURES:
+            yield where, f"the guess game has no figure {figure!r}; there are {', '.join(GAME_FIGURES)}"
 
 
 def _list_group_problems(spec: RunSpec, group: GroupSpec) -> Iterator[tuple[str, str]]:
