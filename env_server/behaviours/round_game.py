@@ -92,13 +92,14 @@ class RoundGame(Behaviour):
             ctx.refuse("round_open", f"round {state['round']} is open", round=str(state["round"]))
         reports = f"{ctx.path}/{REPORTS}"
         known = ctx.environment(reports)
+        number = 1 if state is None else state["round"] + 1
         own = {
-            "round": 1 if state is None else state["round"] + 1,
+            "round": number,
             "generation": known.gates[0].gate.generation + 1 if known is not None and known.gates else 1,
             "reports": reports,
             "last": None if state is None else state["last"],
         }
-        opened = {**await self.begin(ctx, int(own["round"])), **own}
+        opened = {**await self.begin(ctx, number), **own}
         ctx.register_child(REPORTS, _DECLARATION)
         ctx.begin_generation(reports, GATE, participants, deadline_ms)
         ctx.set("round", {**own, "open": True})

@@ -157,6 +157,7 @@ class Intervener:
         if condition.entry is None:
             assert condition.figure is not None
             return result.find_figure(condition.figure)
+        figure: Any
         try:
             figure = await self._world.environment(condition.entry.path).value(condition.entry.key)
         except (EntryNotFoundError, EnvironmentNotFoundError):

@@ -22,7 +22,7 @@ async def _read(world: World, figure: FigureSpec) -> Json:
             return await place.invoke(figure.operation, **figure.arguments)
         if figure.aggregate is not None:
             found = (await place.aggregates()).values.get(figure.aggregate)
-            return None if found is None else found.value
+            return None if found is None else _as_json(found.value)
         return _as_json(await place.value(figure.key or ""))
     except (EntryNotFoundError, EnvironmentNotFoundError):
         return None

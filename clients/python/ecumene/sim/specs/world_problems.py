@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ecumene.client.durations import show_duration
-from ecumene.sim.specs.interventions import GAME_FIGURES
+from ecumene.sim.specs.interventions import GAME_FIGURES, ConditionSpec
 from ecumene.sim.specs.world import PARTICIPANTS, EnvironmentSpec
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ def list_world_problems(spec: RunSpec) -> Problems:
     """Place in the spec and what is wrong there."""
     yield from _list_experiment_problems(spec)
     for place, group in enumerate(spec.population.groups):
-        where = ("population", "groups", place)
         for field, text in _list_group_problems(spec, group):
-            yield (*where, field), text
+            yield ("population", "groups", place, field), text
     for place, environment in enumerate(spec.world.environments if spec.world else ()):
-        for field, text in _list_environment_problems(spec, environment):
-            yield ("world", "environments", place, *field), text
+        for fields, text in _list_environment_problems(spec, environment):
+            yield ("world", "environments", place, *fields), text
 
 
 def _list_experiment_problems(spec: RunSpec) -> Problems:
@@ -64,6 +63,7 @@ def _list_experiment_problems(spec: RunSpec) -> Problems:
 
 def _list_strange_figures(spec: RunSpec) -> Problems:
     """Conditions about figures that the guess game has not."""
+    asked: list[tuple[tuple[str | int, ...], ConditionSpec | None]]
     asked = [(("interventions", place, "when", "figure"), one.when) for place, one in enumerate(spec.interventions)]
     if spec.stop is not None:
         asked.append((("stop", "when", "figure"), spec.stop.when))
