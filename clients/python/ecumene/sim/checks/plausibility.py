@@ -31,7 +31,7 @@ def list_doubts(spec: RunSpec) -> Told:
     """Deadlines that are shorter than models take, by their latency, limits of rate and questions in flight."""
     for name, needed_s in list_late(spec):
         text = f"a round of model {name} takes about {needed_s:,.3g} s: turns that come later are missing"
-        yield ("game", "deadline_s"), text
+        yield ("game" if spec.experiment is None else "experiment", "deadline_s"), text
     asked = {*plan_calls(spec), *(one.model for moment in plan_asked(spec) for one in moment)}
     for place, _ in place_models(spec):
         if place[0] == "models" and place[1] not in asked:

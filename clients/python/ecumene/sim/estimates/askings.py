@@ -47,7 +47,7 @@ def plan_asked(spec: RunSpec) -> list[list[AskedModel]]:
     """
     moments = []
     for asking in plan_askings(spec.surveys, spec.interviews):
-        for remembered in _list_remembered(asking, spec.game.rounds):
+        for remembered in _list_remembered(asking, spec.rounds):
             asked = list(_ask_once(spec, asking, remembered))
             if asked:
                 moments.append(asked)

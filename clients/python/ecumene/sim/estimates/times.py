@@ -32,7 +32,7 @@ def list_late(spec: RunSpec) -> Iterator[tuple[str, float]]:
         waves = math.ceil(calls.turns_a_round / model.in_flight_max)
         by_rate = calls.a_round / model.requests_per_minute * 60 - WINDOW_S if model.requests_per_minute else 0.0
         needed_s = max(waves * calls.calls_a_turn * typical_latency_s(model), by_rate)
-        if needed_s > spec.game.deadline_s:
+        if spec.deadline_s is not None and needed_s > spec.deadline_s:
             yield name, needed_s
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ecumene.client.records import RunManifest, read_manifest
 from ecumene.sim.asking.intervention_records import find_rules, read_interventions
 from ecumene.sim.populations.population import Population, build_groups
-from ecumene.sim.reporting.numbers import GuessRecording, read_guess, read_guess_recording
+from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_guess, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
@@ -170,6 +170,8 @@ def read_guess_report(
     """
     manifest = read_manifest(directory)
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
+    if spec.experiment is not None:
+        raise ReportError(f"{directory}: here no guess game was played, but an experiment of one's own")
     population = build_groups(spec.population, spec.seed)
     recording = read_guess_recording(directory) if opened is None else read_guess(opened, str(directory))
     ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds

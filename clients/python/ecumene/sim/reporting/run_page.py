@@ -10,6 +10,7 @@ from ecumene.client.records import ManifestError, RunManifest, RunState, digest_
 from ecumene.client.records.manifest import MANIFEST_NAME
 from ecumene.sim.recordings import Recording, RecordingError, open_recording
 from ecumene.sim.reporting.asking_sections import make_asking_sections
+from ecumene.sim.reporting.experiment_sections import make_experiment_sections
 from ecumene.sim.reporting.game_sections import list_game_figures, make_game_sections
 from ecumene.sim.reporting.interventions_section import make_interventions_sections
 from ecumene.sim.reporting.numbers import ReportError
@@ -55,6 +56,7 @@ def write_run_page(directory: Path, path: Path) -> None:
     ]
     sections = [
         *([] if reading is None else make_game_sections(reading)),
+        *([] if manifest is None else make_experiment_sections(directory, manifest, overview)),
         *asked,
         *make_interventions_sections(directory, {} if manifest is None else manifest.spec),
         *([] if manifest is None else make_population_sections(directory, manifest)),
@@ -110,7 +112,7 @@ def _try_game(
     directory: Path, manifest: RunManifest | None, overview: Overview, recording: Recording
 ) -> tuple[GuessReading | None, str]:
     """The guess game of a run, or why there is none to be told of; "" where that needs no word."""
-    if manifest is None or not overview.turns_in_rounds:
+    if manifest is None or not overview.turns_in_rounds or manifest.spec.get("experiment") is not None:
         return None, ""
     try:
         return read_guess_report(directory, told=read_told(directory), opened=recording), ""

@@ -20,15 +20,20 @@ from ecumene.sim.specs.attributes import (
     list_attribute_problems,
     resolve_file,
 )
+from ecumene.sim.specs.durations import Time
 from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
 from ecumene.sim.specs.rule_players import RULE_PARAMETERS, check_rule_player, place_under
 from ecumene.sim.specs.section import Section
+from ecumene.sim.specs.waking import WakeSpec
+from ecumene.sim.specs.world import EnvironmentPath
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
+PROMPTED_AGENT = "prompted-agent"
+"""Looks and acts as its parameters say, in any world; a class like one's own, which is installed with the runtime."""
 PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
 """In a persona: the name of an attribute."""
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -61,9 +66,9 @@ PARAMETERS: dict[str, type[Section]] = {**RULE_PARAMETERS, PROMPTED: PromptedPar
 
 
 def _check_agent(name: str) -> str:
-    if name in PARAMETERS or _CLASS.fullmatch(name):
+    if name in (*PARAMETERS, PROMPTED_AGENT) or _CLASS.fullmatch(name):
         return name
-    known = f"{', '.join(map(repr, PARAMETERS))} or module:Class"
+    known = f"{', '.join(map(repr, (*PARAMETERS, PROMPTED_AGENT)))} or module:Class"
     raise PydanticCustomError("literal_error", "Input should be {known}", {"known": known})
 
 
@@ -83,6 +88,10 @@ class GroupSpec(Section):
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         attributes: what all of its agents are, whatever the population's attributes would make them.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
+        wake: events that wake them, beside the opening of a round.
+        clock: the environment by whose clock they live; none = by that of the experiment, if it has one.
+        first_wake: when each is first woken by its clock; none = where the clock of the experiment begins, and not at
+            all by another clock. For later wakes agents ask themselves.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -95,6 +104,9 @@ class GroupSpec(Section):
     models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
     attributes: dict[AttributeName, Value] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
+    wake: Annotated[tuple[WakeSpec, ...], Field(max_length=100)] = ()
+    clock: EnvironmentPath | None = None
+    first_wake: Time | None = None
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
