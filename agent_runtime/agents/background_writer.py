@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 WRITE = "write"
 PHASES = ("background", "repair")
+NAME_CHARS_MAX = 200
 TEXT_CHARS_MAX = 20_000
 
 
@@ -111,9 +112,7 @@ class BackgroundWriter(Agent):
 
 
 def _describe(answer: BackgroundAnswer, missing: tuple[str, ...]) -> dict[str, Json]:
-    """An answer as the world can keep it: a model may write halves of signs."""
-    name, text = (part.encode("utf-8", "replace").decode() for part in (answer.name, answer.text))
-    return {"name": name[:200], "text": text[:TEXT_CHARS_MAX], "missing": list(missing)}
+    return {"name": answer.name[:NAME_CHARS_MAX], "text": answer.text[:TEXT_CHARS_MAX], "missing": list(missing)}
 
 
 def _read_settings(group: GroupInfo) -> tuple[WriterSettings, BackgroundPrompt]:

@@ -43,6 +43,8 @@ def population(
     if seed is not None:
         loaded = loaded.model_copy(update={"seed": seed})
     wanted = loaded.population if size is None else resize(loaded.population, size)
+    if wanted.backgrounds is not None and wanted.backgrounds.mode == "model":
+        wanted = wanted.model_copy(update={"backgrounds": None})  # those were written for the agents of the run
     drawn, fit = draw(loaded, wanted)
     try:
         if out is not None:

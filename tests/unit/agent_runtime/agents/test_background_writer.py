@@ -73,10 +73,10 @@ def test_mistakes_are_told_before_anybody_is_woken(parameters: dict[str, Any], p
 
 
 async def test_a_text_that_tells_everything_is_asked_for_once(tmp_path: Path) -> None:
-    written, statuses = await write(tmp_path, {"attributes": ANN}, told("At 34, she lives from nursing. \ud800"))
+    written, statuses = await write(tmp_path, {"attributes": ANN}, told("At 34, she lives from nursing."))
     assert statuses == {"ok": 1}
     assert (written["status"], written["missing"], written["answers"]) == ("ok", [], 1)
-    assert written["text"] == "At 34, she lives from nursing. ?"
+    assert written["text"] == "Ann Lee. At 34, she lives from nursing."
     assert len(Asked.requests) == 1
     assert '"age": 34' in Asked.requests[0].messages[1].content
 

@@ -15,6 +15,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.backgrounds.attaching import attach_backgrounds
 from ecumene.sim.populations import streams
 from ecumene.sim.populations.sampling import Sampler
 from ecumene.sim.populations.units import list_units
@@ -41,7 +42,7 @@ class Population:
         groups: the groups, as in the spec.
         codes: for each agent, the place of its group in `groups`.
         profiles: for each agent a row, in the same order: its id as `agent`, then one column an attribute, text as a
-            dictionary. None = it has no attributes.
+            dictionary, then `background` if there are backgrounds. None = it has no attributes.
     """
 
     groups: tuple[GroupSpec, ...]
@@ -122,7 +123,11 @@ def build_population(spec: PopulationSpec, seed: int, *, on_unit: Callable[[str]
     bare = build_groups(spec, seed)
     if not spec.list_attributes():
         return bare
-    return Population(bare.groups, bare.codes, draw_profiles(spec, seed, bare, on_unit=on_unit))
+    profiles = draw_profiles(spec, seed, bare, on_unit=on_unit)
+    if spec.backgrounds is not None:
+        names = tuple(group.name for group in bare.groups)
+        profiles = attach_backgrounds(spec.backgrounds, profiles, names, bare.codes, seed)
+    return Population(bare.groups, bare.codes, profiles)
 
 
 def build_groups(spec: PopulationSpec, seed: int) -> Population:

@@ -150,7 +150,19 @@ class RunSpec(Section):
                     problems.append(_describe_problem(text, (*where, field), names))
             if group.agent == PROMPTED and len(known) > 1 and not group.model and not group.models:
                 problems.append(_describe_problem("is missing: there are several models", (*where, "model"), None))
-        return problems
+        return [*problems, *self._list_writer_problems()]
+
+    def _list_writer_problems(self) -> list[InitErrorDetails]:
+        backgrounds = self.population.backgrounds
+        if backgrounds is None or backgrounds.mode != "model":
+            return []
+        where = ("population", "backgrounds", "model")
+        if backgrounds.model is not None and backgrounds.model not in self.models:
+            text = f"no model is called {backgrounds.model!r}; " + _list_known(list(self.models))
+            return [_describe_problem(text, where, backgrounds.model)]
+        if backgrounds.model is None and len(self.models) > 1:
+            return [_describe_problem("is missing: there are several models", where, None)]
+        return []
 
     def _list_budget_problems(self) -> list[InitErrorDetails]:
         given = self.budget.microdollars_max
