@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import sqlite3
@@ -61,20 +60,25 @@ async def write(spec: Path, *, kill_at: int | None = None, timeout_s: float = 12
     """Run the command; with `kill_at`, until so many texts are told, and then no longer."""
     command = (sys.executable, "-m", "ecumene.cli", "background", str(spec), "--json")
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     assert process.stderr is not None
     lines = []
-    async with asyncio.timeout(timeout_s):
-        async for line in process.stderr:
-            lines.append(line.decode())
-            found = _PROGRESS.match(lines[-1])
-            if kill_at is not None and found and int(found[1].replace(",", "")) >= kill_at:
-                os.kill(process.pid, signal.SIGKILL)
-                break
-        out = await process.stdout.read()
-        code = await process.wait()
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for line in process.stderr:
+                lines.append(line.decode())
+                found = _PROGRESS.match(lines[-1])
+                if kill_at is not None and found and int(found[1].replace(",", "")) >= kill_at:
+                    process.kill()
+                    break
+            out = await process.stdout.read()
+            code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     if kill_at is not None:
         assert code == -signal.SIGKILL, lines
         return {}
@@ -132,6 +136,7 @@ async def test_a_command_that_is_killed_goes_on_without_asking_again(tmp_path: P
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7_200)
 @pytest.mark.parametrize(("language", "told"), [("English", ENGLISH), ("German", GERMAN)], ids=["English", "German"])
 async def test_two_hundred_people_by_the_packaged_model(
     tmp_path: Path, seed: int, language: str, told: dict[str, Any], record_property: Any

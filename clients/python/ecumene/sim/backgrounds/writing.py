@@ -158,7 +158,7 @@ class _Writing:
             ]
         rows = [self._make_row(person, place, alike) for place, person in enumerate(self._people)]
         if not any(row.background for row in rows):
-            raise NothingWrittenError(len(rows), rows[0].remark)
+            raise NothingWrittenError(len(rows), rows[0].remark.removeprefix("no text: "))
         diversity = await asyncio.to_thread(measure_diversity, [row.background for row in rows if row.background])
         about = {"spec": self._spec.name, "seed": self._spec.seed, "diversity": dataclasses.asdict(diversity)}
         about["backgrounds"] = backgrounds.model_dump(mode="json", exclude={"file"})

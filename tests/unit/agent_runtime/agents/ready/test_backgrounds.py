@@ -36,9 +36,7 @@ def test_what_is_wrong_with_a_prompt_is_told_in_one_line(changed: dict[str, Any]
 
 
 def test_an_unknown_prompt_names_those_that_are_there() -> None:
-    with pytest.raises(
-        BackgroundPromptError, match="not installed; there are background-1, background-1-german"
-    ):
+    with pytest.raises(BackgroundPromptError, match="not installed; there are background-1, background-1-german"):
         load_background_prompt("no-such")
     for name in ("background-1", "background-1-german"):
         assert load_background_prompt(name).name == name
