@@ -95,6 +95,7 @@ PARTS = {
         "tests/validation/test_wealth_grid.py",
     ),
     "populations": ("tests/validation/test_populations.py",),
+    "backgrounds": ("tests/faults/test_killed_backgrounds.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ecumene.cli.connecting import JsonOption
-from ecumene.cli.failures import CliError, Interrupted, StoppedByBudget
+from ecumene.cli.failures import CliError, Interrupted, StoppedByBudget, UsageError
 from ecumene.cli.progress import ProgressDisplay, show_progress
 from ecumene.cli.running import stop_by_signals
 from ecumene.cli.tables import print_json, print_table
@@ -38,7 +38,7 @@ def background(
     backgrounds = loaded.population.backgrounds
     if out is not None and backgrounds is not None:
         if out.suffix != ".parquet":
-            raise CliError(f"--out {out}: must end in .parquet", exit_code=2)
+            raise UsageError(f"--out {out}: must end in .parquet")
         population = loaded.population.model_copy(update={"backgrounds": backgrounds.model_copy(update={"file": out})})
         loaded = loaded.model_copy(update={"population": population})
     display = Display()

@@ -8,7 +8,6 @@ The world is thrown away afterwards: what is finished is kept elsewhere (`kept`)
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from ecumene.client.environment import Environment
-from ecumene.client.model import EventType
+from ecumene.client.model import Event, EventType
 from ecumene.client.watches import Watch
 from ecumene.client.world import connect
 from ecumene.launch import Services
@@ -48,6 +47,8 @@ class Writers:
         self._stack = AsyncExitStack()
         self._watch: Watch | None = None
         self._people: Environment | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """Ends, with the reason, when a service does."""
 
     async def __aenter__(self) -> Self:
         """Raises LaunchError: a service did not start; EcumeneError, OSError."""
@@ -69,6 +70,8 @@ class Writers:
             stack.push_async_callback(self._watch.aclose)
             arguments = ["--server", address, "--world", world.name, "--spec", str(launch)]
             await services.start("runtime", arguments, log_path=logs / "runtime.log", start_timeout_s=START_TIMEOUT_S)
+            self._ending = asyncio.create_task(services.watch(), name="watch the services")
+            stack.push_async_callback(_end, self._ending)
             self._stack = stack.pop_all()
         return self
 
@@ -103,21 +106,22 @@ class Writers:
 
     async def _hear(self) -> tuple[str, dict[str, Any]]:
         """The next thing that was written, as long as all services live."""
-        assert self._watch is not None
-        hearing = asyncio.ensure_future(anext(self._watch))
-        watching = asyncio.create_task(self._services.watch(), name="watch the services")
+        assert self._ending is not None
+        hearing = asyncio.create_task(self._take_event(), name="hear what is written")
         try:
-            await asyncio.wait({hearing, watching}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({hearing, self._ending}, return_when=asyncio.FIRST_COMPLETED)
             if not hearing.done():
-                await watching
+                await self._ending  # raises what ended
             event = await hearing
         finally:
-            for task in (hearing, watching):
-                task.cancel()
-            with contextlib.suppress(Exception):
-                await asyncio.gather(hearing, watching, return_exceptions=True)
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
         assert isinstance(event.value, dict)
         return event.key, dict(event.value)
+
+    async def _take_event(self) -> Event:
+        assert self._watch is not None
+        return await anext(self._watch)
 
     def _write_launch(self) -> Path:
         backgrounds, planner = self._planner.backgrounds, self._planner
@@ -158,3 +162,8 @@ class Writers:
         path = self._folder / LAUNCH_NAME
         path.write_text(json.dumps(document, ensure_ascii=False, default=list) + "\n", encoding="utf-8")
         return path
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
