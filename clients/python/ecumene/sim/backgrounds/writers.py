@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from ecumene.client.environment import Environment
-from ecumene.client.model import Event, EventType
+from ecumene.client.event_batch import Event
+from ecumene.client.model import EventType
 from ecumene.client.watches import Watch
 from ecumene.client.world import connect
 from ecumene.launch import Services
@@ -32,6 +33,8 @@ PLACE, PEOPLE, WRITTEN = "/backgrounds", "people", "written"
 START_TIMEOUT_S = 120.0
 TURN_TIMEOUT_S = 86_400
 LAUNCH_NAME = "launch.json"
+
+Answer = TypeVar("Answer")
 
 
 class Writers:
@@ -95,7 +98,7 @@ class Writers:
             assert self._people is not None
             while len(open_jobs) < 2 * self._planner.model.in_flight_max and (job := next(waiting, None)) is not None:
                 open_jobs[job.name] = job
-                await self._people.set(job.name, job.to_document())
+                await self._beside_services(self._people.set(job.name, job.to_document()))
 
         await give_more()
         while open_jobs:
@@ -105,23 +108,27 @@ class Writers:
                 yield job, told
 
     async def _hear(self) -> tuple[str, dict[str, Any]]:
-        """The next thing that was written, as long as all services live."""
-        assert self._ending is not None
-        hearing = asyncio.create_task(self._take_event(), name="hear what is written")
-        try:
-            await asyncio.wait({hearing, self._ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not hearing.done():
-                await self._ending  # raises what ended
-            event = await hearing
-        finally:
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+        """The next thing that was written."""
+        event = await self._beside_services(self._take_event())
         assert isinstance(event.value, dict)
         return event.key, dict(event.value)
 
     async def _take_event(self) -> Event:
         assert self._watch is not None
         return await anext(self._watch)
+
+    async def _beside_services(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Do something as long as all services live. Raises ServiceEndedError."""
+        assert self._ending is not None
+        working = asyncio.create_task(work, name="writers")
+        try:
+            await asyncio.wait({working, self._ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                await self._ending  # raises what ended
+            return await working
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
     def _write_launch(self) -> Path:
         backgrounds, planner = self._planner.backgrounds, self._planner
