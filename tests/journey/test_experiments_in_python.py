@@ -52,6 +52,7 @@ def test_the_first_progress_of_a_hundred_agents_comes_within_two_seconds_of_work
     assert running.stderr is not None
     first = running.stderr.readline()
     took = psutil.Process(running.pid).cpu_times()
-    running.communicate(timeout=60)
-    assert first == "starting the server\n"
+    _, later = running.communicate(timeout=60)
+    assert first == "drawing the population\n"
+    assert later.startswith("starting the server\n")
     assert took.user + took.system < 2.0

@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
 from ecumene.sim.asking.intervention_records import find_rules
 from ecumene.sim.populations.population import Population, build_groups
-from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
+from ecumene.sim.reporting.numbers import GuessRecording, read_guess, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
 from ecumene.sim.specs.spec import GameSpec, parse_spec
+
+if TYPE_CHECKING:
+    from ecumene.sim.recordings import Recording
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
@@ -146,12 +149,17 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
     return reading.report
 
 
-def read_guess_report(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReading:
-    """Read a run's directory and change nothing. Raises ManifestError, SpecError, ReportError, OSError."""
+def read_guess_report(
+    directory: Path, *, told: Mapping[int, float] | None = None, opened: Recording | None = None
+) -> GuessReading:
+    """Read a run's directory and change nothing; `opened`: its recording, if it is open already.
+
+    Raises ManifestError, SpecError, ReportError, OSError; of an open recording RecordingError.
+    """
     manifest = read_manifest(directory)
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
     population = build_groups(spec.population, spec.seed)
-    recording = read_guess_recording(directory)
+    recording = read_guess_recording(directory) if opened is None else read_guess(opened, str(directory))
     ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds
     changed = find_rules(directory, ratio=ratio, offset=offset, rounds=rounds)
     rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed)

@@ -28,7 +28,7 @@ class RoundRow:
         target: the winning number, ratio × mean + offset; the mean is summed exactly.
         told: the winning number that the world told; None if not known.
         winners: agents nearest to the target, the first few; `winner_count` is how many tie.
-        winner_number: what the winners named.
+        winner_number: what the first of them named; the others named it, too, or one as far on the other side.
         flags: flag -> turns whose answer has it.
     """
 
@@ -79,7 +79,9 @@ def summarise_round(
     """The row of one round."""
     in_round = recording.turn_rounds == number
     counted = recording.number_rounds == number
-    numbers, agents = recording.numbers[counted], recording.number_agents[counted]
+    # Rows of a recording have no order: sorted, so that the same ones give the same figures to the last digit.
+    order = np.argsort(recording.numbers[counted], kind="stable")
+    numbers, agents = recording.numbers[counted][order], recording.number_agents[counted][order]
     row = RoundRow(
         round=number,
         turns=int(in_round.sum()),
@@ -94,7 +96,7 @@ def summarise_round(
     target = ratio * mean + offset
     distances = np.abs(numbers - target)
     nearest = np.flatnonzero(distances <= distances.min() + 1e-12)
-    names = sorted(recording.agents[agent] for agent in agents[nearest])
+    winners = sorted((recording.agents[agents[place]], float(numbers[place])) for place in nearest)
     return RoundRow(
         round=row.round,
         turns=row.turns,
@@ -105,9 +107,9 @@ def summarise_round(
         median=float(np.median(numbers)),
         target=target,
         told=told,
-        winners=tuple(names[:WINNERS_NAMED_MAX]),
-        winner_count=len(names),
-        winner_number=float(numbers[nearest[0]]),
+        winners=tuple(name for name, _ in winners[:WINNERS_NAMED_MAX]),
+        winner_count=len(winners),
+        winner_number=winners[0][1],
         flags=row.flags,
     )
 

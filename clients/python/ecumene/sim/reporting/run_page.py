@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ecumene.client.records import ManifestError, RunManifest, RunState, digest_turns, read_manifest
 from ecumene.client.records.manifest import MANIFEST_NAME
-from ecumene.sim.recordings import RecordingError, open_recording
+from ecumene.sim.recordings import Recording, RecordingError, open_recording
 from ecumene.sim.reporting.game_sections import make_game_sections
 from ecumene.sim.reporting.numbers import ReportError
 from ecumene.sim.reporting.overview import Overview, read_overview
@@ -38,7 +38,7 @@ def write_run_page(directory: Path, path: Path) -> None:
         )
         notes = [*([stand_ins] if stand_ins else []), *_note_state(manifest)]
         game: list[PageSection] = []
-        reading, problem = _try_game(directory, manifest, overview)
+        reading, problem = _try_game(directory, manifest, overview, recording)
         if problem:
             notes.append(problem)
         if reading is not None:
@@ -160,12 +160,14 @@ def _describe_run(directory: Path, manifest: RunManifest | None, overview: Overv
     return PageSection("The run", tables=[table], folded=("The whole spec", spec))
 
 
-def _try_game(directory: Path, manifest: RunManifest | None, overview: Overview) -> tuple[GuessReading | None, str]:
+def _try_game(
+    directory: Path, manifest: RunManifest | None, overview: Overview, recording: Recording
+) -> tuple[GuessReading | None, str]:
     """The guess game of a run, or why there is none to be told of; "" where that needs no word."""
     if manifest is None or not overview.turns_in_rounds:
         return None, ""
     try:
-        return read_guess_report(directory, told=read_told(directory)), ""
+        return read_guess_report(directory, told=read_told(directory), opened=recording), ""
     except (SpecError, ReportError, ManifestError) as error:
         return None, f"The rounds are not shown: {error}"
 

@@ -75,7 +75,11 @@ class QuestionSpec(Section):
 
 
 class AfterRounds(Section):
-    """After some rounds, each by its number, from 1."""
+    """After some rounds.
+
+    Attributes:
+        after_rounds: the numbers of these rounds, from 1.
+    """
 
     after_rounds: Annotated[tuple[Annotated[int, Field(ge=1, le=1_000)], ...], Field(min_length=1, max_length=1_000)]
 

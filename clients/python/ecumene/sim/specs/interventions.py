@@ -28,7 +28,11 @@ class EntrySpec(Section):
 
 
 class SetSpec(EntrySpec):
-    """An entry and its new value, which may be anything that JSON holds."""
+    """An entry and its new value.
+
+    Attributes:
+        value: anything that JSON holds.
+    """
 
     value: JsonValue
 

@@ -33,8 +33,15 @@ class Section(BaseModel):
 
 
 def describe_attributes(section: type[BaseModel]) -> dict[str, str]:
-    """What the docstring of a section says of its attributes, each in a line of its own: `name, another: text`."""
-    found = _ATTRIBUTES.search(inspect.getdoc(section) or "")
+    """What docstrings of a section, and of those it extends, say of attributes: a line each, `name, another: text`."""
+    described: dict[str, str] = {}
+    for told in reversed(section.__mro__):
+        described |= _read_attributes(told.__doc__ or "")
+    return described
+
+
+def _read_attributes(docstring: str) -> dict[str, str]:
+    found = _ATTRIBUTES.search(inspect.cleandoc(docstring))
     if found is None:
         return {}
     entries: list[str] = []

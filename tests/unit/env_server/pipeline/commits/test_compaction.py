@@ -160,48 +160,68 @@ async def test_a_watch_that_is_overtaken_is_told_and_one_at_the_head_goes_on(sta
     live.close()
 
 
-async def race(seed: int, rounds: int) -> tuple[int, int]:
-    """Writers, compactions and watches in any order; how many watches were complete, and how many told of a gap."""
-    rng = random.Random(seed)
-    stand = LoggedStand(ring_bytes_max=400, replay_ops_max=60)
-    stand.do(new_environment("/t"))
-    watches: list[tuple[Watch, int, list[Delivery]]] = []
-    complete = overtaken = 0
+class Readers:
+    """Watches that are read by and by; what each told is checked against all that was ever appended."""
 
-    async def read(watch: Watch, start: int, seen: list[Delivery]) -> bool:
+    def __init__(self, stand: LoggedStand, rng: random.Random) -> None:
+        self._stand = stand
+        self._rng = rng
+        self._open: list[tuple[Watch, int, list[Delivery]]] = []
+        self.complete = 0
+        self.overtaken = 0
+
+    def begin(self) -> None:
+        """One watch more, unless they are many."""
+        if len(self._open) < 20:
+            world = self._stand.world
+            start = self._rng.randrange(max(1, self._stand.log.first_revision - 2), world.durable_revision + 1)
+            self._open.append((self._stand.watch(start), start, []))
+
+    async def read_some(self) -> None:
+        """A step of a few of them."""
+        some = self._rng.sample(self._open, min(3, len(self._open)))
+        ended = [one for one in some if not await self._read(*one)]
+        self._open = [one for one in self._open if one not in ended]
+
+    async def finish(self) -> None:
+        """All that are open, to their end."""
+        self._stand.clock.settle()
+        for watch, start, seen in self._open:
+            try:
+                seen += await drain(watch)
+            except RevisionCompacted:
+                check_event_stream(seen, self._stand.history, start - 1)
+                self.overtaken += 1
+                continue
+            assert check_event_stream(seen, self._stand.history, start - 1) == self._stand.world.durable_revision
+            self.complete += 1
+            watch.close()
+        self._open = []
+
+    async def _read(self, watch: Watch, start: int, seen: list[Delivery]) -> bool:
         """One step; whether the watch goes on."""
-        nonlocal overtaken
         try:
-            delivery = await step(watch, rng.choice([1, 3, 1000]), loop_steps=rng.randrange(1, 12))
+            delivery = await step(watch, self._rng.choice([1, 3, 1000]), loop_steps=self._rng.randrange(1, 12))
         except RevisionCompacted as error:
-            assert int(error.metadata["compacted"]) <= stand.log.first_revision
-            through = check_event_stream(seen, stand.history, start - 1)
+            assert int(error.metadata["compacted"]) <= self._stand.log.first_revision
+            through = check_event_stream(seen, self._stand.history, start - 1)
             assert int(error.metadata["asked"]) >= through
-            overtaken += 1
+            self.overtaken += 1
             return False
         if delivery is not None:
             seen.append(delivery)
         return True
 
-    async def finish() -> None:
-        """All watches that are open, to their end."""
-        nonlocal complete, overtaken, watches
-        stand.clock.settle()
-        for watch, start, seen in watches:
-            try:
-                seen += await drain(watch)
-            except RevisionCompacted:
-                check_event_stream(seen, stand.history, start - 1)
-                overtaken += 1
-                continue
-            assert check_event_stream(seen, stand.history, start - 1) == stand.world.durable_revision
-            complete += 1
-            watch.close()
-        watches = []
 
+async def race(seed: int, rounds: int) -> tuple[int, int]:
+    """Writers, compactions and watches in any order; how many watches were complete, and how many told of a gap."""
+    rng = random.Random(seed)
+    stand = LoggedStand(ring_bytes_max=400, replay_ops_max=60)
+    stand.do(new_environment("/t"))
+    readers = Readers(stand, rng)
     for number in range(rounds):
         if number % ROUNDS == ROUNDS - 1:
-            await finish()
+            await readers.finish()
         stand.read_steps = rng.randrange(4)
         chance = rng.random()
         if chance < 0.45:
@@ -213,15 +233,12 @@ async def race(seed: int, rounds: int) -> tuple[int, int]:
             stand.world.compact(rng.randrange(1, stand.world.durable_revision + 1), lambda first: None)
             for _ in range(rng.randrange(3)):
                 stand.clock.step()
-        elif chance < 0.75 and len(watches) < 20:
-            start = rng.randrange(max(1, stand.log.first_revision - 2), stand.world.durable_revision + 1)
-            watches.append((stand.watch(start), start, []))
-        elif watches:
-            some = rng.sample(watches, min(3, len(watches)))
-            ended = [one for one in some if not await read(*one)]
-            watches = [one for one in watches if one not in ended]
-    await finish()
-    return complete, overtaken
+        elif chance < 0.75:
+            readers.begin()
+        else:
+            await readers.read_some()
+    await readers.finish()
+    return readers.complete, readers.overtaken
 
 
 async def test_watches_in_a_race_with_compactions_are_complete_or_told(seed: int) -> None:
