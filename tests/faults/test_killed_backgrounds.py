@@ -148,7 +148,7 @@ async def test_two_hundred_people_by_the_packaged_model(
     spec = write_spec(tmp_path, size=PEOPLE, model=model, seed=seed, told=told)
     await write(spec, kill_at=PEOPLE // 3, timeout_s=3_600)
     kept = read_kept(tmp_path)
-    assert PEOPLE // 3 <= len(kept) < PEOPLE
+    assert PEOPLE // 6 <= len(kept) < PEOPLE, "texts that failed are none that are finished"
     outcome = await write(spec, timeout_s=3_600)
     assert outcome["kept"] >= len(kept)
     assert read_kept(tmp_path).items() >= kept.items()
