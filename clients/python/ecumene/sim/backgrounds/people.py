@@ -40,7 +40,7 @@ def list_people(spec: BackgroundsSpec, profiles: pa.Table, groups: tuple[str, ..
 
     `profiles`: a row an agent, `agent` and a column an attribute; `codes`: the place of the group of each.
     """
-    names = list(spec.attributes) or [name for name in profiles.column_names if name != "agent"]
+    names = spec.choose_attributes(name for name in profiles.column_names if name != "agent")
     wanted = np.array([not spec.groups or group in spec.groups for group in groups])
     places = np.flatnonzero(wanted[codes])
     table = profiles.take(places)

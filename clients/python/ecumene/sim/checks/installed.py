@@ -18,7 +18,6 @@ from ecumene.launch.discovery import SERVICE_GROUP
 from ecumene.sim.populations.population import build_population
 from ecumene.sim.runs.launch import write_launch
 from ecumene.sim.runs.launched_models import list_launched
-from ecumene.sim.specs.backgrounds import BackgroundsSpec
 from ecumene.sim.specs.spec import RunSpec
 
 CHECK_TIMEOUT_S = 60.0
@@ -50,7 +49,10 @@ class Installed:
 def ask_runtime(spec: RunSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Installed:
     """Let a runtime load the classes, functions and prompts of a spec, from the folder that this process is in."""
     groups = tuple(group.model_copy(update={"count": 1, "share": None}) for group in spec.population.groups)
-    small = spec.population.model_copy(update={"groups": groups, "size": None, "backgrounds": _shorten(spec)})
+    backgrounds = spec.population.backgrounds
+    small = spec.population.model_copy(
+        update={"groups": groups, "size": None, "backgrounds": backgrounds and backgrounds.put_together()}
+    )
     small_spec = spec.model_copy(update={"population": small}).resolve_paths()
     with tempfile.TemporaryDirectory(prefix="ecumene-check-") as folder:
         population = build_population(small, spec.seed)
@@ -67,14 +69,6 @@ def ask_runtime(spec: RunSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Install
         return Installed(note=f"its classes cannot be checked: {last.strip()}")
     problems = {place_in_spec(spec, one["where"]): add_advice(one["problem"]) for one in told["problems"]}
     return Installed(problems, {name: tuple(tokens) for name, tokens in told["prompts"].items()}, told["answers"])
-
-
-def _shorten(spec: RunSpec) -> BackgroundsSpec | None:
-    """Backgrounds for a few others than those for whom some may have been written."""
-    written = spec.population.backgrounds
-    if written is None or written.mode == "template":
-        return written
-    return BackgroundsSpec(mode="template", groups=written.groups, attributes=written.attributes)
 
 
 def add_advice(problem: str) -> str:

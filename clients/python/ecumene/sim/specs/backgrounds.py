@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ecumene.sim.specs.attributes import AttributeName
+from ecumene.sim.specs.households import HOUSEHOLD
 from ecumene.sim.specs.section import FilePath, Section
 
 BACKGROUND = "background"
@@ -48,7 +50,7 @@ class BackgroundsSpec(Section):
         file: what was written stands there, a Parquet file; beside it, in a file of the same name with the suffix
             `.cache`, is kept what is finished, so that a command that was killed goes on.
         groups: only agents of these groups have one; empty = all.
-        attributes: those that are told in the text; empty = all of the population.
+        attributes: those that are told in the text; empty = all of the population, but for the number of a household.
         language: in which to write, as people call it; texts put together know English and German.
         model: which of the spec's `models` writes; needed where there are several.
         prompt: the name of an installed prompt, or a prompt.
@@ -87,6 +89,17 @@ class BackgroundsSpec(Section):
         """The same with an absolute path."""
         return self.model_copy(update={"file": self.file.resolve()})
 
+    def put_together(self) -> BackgroundsSpec:
+        """The same without a model: for other agents than those for whom it has written, or will."""
+        if self.mode == "template":
+            return self
+        told = {name: getattr(self, name) for name in ("file", "groups", "attributes", "language")}
+        return BackgroundsSpec(mode="template", **told)
+
+    def choose_attributes(self, known: Iterable[str]) -> list[str]:
+        """Those that are told, of all that there are."""
+        return list(self.attributes) or [name for name in known if name != HOUSEHOLD]
+
     def list_problems(self, known: list[str], groups: list[str]) -> list[tuple[tuple[str | int, ...], str]]:
         """What does not fit the population's attributes and groups: field -> what is wrong."""
         problems: list[tuple[tuple[str | int, ...], str]] = []
@@ -99,7 +112,7 @@ class BackgroundsSpec(Section):
             problems.append((("attributes",), told))
         if unknown := [name for name in self.groups if name not in groups]:
             problems.append((("groups",), f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"))
-        told_names = list(self.attributes) or known
+        told_names = self.choose_attributes(known)
         for place, text in enumerate(self.texts):
             used = PLACEHOLDER.findall(text)
             if unknown := [name for name in used if name not in told_names]:

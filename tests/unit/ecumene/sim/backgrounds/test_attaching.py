@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -98,6 +99,23 @@ def test_a_file_that_is_not_there_or_of_others_says_what_to_do(tmp_path: Path) -
     write_file(make_spec(3, file=str(path), groups=["b"]), path)
     with pytest.raises(PopulationError, match="knows no agent-"):
         read_column(spec)
+
+
+def test_people_of_a_seed_of_their_own_serve_runs_of_any_seed(tmp_path: Path) -> None:
+    spec = make_spec(6, file=str(tmp_path / "b.parquet"))
+    own = spec.model_copy(update={"population": spec.population.model_copy(update={"seed": 1})})
+    write_file(spec, tmp_path / "b.parquet")
+    assert [read_column(own.model_copy(update={"seed": seed})) for seed in (1, 2)] == [read_column(spec)] * 2
+    with pytest.raises(PopulationError, match="other people"):
+        read_column(spec.model_copy(update={"seed": 2}))
+
+
+def test_a_household_is_told_by_no_number(tmp_path: Path) -> None:
+    spec = make_spec(3, mode="template").population.backgrounds
+    assert spec is not None
+    table = pa.table({"agent": ["x"], "household": [7], "role": ["child"], "age": [9]})
+    (person,) = list_people(spec, table, ("a",), np.zeros(1, dtype=np.int32))
+    assert person.attributes == {"role": "child", "age": 9}
 
 
 def test_agents_are_launched_with_their_backgrounds(tmp_path: Path) -> None:

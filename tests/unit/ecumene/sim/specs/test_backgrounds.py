@@ -69,6 +69,14 @@ def test_of_several_models_one_writes() -> None:
     parse(models=models, population={"groups": groups, "backgrounds": {"model": "large"}})
 
 
+def test_for_others_texts_are_put_together() -> None:
+    spec = make_spec(groups=["a"], attributes=["age"], repairs=3, language="German").population.backgrounds
+    assert spec is not None
+    other = spec.put_together()
+    assert (other.mode, other.groups, other.attributes, other.language) == ("template", ("a",), ("age",), "German")
+    assert other.put_together() is other
+
+
 def test_a_spec_comes_back_from_its_document() -> None:
     spec = make_spec(words={"female": ["she"]}, temperature={"low": 0.5, "high": 0.6})
     assert parse_spec(spec.to_document()) == spec
