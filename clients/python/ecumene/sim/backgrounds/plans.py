@@ -55,7 +55,7 @@ class Planner:
         self.backgrounds: BackgroundsSpec = spec.population.backgrounds
         self.model_name = self.backgrounds.model or next(iter(spec.list_models()))
         self.model: ModelSpec = spec.list_models()[self.model_name]
-        self._seed = spec.population.choose_seed(spec.seed)
+        self._seed = spec.people_seed
         self.words: Mapping[str, tuple[str, ...]] = _add_words(self.backgrounds)
         self._shared = self._describe_shared()
 

@@ -238,7 +238,7 @@ def _put_together(spec: RunSpec, population: Population) -> BackgroundsOutcome:
     backgrounds = spec.population.backgrounds
     assert backgrounds is not None
     people = _list_people(spec, population)
-    texts = list(put_together(backgrounds, people, spec.population.choose_seed(spec.seed)))
+    texts = list(put_together(backgrounds, people, spec.people_seed))
     rows = [
         Background(
             *(person.agent, person.group, "", text, COMPLETE, (), "", 1, 0, "", None, None, 0, 0, person.told, "")

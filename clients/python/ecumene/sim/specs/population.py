@@ -209,8 +209,8 @@ class PopulationSpec(Section):
         constraints: what no agent is.
         networks: who knows whom, by the name of each network; kept in the run's directory.
         backgrounds: a text for each agent that says who it is.
-        seed: from which follows who the agents are; None = the spec's. With one of its own, all runs of a sweep have the
-            same agents.
+        seed: from which follows who the agents are; None = the spec's. With one of its own, the runs of a sweep have
+            the same agents.
     """
 
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]

@@ -69,6 +69,15 @@ def test_of_several_models_one_writes() -> None:
     parse(models=models, population={"groups": groups, "backgrounds": {"model": "large"}})
 
 
+def test_runs_of_a_sweep_share_their_people_or_need_no_file() -> None:
+    replicates = {"replicates": 2}
+    with pytest.raises(SpecError, match=r"population\.backgrounds: are written for the people of one seed"):
+        parse(sweep=replicates, population={"backgrounds": {}})
+    parse(sweep=replicates, population={"backgrounds": {}, "seed": 3})
+    parse(sweep={"grid": {"population.seed": [1, 2]}}, population={"backgrounds": {}})
+    parse(sweep=replicates)
+
+
 def test_for_others_texts_are_put_together() -> None:
     spec = make_spec(groups=["a"], attributes=["age"], repairs=3, language="German").population.backgrounds
     assert spec is not None
