@@ -11,8 +11,11 @@ from ecumene.sim.reporting.page import PageSection, make_image, make_table
 
 
 def make_experiment_sections(directory: Path, manifest: RunManifest, overview: Overview) -> list[PageSection]:
-    """The rounds that are over with their figures; nothing if there is none. Raises OSError."""
-    rows = read_rounds(directory)
+    """The rounds that are over with their figures; nothing if there is none, or if another game was played.
+
+    Raises OSError.
+    """
+    rows = [] if manifest.spec.get("experiment") is None else read_rounds(directory)
     if not rows:
         return []
     from ecumene.sim.reporting.experiment_plot import draw_figures
@@ -22,7 +25,7 @@ def make_experiment_sections(directory: Path, manifest: RunManifest, overview: O
     spread = [name for row in rows for name in row.figures if name not in names]
     images = [
         make_image(
-            lambda target: draw_figures(target, report),
+            lambda target, theme: draw_figures(target, report, theme),
             alt=f"{', '.join(names)}, each by round, over {len(rows)} rounds.",
             caption="Figures by round",
         )

@@ -21,6 +21,7 @@ from ecumene.sim.specs.attributes import (
     resolve_file,
 )
 from ecumene.sim.specs.durations import Time
+from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
@@ -204,6 +205,7 @@ class PopulationSpec(Section):
         normalise: divide shares of groups by their sum instead of refusing a sum that is not one.
         attributes: what each agent has: its class finds it in its profile, and the prompt of a prompted agent tells it.
         tables: attributes that are drawn together, from rows of a sample of people.
+        households: who lives together; their members are drawn to fit each other.
         constraints: what no agent is.
         networks: who knows whom, by the name of each network; kept in the run's directory.
     """
@@ -214,14 +216,16 @@ class PopulationSpec(Section):
     normalise: bool = False
     attributes: dict[AttributeName, AttributeSpec] = Field(default_factory=dict)
     tables: Annotated[tuple[TableSpec, ...], Field(max_length=100)] = ()
+    households: HouseholdsSpec | None = None
     constraints: Annotated[tuple[ConstraintSpec, ...], Field(max_length=1_000)] = ()
     networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
         default_factory=dict
     )
 
     def list_attributes(self) -> list[str]:
-        """The names of all attributes, those of tables first."""
-        return [*(name for table in self.tables for name in table.columns.values()), *self.attributes]
+        """The names of all attributes, those of households and tables first."""
+        home = [] if self.households is None else self.households.list_attributes()
+        return [*home, *(name for table in self.tables for name in table.columns.values()), *self.attributes]
 
     def resolve_paths(self) -> PopulationSpec:
         """The same with absolute paths of its files."""
@@ -231,12 +235,18 @@ class PopulationSpec(Section):
             attributes[name] = resolve_file(attribute).model_copy(update={"table": table})
         tables = tuple(map(resolve_file, self.tables))
         networks = {name: resolve_file(network) for name, network in self.networks.items()}
-        return self.model_copy(update={"attributes": attributes, "tables": tables, "networks": networks})
+        households = None if self.households is None else resolve_file(self.households)
+        changed = {"attributes": attributes, "tables": tables, "networks": networks, "households": households}
+        return self.model_copy(update=changed)
 
     @model_validator(mode="after")
     def _check_attributes(self) -> Self:
-        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints))
         known = self.list_attributes()
+        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints, known))
+        if self.households is not None:
+            fixed = {place: set(group.attributes) for place, group in enumerate(self.groups)}
+            lasts = [list(constraint.never)[-1] for constraint in self.constraints]
+            problems += list_household_problems(self.households, self.attributes, self.tables, fixed, lasts)
         for place, group in enumerate(self.groups):
             if unknown := [name for name in group.attributes if name not in known]:
                 told = f"there are {', '.join(known)}" if known else "population.attributes names none"
@@ -245,6 +255,8 @@ class PopulationSpec(Section):
                 told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
                 problems.append((("groups", place, "persona"), told))
         for name, network in self.networks.items():
+            if network.household and self.households is None:
+                problems.append((("networks", name, "household"), "there are no households"))
             by = network.homophily.by if network.homophily else ()
             if unknown := [each for each in by if each not in known]:
                 told = f"there are {', '.join(known)}" if known else "there are none"

@@ -21,6 +21,7 @@ from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, PROMPTED_AGENT, GroupSpec, PopulationSpec
 from ecumene.sim.specs.probe import ProbeSpec
+from ecumene.sim.specs.references import ReferenceSpec
 from ecumene.sim.specs.section import FilePath, Section
 from ecumene.sim.specs.stop import StopSpec
 from ecumene.sim.specs.sweep import SweepSpec
@@ -84,6 +85,7 @@ class RunSpec(Section):
         interviews: open questions to some agents, likewise.
         interventions: what is done to the world or to agents between rounds.
         probe: what `ecumene probe` asks.
+        references: figures of others that reports show beside the run.
     """
 
     name: Name
@@ -102,6 +104,7 @@ class RunSpec(Section):
     interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
     interventions: Annotated[tuple[InterventionSpec, ...], Field(max_length=100)] = ()
     probe: ProbeSpec = ProbeSpec()
+    references: Annotated[tuple[ReferenceSpec, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
