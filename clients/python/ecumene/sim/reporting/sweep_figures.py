@@ -35,7 +35,8 @@ def make_figure_sections(sweep: Sweep) -> list[PageSection]:
     names = dict.fromkeys(
         name for one in done for row in one.rounds for name, value in row.figures.items() if is_number(value)
     )
-    sections = [_show_figure(sweep, done, name) for name in list(names)[:FIGURES_SHOWN_MAX]]
+    shown = list(names)[:FIGURES_SHOWN_MAX]
+    sections = [_show_figure(sweep, done, name, explains=name == shown[0]) for name in shown]
     if left := len(names) - FIGURES_SHOWN_MAX:
         sections += [PageSection("Further figures", [f"{left} more are in the runs' own pages."])] if left > 0 else []
     rows = [
@@ -46,7 +47,12 @@ def make_figure_sections(sweep: Sweep) -> list[PageSection]:
     return [*sections, PageSection("Runs", tables=[make_table("Every run of the sweep", columns, rows, texts=6)])]
 
 
-def _show_figure(sweep: Sweep, done: Sequence[_Played], name: str) -> PageSection:
+def list_conditions(sweep: Sweep) -> list[str]:
+    """The conditions in words, in the order of the runs."""
+    return list(dict.fromkeys(_name(sweep, run) for run in sweep.runs))
+
+
+def _show_figure(sweep: Sweep, done: Sequence[_Played], name: str, *, explains: bool) -> PageSection:
     conditions = list(_group(sweep, done, name).values())
     first = conditions[0]
     rows = []
@@ -64,7 +70,7 @@ def _show_figure(sweep: Sweep, done: Sequence[_Played], name: str) -> PageSectio
         alt=f"{name} by round, a line for each of {len(conditions)} conditions.",
         caption=f"{name} by round, mean of runs",
     )
-    texts = [OBSERVATION, f"Intervals: {INTERVAL_METHOD}. Effect sizes: {EFFECT_METHOD}."]
+    texts = [] if not explains else [OBSERVATION, f"Intervals: {INTERVAL_METHOD}. Effect sizes: {EFFECT_METHOD}."]
     return PageSection(name, texts, [image], [make_table(f"{name} in the last round", columns, rows, texts=2)])
 
 
