@@ -51,6 +51,7 @@ PARTS = {
         "tests/faults/test_wakes.py",
         "tests/faults/test_waking_runs.py",
         "tests/faults/test_resume.py",
+        "tests/faults/test_killed_experiments.py",
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_killed_recordings.py",
         "tests/faults/test_ordered_runs.py",

@@ -1,6 +1,6 @@
 """Populations, experiments, recordings and reports."""
 
-from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult
+from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult, RoundsPlan
 from ecumene.sim.runs.budgets import BudgetSpentError
 from ecumene.sim.runs.directory import RunActiveError
 from ecumene.sim.runs.life import resume, run
@@ -19,6 +19,7 @@ __all__ = [
     "GamePlan",
     "RoundObserver",
     "RoundResult",
+    "RoundsPlan",
     "RunActiveError",
     "RunDoneError",
     "RunObserver",

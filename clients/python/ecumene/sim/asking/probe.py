@@ -26,6 +26,7 @@ from ecumene.sim.reporting.numbers import read_guess_recording
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.specs.asking import QuestionSpec, SurveySpec
+from ecumene.sim.specs.experiment import ExperimentSpec
 from ecumene.sim.specs.population import GroupSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
@@ -120,11 +121,20 @@ def make_probe(spec: RunSpec) -> RunSpec:
         "name": f"{spec.name[:33].rstrip('-')}-probe",
         "population": population,
         "game": spec.game.model_copy(update={"rounds": 1, "guests": None}),
+        "experiment": shorten(spec),
         "surveys": (survey,),
         "interviews": (),
         "interventions": (),
     }
     return spec.model_copy(update=changes)
+
+
+def shorten(spec: RunSpec) -> ExperimentSpec | None:
+    """The experiment of a spec, if it has one of its own, with one round, or with no time at all."""
+    experiment = spec.experiment
+    if experiment is None or experiment.environment is not None:
+        return None if experiment is None else experiment.model_copy(update={"rounds": 1})
+    return experiment.model_copy(update={"until": spec.clock_start_ns + 1, "every": None})
 
 
 def read_probe(directory: Path) -> ProbeReport:

@@ -32,9 +32,9 @@ def list_doubts(spec: RunSpec) -> Told:
     for name, calls in plan_calls(spec).items():
         model = spec.list_models()[name]
         needed_s = _round_s(model, calls)
-        if needed_s > spec.game.deadline_s:
+        if spec.deadline_s is not None and needed_s > spec.deadline_s:
             text = f"a round of model {name} takes about {needed_s:,.3g} s: turns that come later are missing"
-            yield ("game", "deadline_s"), text
+            yield ("game" if spec.experiment is None else "experiment", "deadline_s"), text
     asked = plan_calls(spec)
     for place, _ in place_models(spec):
         if place[0] == "models" and place[1] not in asked:

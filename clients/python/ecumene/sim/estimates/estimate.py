@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -103,7 +104,7 @@ def estimate_spec(spec: RunSpec, ask: Callable[[RunSpec], Installed] = ask_runti
         own = {name: estimate_model(one, name, calls, measured[key]) for name, calls in plan_calls(one).items()}
         models = {name: models.get(name, ModelEstimate()) + own.get(name, ModelEstimate()) for name in models | own}
         seconds += estimate_seconds(one, own)
-        turns += sum(count_groups(one).values()) * one.game.rounds
+        turns += sum(count_groups(one).values()) * one.rounds
     shared = min(parallel, len(specs))
     # Side by side they share the machine: at most as fast as if each had one, at least as slow as one by one.
     seconds = Range(seconds.low / shared, seconds.likely / shared, seconds.high)
@@ -112,7 +113,7 @@ def estimate_spec(spec: RunSpec, ask: Callable[[RunSpec], Installed] = ask_runti
 
 def estimate_model(spec: RunSpec, name: str, calls: ModelCalls, installed: Installed) -> ModelEstimate:
     """What one model is asked in one run."""
-    model, rounds = spec.list_models()[name], spec.game.rounds
+    model, rounds = spec.list_models()[name], spec.rounds
     prompt, completion = Range(), Range()
     for group, turns in calls.by_group.items():
         asked = _measure_prompt(installed.prompts.get(group), rounds)
@@ -132,12 +133,12 @@ def estimate_model(spec: RunSpec, name: str, calls: ModelCalls, installed: Insta
 
 def estimate_seconds(spec: RunSpec, models: dict[str, ModelEstimate]) -> Range:
     """Of one run: its start, and its rounds, which end at their deadline at the latest."""
-    rounds, total = spec.game.rounds, Range(*START_S)
+    rounds, total = spec.rounds, Range(*START_S)
     calls = plan_calls(spec)
     agents = sum(count_groups(spec).values())
     a_round = [
         min(
-            spec.game.deadline_s,
+            math.inf if spec.deadline_s is None else spec.deadline_s,
             estimate_round_s(
                 [
                     (spec.list_models()[name], one, getattr(models[name].prompt_tokens, bound) / rounds)
@@ -169,6 +170,9 @@ def list_assumptions(spec: RunSpec, measured: Iterable[Installed]) -> Iterable[s
         yield "a model answers within 0.5 to 20 s, likely 3 s: measure yours, and limits of rate are kept exactly"
     if unmeasured := list_unmeasured(spec):
         yield f"of own classes ({', '.join(unmeasured)}) one call a turn, and 50 to 2,000 tokens of prompt, likely 400"
+    if spec.experiment is not None and spec.experiment.clock is not None:
+        told = "nobody knows how often agents wake by their clock: one turn an agent and round is assumed"
+        yield f"{told}, and one call a turn"
     yield from dict.fromkeys(one.note for one in measured if one.note)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ecumene.sim.populations import streams
+from ecumene.sim.populations.households import build_homes
 from ecumene.sim.populations.sampling import Sampler
 from ecumene.sim.populations.units import list_units
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
@@ -141,15 +142,19 @@ def draw_profiles(
 ) -> pa.Table:
     """The attributes of a stretch, the same in whatever stretches the population is drawn.
 
-    With `quota` the whole is drawn for it. Raises PopulationError.
+    With `quota` the whole is drawn for it; with `random` all of its households. Raises PopulationError.
     """
     bounds = slice(start, len(population) if stop is None else stop)
+    homes = build_homes(spec, seed, len(population))
     drawn = slice(0, len(population)) if spec.sampling == "quota" else bounds
+    if homes is not None and spec.sampling == "random":
+        drawn = homes.widen(bounds.start, bounds.stop)
     places = np.arange(len(population))[drawn]
-    sampler = Sampler(spec, list_units(spec), seed, places, population.codes[drawn], on_unit=on_unit)
+    within = None if homes is None else homes.take(drawn)
+    sampler = Sampler(spec, list_units(spec), seed, places, population.codes[drawn], homes=within, on_unit=on_unit)
     columns = {name: column.to_arrow() for name, column in sampler.draw().items()}
     table = pa.table({"agent": population.name_rows(places), **columns})
-    return table.slice(bounds.start, bounds.stop - bounds.start) if drawn != bounds else table
+    return table.slice(bounds.start - drawn.start, bounds.stop - bounds.start) if drawn != bounds else table
 
 
 def draw_groups(spec: PopulationSpec, seed: int) -> np.ndarray:

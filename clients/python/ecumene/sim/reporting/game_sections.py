@@ -1,12 +1,11 @@
-"""What a page tells of the guess game: rounds, groups, and what they are compared with."""
+"""What a page tells of the guess game: its results, rounds and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from ecumene.sim.reporting.page import PageSection, PageTable, make_image, make_table, show
+from ecumene.sim.reporting.compared_section import make_compared_section, select_numbers
+from ecumene.sim.reporting.page import PageFigure, PageSection, PageTable, make_image, make_table, show
 from ecumene.sim.reporting.report import GuessReading, GuessReport, describe_target, describe_winning
 from ecumene.sim.reporting.rounds import RoundRow
 from ecumene.sim.reporting.terminal import describe_statuses, describe_winners
@@ -27,16 +26,31 @@ def make_game_sections(reading: GuessReading) -> list[PageSection]:
     rounds = PageSection(
         "Rounds",
         [
-            f"Every agent names a number; nearest to {target} wins. Figures are of the numbers that took effect. "
-            "n is how many they are, of all who should have named one."
+            f"Every agent names a number; nearest to {target} wins. Figures are of the numbers that took effect: "
+            "n of them, of all who should have named one."
             + (f" From round {min(report.changed)} on an intervention has changed that." if report.changed else "")
         ],
         [image],
         [_tabulate_rounds(report, describe_winning(report)), _tabulate_failures(report)],
     )
-    groups = PageSection("Groups", tables=[_tabulate_groups(reading)])
-    compared = PageSection("Compared with", _explain_references(report), tables=[_tabulate_references(report)])
-    return [rounds, *([groups] if len(reading.group_order) > 1 else []), compared]
+    groups = PageSection("Groups", [_tell_difference(reading)], tables=[_tabulate_groups(reading)])
+    return [rounds, *([groups] if len(reading.group_order) > 1 else []), make_compared_section(reading)]
+
+
+def list_game_figures(report: GuessReport) -> list[PageFigure]:
+    """The results of a game in a few figures."""
+    played = [row for row in report.rows if row.reported]
+    if not played:
+        return []
+    figures = []
+    for row in dict.fromkeys((played[0].round, played[-1].round)):
+        shown = next(one for one in played if one.round == row)
+        spread = "" if shown.std is None else f"std {show(shown.std)}, "
+        detail = f"{spread}n {shown.reported:,} of {report.count_players(row):,}"
+        figures.append(PageFigure(f"Mean, round {row}", show(shown.mean), detail))
+    last = played[-1]
+    detail = f"{describe_winners(last)}{_tell_distance(last)}"
+    return [*figures, PageFigure(f"Winning number, round {last.round}", show(last.target), detail)]
 
 
 def _tabulate_rounds(report: GuessReport, target: str) -> PageTable:
@@ -101,27 +115,29 @@ def _tabulate_groups(reading: GuessReading) -> PageTable:
     return make_table(caption, ("round", "group", "n", "mean", "std", "median"), rows[:GROUP_ROWS_MAX], texts=2)
 
 
+def _tell_difference(reading: GuessReading) -> str:
+    """How far the means of groups lie apart in the first round."""
+    first = next((row.round for row in reading.report.rows if row.reported), 1)
+    means = {
+        name: float(np.sort(numbers).mean())
+        for name in reading.group_order
+        if len(numbers := select_numbers(reading, first, [name]))
+    }
+    if len(means) < 2:
+        return "Fewer than two groups have numbers."
+    lowest, highest = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    return (
+        f"In round {first} the means of groups differ by up to {means[highest] - means[lowest]:.2f}: "
+        f"{lowest} names {means[lowest]:.2f}, {highest} {means[highest]:.2f} on the average."
+    )
+
+
 def _describe_numbers(numbers: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Mean, standard deviation with n - 1, median; None where there are too few."""
     if not len(numbers):
         return None, None, None
     std = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
     return float(numbers.mean()), std, float(np.median(numbers))
-
-
-def _explain_references(report: GuessReport) -> list[str]:
-    texts = ["Figures to look at beside this run's; none is a claim that the run reproduces them."]
-    texts += [f"{line.kind}: {line.name}: {line.source}." for line in report.references]
-    return texts
-
-
-def _tabulate_references(report: GuessReport) -> PageTable:
-    means: Mapping[int, float | None] = {row.round: row.mean for row in report.rows}
-    columns = ("round", "this run", *(f"{line.kind}: {line.name}" for line in report.references))
-    rows = [
-        (str(number), mean, *(line.means.get(number) for line in report.references)) for number, mean in means.items()
-    ]
-    return make_table("Mean by round beside theory and people", columns, rows)
 
 
 def _tell_rounds(report: GuessReport) -> str:

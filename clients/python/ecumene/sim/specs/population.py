@@ -20,14 +20,20 @@ from ecumene.sim.specs.attributes import (
     list_attribute_problems,
     resolve_file,
 )
+from ecumene.sim.specs.durations import Time
+from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
 from ecumene.sim.specs.rule_players import RULE_PARAMETERS, check_rule_player, place_under
 from ecumene.sim.specs.section import Section
+from ecumene.sim.specs.waking import WakeSpec
+from ecumene.sim.specs.world import EnvironmentPath
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
+PROMPTED_AGENT = "prompted-agent"
+"""Looks and acts as its parameters say, in any world; a class like one's own, which is installed with the runtime."""
 PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
 """In a persona: the name of an attribute."""
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -60,9 +66,9 @@ PARAMETERS: dict[str, type[Section]] = {**RULE_PARAMETERS, PROMPTED: PromptedPar
 
 
 def _check_agent(name: str) -> str:
-    if name in PARAMETERS or _CLASS.fullmatch(name):
+    if name in (*PARAMETERS, PROMPTED_AGENT) or _CLASS.fullmatch(name):
         return name
-    known = f"{', '.join(map(repr, PARAMETERS))} or module:Class"
+    known = f"{', '.join(map(repr, (*PARAMETERS, PROMPTED_AGENT)))} or module:Class"
     raise PydanticCustomError("literal_error", "Input should be {known}", {"known": known})
 
 
@@ -82,6 +88,10 @@ class GroupSpec(Section):
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         attributes: what all of its agents are, whatever the population's attributes would make them.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
+        wake: events that wake them, beside the opening of a round.
+        clock: the environment by whose clock they live; none = by that of the experiment, if it has one.
+        first_wake: when each is first woken by its clock; none = where the clock of the experiment begins, and not at
+            all by another clock. For later wakes agents ask themselves.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -94,6 +104,9 @@ class GroupSpec(Section):
     models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
     attributes: dict[AttributeName, Value] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
+    wake: Annotated[tuple[WakeSpec, ...], Field(max_length=100)] = ()
+    clock: EnvironmentPath | None = None
+    first_wake: Time | None = None
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -163,6 +176,7 @@ class PopulationSpec(Section):
         normalise: divide shares of groups by their sum instead of refusing a sum that is not one.
         attributes: what each agent has: its class finds it in its profile, and the prompt of a prompted agent tells it.
         tables: attributes that are drawn together, from rows of a sample of people.
+        households: who lives together; their members are drawn to fit each other.
         constraints: what no agent is.
         networks: who knows whom, by the name of each network; kept in the run's directory.
     """
@@ -173,14 +187,16 @@ class PopulationSpec(Section):
     normalise: bool = False
     attributes: dict[AttributeName, AttributeSpec] = Field(default_factory=dict)
     tables: Annotated[tuple[TableSpec, ...], Field(max_length=100)] = ()
+    households: HouseholdsSpec | None = None
     constraints: Annotated[tuple[ConstraintSpec, ...], Field(max_length=1_000)] = ()
     networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
         default_factory=dict
     )
 
     def list_attributes(self) -> list[str]:
-        """The names of all attributes, those of tables first."""
-        return [*(name for table in self.tables for name in table.columns.values()), *self.attributes]
+        """The names of all attributes, those of households and tables first."""
+        home = [] if self.households is None else self.households.list_attributes()
+        return [*home, *(name for table in self.tables for name in table.columns.values()), *self.attributes]
 
     def resolve_paths(self) -> PopulationSpec:
         """The same with absolute paths of its files."""
@@ -190,12 +206,18 @@ class PopulationSpec(Section):
             attributes[name] = resolve_file(attribute).model_copy(update={"table": table})
         tables = tuple(map(resolve_file, self.tables))
         networks = {name: resolve_file(network) for name, network in self.networks.items()}
-        return self.model_copy(update={"attributes": attributes, "tables": tables, "networks": networks})
+        households = None if self.households is None else resolve_file(self.households)
+        changed = {"attributes": attributes, "tables": tables, "networks": networks, "households": households}
+        return self.model_copy(update=changed)
 
     @model_validator(mode="after")
     def _check_attributes(self) -> Self:
-        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints))
         known = self.list_attributes()
+        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints, known))
+        if self.households is not None:
+            fixed = {place: set(group.attributes) for place, group in enumerate(self.groups)}
+            lasts = [list(constraint.never)[-1] for constraint in self.constraints]
+            problems += list_household_problems(self.households, self.attributes, self.tables, fixed, lasts)
         for place, group in enumerate(self.groups):
             if unknown := [name for name in group.attributes if name not in known]:
                 told = f"there are {', '.join(known)}" if known else "population.attributes names none"
@@ -204,6 +226,8 @@ class PopulationSpec(Section):
                 told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
                 problems.append((("groups", place, "persona"), told))
         for name, network in self.networks.items():
+            if network.household and self.households is None:
+                problems.append((("networks", name, "household"), "there are no households"))
             by = network.homophily.by if network.homophily else ()
             if unknown := [each for each in by if each not in known]:
                 told = f"there are {', '.join(known)}" if known else "there are none"

@@ -120,7 +120,7 @@ def _walk(path: str) -> Iterator[str | int]:
 
 
 def _list_shared(spec: RunSpec) -> Iterator[SpecProblem]:
-    if spec.world is not None:
+    if spec.world is not None and spec.world.name is not None:
         yield SpecProblem("world", "runs of a sweep have a world each, or one would be told of another's winners")
 
 

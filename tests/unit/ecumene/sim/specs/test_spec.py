@@ -15,8 +15,8 @@ from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
 AGENT_CLASSES = (
-    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'listed', 'random', "
-    "'prompted' or module:Class"
+    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'listed', 'random', 'prompted', "
+    "'prompted-agent' or module:Class"
 )
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
