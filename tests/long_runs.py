@@ -98,6 +98,7 @@ PARTS = {
     ),
     "experiments": ("tests/validation/test_paper_experiments.py",),
     "populations": ("tests/validation/test_populations.py", "tests/validation/test_populations_in_runs.py"),
+    "backgrounds": ("tests/faults/test_killed_backgrounds.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

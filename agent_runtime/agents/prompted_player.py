@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_runtime.turns.turn import Turn
 
 PROMPT_DEFAULT = "guess-p1"
-PERSONA = "persona"
+PERSONA, BACKGROUND = "persona", "background"
 NOTE, GROUPS_PLAY = "note", "groups_play"
 _PARAMETERS = frozenset({"prompt", "fallback", NOTE, GROUPS_PLAY})
 
@@ -33,7 +33,7 @@ class PromptedGuesser(Agent):
     Parameters: `prompt`, an installed template's name or a template (default `guess-p1`); `fallback`, a
     rule player that decides when the model does not, such as `{"player": "random"}` (default: none); `note`, whether
     the template's note is told; `groups_play`, the names of the groups where groups play: a template may tell of them.
-    The persona is the profile's `persona`, or else all its attributes as text.
+    The persona is the profile's `persona`, or else its `background`, or else all its attributes as text.
     """
 
     @classmethod
@@ -82,10 +82,12 @@ def check_template(template: PromptTemplate, parameters: Mapping[str, Any]) -> N
 
 
 def describe_persona(profile: Mapping[str, Any]) -> str:
-    """A persona as text: as it was written, or attribute by attribute."""
-    if persona := profile.get(PERSONA):
-        return str(persona)
-    known = ((name, value) for name, value in profile.items() if value is not None and name != PERSONA)
+    """A persona as text: as it was written, or a background, or attribute by attribute."""
+    if written := profile.get(PERSONA) or profile.get(BACKGROUND):
+        return str(written)
+    known = (
+        (name, value) for name, value in profile.items() if value is not None and name not in (PERSONA, BACKGROUND)
+    )
     return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 

@@ -12,6 +12,7 @@ from agent_runtime.model.errors import LaunchError
 
 AGENT_GROUP = "ecumene.agents"
 READY = {
+    "background-writer": "agent_runtime.agents.background_writer:BackgroundWriter",
     "level-k": "agent_runtime.agents.guess_game:LevelKAgents",
     "equilibrium": "agent_runtime.agents.guess_game:EquilibriumAgents",
     "noisy-level-k": "agent_runtime.agents.guess_game:NoisyLevelKAgents",

@@ -1,10 +1,11 @@
-"""Answers of scripted models, for prompted players without a model: `answers` of a model's settings.
+"""Answers of scripted models, for prompted players and writers without a model: `answers` of a model's settings.
 
 They know of the game what their prompt tells: its target, the round, and the last winning number.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -20,6 +21,7 @@ from agent_runtime.agents.ready import (
     find_told_game,
     make_rule_player,
 )
+from agent_runtime.agents.ready.backgrounds import BackgroundAnswer
 from agent_runtime.agents.registry import find_function
 from agent_runtime.llm.answers.reading import read_object
 from agent_runtime.llm.providers.scripted import AnswerFunction
@@ -32,6 +34,15 @@ _LEVELS = (0, 1, 1, 2, 2, 3)
 _SCALE = (0, 10)
 """Of made-up numbers for which nobody has given bounds."""
 _MADE_UP = "Made up: no model was asked."
+_NAMES = (
+    ("Ada", "Bo", "Cem", "Dora", "Emil", "Fay", "Gus", "Hana", "Ivo", "Jia", "Kofi", "Lea"),
+    (*("Ash", "Birk", "Cole", "Dorn", "Elm", "Finch", "Gray", "Hill", "Isle", "Jones", "Koch", "Lund"),),
+)
+_TRAITS = (
+    *("likes quiet mornings", "collects old maps", "talks with everybody", "saves every penny", "sings in a choir"),
+    *("distrusts all experts", "plans far ahead", "decides in a moment", "walks to work", "cooks for neighbours"),
+    *("repairs what breaks", "reads two papers a day", "keeps bees", "hates to lose", "never bets"),
+)
 _LAST_WINNER = re.compile(r"winning number was (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _ROUND = re.compile(r"\bRound (\d+)\b")
 PLAYER = "player"
@@ -104,6 +115,8 @@ def _read_told(request: ModelRequest) -> _Told:
 
 def _answer_otherwise(request: ModelRequest, draw: Draw) -> dict[str, Any] | str | None:
     """The answer to what is no move of the game, or has been answered before; None if it is one."""
+    if request.answer_type is BackgroundAnswer:
+        return describe_person(request, draw)
     if request.answer_type is not None and request.answer_type not in (NumberAnswer, ReasonedAnswer):
         return make_up(request.answer_type, draw)
     if request.answer_type is None and request.phase == "interview":
@@ -122,6 +135,16 @@ def _give(request: ModelRequest, number: float, reasoning: str) -> NumberAnswer 
     if request.answer_type is NumberAnswer:
         return NumberAnswer(number=number)
     return ReasonedAnswer(reasoning=reasoning, number=number)
+
+
+def describe_person(request: ModelRequest, draw: Draw) -> dict[str, Any]:
+    """A background by chance, which tells the attributes of the question, and that nobody wrote it."""
+    asked = request.messages[1].content
+    attributes = json.loads(asked[asked.index("{") : asked.index("}") + 1])
+    name = " ".join(draw.choice(names) for names in _NAMES)
+    told = "; ".join(f"{attribute}: {value}" for attribute, value in attributes.items())
+    traits = ", ".join(draw.choice(_TRAITS) for _ in range(5))
+    return {"name": name, "background": f"{name} {traits}. {told}. {_MADE_UP}"}
 
 
 def make_up(answer_type: type[BaseModel], draw: Draw) -> dict[str, Any]:

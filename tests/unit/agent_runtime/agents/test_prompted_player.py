@@ -59,6 +59,9 @@ async def test_the_scripted_answers_play_towards_the_last_winner(tmp_path: Path)
 def test_a_persona_is_what_was_written_or_all_attributes() -> None:
     assert describe_persona({"persona": "A baker.", "age": 40}) == "A baker."
     assert describe_persona({"age": 40, "first_name": "Ann", "note": None}) == "age: 40; first name: Ann"
+    assert describe_persona({"age": 40, "background": "Ann bakes."}) == "Ann bakes."
+    assert describe_persona({"age": 40, "background": "", "persona": "A baker."}) == "A baker."
+    assert describe_persona({"age": 40, "background": ""}) == "age: 40"
     assert describe_persona({}) == ""
 
 

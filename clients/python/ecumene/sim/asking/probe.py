@@ -21,7 +21,7 @@ from typing import Any
 
 from ecumene.client.records import read_manifest
 from ecumene.sim.asking.recording import read_answers
-from ecumene.sim.populations.population import Population, build_population
+from ecumene.sim.populations.population import Population, build_groups, build_population
 from ecumene.sim.reporting.numbers import read_guess_recording
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
@@ -109,13 +109,16 @@ async def probe(spec: RunSpec, *, observer: RunObserver, options: RunOptions | N
 
 def make_probe(spec: RunSpec) -> RunSpec:
     """The spec of the run that a probe is: the same groups and models, few agents, one round."""
-    counts = build_population(spec.population, spec.seed).counts
+    counts = build_groups(spec.population, spec.seed).counts
     most = spec.probe.per_category
     groups = [
         group.model_copy(update={"share": None, "count": min(most, counts[group.name])})
         for group in spec.population.groups
     ]
-    population = spec.population.model_copy(update={"groups": tuple(groups), "size": None})
+    people: dict[str, Any] = {"groups": tuple(groups), "size": None}
+    if spec.population.backgrounds is not None:
+        people["backgrounds"] = spec.population.backgrounds.put_together()
+    population = spec.population.model_copy(update=people)
     survey = SurveySpec(name=SURVEY, at="before", questions=spec.probe.questions or QUESTIONS)
     changes = {
         "name": f"{spec.name[:33].rstrip('-')}-probe",

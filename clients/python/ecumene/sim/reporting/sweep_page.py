@@ -21,6 +21,7 @@ from ecumene.sim.reporting.page import (
     write_page,
 )
 from ecumene.sim.reporting.statistics import EFFECT_METHOD, INTERVAL_METHOD, Estimate, compare_means, estimate_mean
+from ecumene.sim.reporting.sweep_figures import list_conditions, make_figure_sections
 from ecumene.sim.reporting.sweep_plot import CONDITIONS_SHOWN_MAX, EffectLine, draw_conditions, draw_effects
 from ecumene.sim.reporting.sweep_reading import Condition, read_conditions, shorten_fields
 
@@ -34,6 +35,12 @@ Row = tuple[object, ...]
 def write_sweep_page(directory: Path, path: Path) -> None:
     """Write the page of a sweep that is done, or goes on. Raises RecordingError, OSError."""
     sweep = read_sweep(directory)
+    if sweep.spec.get("experiment") is not None:
+        names = list_conditions(sweep)
+        subtitle = f"sweep of {len(sweep.runs):,} runs in {len(names):,} conditions  ·  {sweep.state}"
+        sections = [*make_figure_sections(sweep), _describe_sweep(sweep, [Condition(name) for name in names])]
+        write_page(path, Page(sweep.name, subtitle, directory, [], sections))
+        return
     conditions = read_conditions(sweep)
     sections = [
         _show_means(sweep, conditions),

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.backgrounds.people import write_value
 from ecumene.sim.populations.population import Population, dump_parameters
 from ecumene.sim.rounds.conductor import GAME_PATH
 from ecumene.sim.runs.budgets import Quotas, describe_budget
 from ecumene.sim.runs.launched_models import describe_choice, describe_models
-from ecumene.sim.specs.population import PLACEHOLDER, PROMPTED, GroupSpec
+from ecumene.sim.specs.backgrounds import PLACEHOLDER
+from ecumene.sim.specs.population import PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec
 
 LAUNCH_NAME = "launch.json"
@@ -114,11 +116,6 @@ def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
 
 def _fill(persona: str, values: dict[str, str]) -> str:
     return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
-
-
-def write_value(value: object) -> str:
-    """A value as people write it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def describe_wakes(spec: RunSpec, group: GroupSpec) -> list[dict[str, Any]]:

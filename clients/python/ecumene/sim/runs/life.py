@@ -116,7 +116,7 @@ async def _live_on(
         observer.stage_began("drawing the population")
         population = await asyncio.to_thread(build_population, spec.population, spec.seed)
         await asyncio.to_thread(keep_profiles, population, record.directory)
-        await asyncio.to_thread(keep_networks, spec.population, population, spec.seed, record.directory)
+        await asyncio.to_thread(keep_networks, spec.population, population, spec.people_seed, record.directory)
         plan = plan_rounds(spec, population)
         # Who asks agents hosts them on a node, the run's own or others': what that is launched with never changes.
         is_hosted = over_nodes or spec.asks

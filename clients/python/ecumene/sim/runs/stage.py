@@ -28,6 +28,7 @@ from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
+from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
 from ecumene.sim.runs.hosts import RUNTIME_STOP_TIMEOUT_S, NodeAgents, OwnNode, OwnRuntime
@@ -87,6 +88,7 @@ class Stage:
             server = record.manifest.server or await self._start_server()
             world: World = await stack.enter_async_context(self._open_world(server))
             record.begin(world.name, world.history, world.revision)
+            stack.enter_context(tell_address(record.directory, server, world.name))
             await keep_quotas(world, self._quotas)
             # Whoever shares a world with others records what is the run's own.
             is_shared = self._world_name is not None or record.manifest.over_nodes

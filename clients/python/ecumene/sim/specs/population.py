@@ -20,6 +20,7 @@ from ecumene.sim.specs.attributes import (
     list_attribute_problems,
     resolve_file,
 )
+from ecumene.sim.specs.backgrounds import BACKGROUND, PLACEHOLDER, BackgroundsSpec
 from ecumene.sim.specs.durations import Time
 from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
@@ -34,8 +35,6 @@ POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
 PROMPTED_AGENT = "prompted-agent"
 """Looks and acts as its parameters say, in any world; a class like one's own, which is installed with the runtime."""
-PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
-"""In a persona: the name of an attribute."""
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -83,7 +82,8 @@ class GroupSpec(Section):
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
         persona: who a prompted agent is; a class of your own finds it in its profile. Names of attributes in
-            braces, such as {age}, become the values of each agent. Empty = what its attributes say, if it has any.
+            braces, such as {age}, become the values of each agent, {background} its background. Empty = its background,
+            else what its attributes say, if it has any.
         model: which of the spec's `models` its agents ask (a class of your own may ask none); or give models.
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         attributes: what all of its agents are, whatever the population's attributes would make them.
@@ -180,6 +180,9 @@ class PopulationSpec(Section):
         households: who lives together; their members are drawn to fit each other.
         constraints: what no agent is.
         networks: who knows whom, by the name of each network; kept in the run's directory.
+        backgrounds: a text for each agent that says who it is.
+        seed: from which follows who the agents are; None = the spec's. With one of its own, the runs of a sweep have
+            the same agents.
     """
 
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]
@@ -193,6 +196,12 @@ class PopulationSpec(Section):
     networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
         default_factory=dict
     )
+    backgrounds: BackgroundsSpec | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+
+    def choose_seed(self, seed: int) -> int:
+        """From which follows who the agents are, in a run of some seed."""
+        return seed if self.seed is None else self.seed
 
     def list_attributes(self) -> list[str]:
         """The names of all attributes, those of households and tables first."""
@@ -208,7 +217,13 @@ class PopulationSpec(Section):
         tables = tuple(map(resolve_file, self.tables))
         networks = {name: resolve_file(network) for name, network in self.networks.items()}
         households = None if self.households is None else resolve_file(self.households)
-        changed = {"attributes": attributes, "tables": tables, "networks": networks, "households": households}
+        changed: dict[str, Any] = {
+            "attributes": attributes,
+            "tables": tables,
+            "networks": networks,
+            "households": households,
+            "backgrounds": None if self.backgrounds is None else self.backgrounds.resolve_paths(),
+        }
         return self.model_copy(update=changed)
 
     @model_validator(mode="after")
@@ -223,9 +238,11 @@ class PopulationSpec(Section):
             if unknown := [name for name in group.attributes if name not in known]:
                 told = f"there are {', '.join(known)}" if known else "population.attributes names none"
                 problems.append((("groups", place, "attributes"), f"no attribute is called {unknown[0]!r}; {told}"))
-            if known and (unknown := [name for name in PLACEHOLDER.findall(group.persona) if name not in known]):
-                told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
-                problems.append((("groups", place, "persona"), told))
+            problems += self._list_persona_problems(place, group, known)
+        if self.backgrounds is not None:
+            groups = [group.name for group in self.groups]
+            found = self.backgrounds.list_problems(known, groups)
+            problems += [(("backgrounds", *where), text) for where, text in found]
         for name, network in self.networks.items():
             if network.household and self.households is None:
                 problems.append((("networks", name, "household"), "there are no households"))
@@ -244,6 +261,19 @@ class PopulationSpec(Section):
             ]
             raise ValidationError.from_exception_data("PopulationSpec", details)
         return self
+
+    def _list_persona_problems(self, place: int, group: GroupSpec, known: list[str]) -> list[tuple[Any, str]]:
+        used = PLACEHOLDER.findall(group.persona)
+        where = ("groups", place, "persona")
+        backgrounds = self.backgrounds
+        has_background = backgrounds is not None and (not backgrounds.groups or group.name in backgrounds.groups)
+        if has_background and group.persona and BACKGROUND not in used:
+            told = f"does not tell the background: name it as {{{BACKGROUND}}}, or leave the group out of "
+            return [(where, told + "backgrounds.groups")]
+        names = [*known, *([BACKGROUND] if backgrounds is not None else [])]
+        if known and (unknown := [name for name in used if name not in names]):
+            return [(where, f"no attribute is called {unknown[0]!r}; there are {', '.join(names)}")]
+        return []
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:

@@ -129,6 +129,11 @@ class RunSpec(Section):
             raise ValidationError.from_exception_data("RunSpec", problems)
         return self
 
+    @property
+    def people_seed(self) -> int:
+        """From which follows who the agents are."""
+        return self.population.choose_seed(self.seed)
+
     def list_models(self) -> Mapping[str, ModelSpec]:
         """The models by name; a single one has the name under which its endpoint knows it."""
         if self.models:
@@ -193,7 +198,22 @@ class RunSpec(Section):
                     problems.append(_describe_problem(text, (*where, field), names))
             if group.agent in (PROMPTED, PROMPTED_AGENT) and len(known) > 1 and not group.model and not group.models:
                 problems.append(_describe_problem("is missing: there are several models", (*where, "model"), None))
-        return problems
+        return [*problems, *self._list_writer_problems()]
+
+    def _list_writer_problems(self) -> list[InitErrorDetails]:
+        backgrounds = self.population.backgrounds
+        if backgrounds is None or backgrounds.mode != "model":
+            return []
+        where = ("population", "backgrounds", "model")
+        if self.sweep is not None and self.population.seed is None and not self.sweep.varies("population.seed"):
+            text = "are written for the people of one seed, and each run of a sweep has another: give population.seed"
+            return [_describe_problem(text, where[:2], None)]
+        if backgrounds.model is not None and backgrounds.model not in self.models:
+            text = f"no model is called {backgrounds.model!r}; " + _list_known(list(self.models))
+            return [_describe_problem(text, where, backgrounds.model)]
+        if backgrounds.model is None and len(self.models) > 1:
+            return [_describe_problem("is missing: there are several models", where, None)]
+        return []
 
     def _list_budget_problems(self) -> list[InitErrorDetails]:
         given = self.budget.microdollars_max
