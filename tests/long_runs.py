@@ -95,7 +95,11 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
-    "populations": ("tests/validation/test_populations.py", "tests/validation/test_populations_in_runs.py"),
+    "populations": (
+        "tests/validation/test_census.py",
+        "tests/validation/test_populations.py",
+        "tests/validation/test_populations_in_runs.py",
+    ),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",
