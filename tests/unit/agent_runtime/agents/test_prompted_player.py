@@ -28,7 +28,7 @@ async def test_it_reports_the_models_number_and_notes_slips(tmp_path: Path, prom
 
 async def test_what_it_was_told_or_asked_stands_in_its_later_prompts(tmp_path: Path) -> None:
     models = {"m": {"provider": "scripted", "answers": f"{__name__}:answer", "record_bodies": True}}
-    launch = make_launch(tmp_path, "prompted-player", ["a"], models=models)
+    launch = make_launch(tmp_path, "prompted-player", ["a"], models=models, resumable=True)
     async with set_stage(tmp_path, launch) as stage:
         part, _ = stage.pipeline.find_agent("a")
         await part.tell("a", "Mut!")
