@@ -112,6 +112,7 @@ def test_a_million_profiles_take_seconds(respondents: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_million_people_live_in_households_that_fit() -> None:
     households = {
         "types": {
