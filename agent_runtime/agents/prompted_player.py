@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.guess_game import OpenedRound, read_round
-from agent_runtime.agents.memory import TOLD, cut_line
+from agent_runtime.agents.memory import ASKED, TOLD, cut_line
 from agent_runtime.agents.ready import GroupsTold, GuessGame, PromptedPlayer, load_template, make_rule_player
 from agent_runtime.agents.ready.prompted import format_number
 from agent_runtime.llm import Message
@@ -46,7 +46,7 @@ class PromptedGuesser(Agent):
     async def on_event(self, event: Event, turn: Turn) -> None:
         opened = read_round(event)
         player = _make_player(_describe_prompt(self.group), opened.game)
-        told = tuple(text for text in self.memory.window if text.startswith(TOLD))
+        told = tuple(text for text in self.memory.window if text.startswith((TOLD, ASKED)))
         answer = await turn.llm.ask(
             lambda: _add_told(self._build_messages(player, opened), told),
             answer_type=player.answer_type,

@@ -27,6 +27,20 @@ async def test_it_reports_the_models_number_and_notes_slips(tmp_path: Path, prom
     assert "33" in call["response_text"]
 
 
+async def test_what_it_was_told_or_asked_stands_in_its_later_prompts(tmp_path: Path) -> None:
+    models = {"m": {"provider": "scripted", "answers": f"{__name__}:answer", "record_bodies": True}}
+    launch = make_launch(tmp_path, "prompted-player", ["a"], models=models, resumable=True)
+    async with set_stage(tmp_path, launch) as stage:
+        part, _ = stage.pipeline.find_agent("a")
+        await part.tell("a", "Mut!")
+        await part.tell("a", "You were asked: Fair? You answered: yes")
+        stage.world.open_round()
+        await stage.wait_turns(1)
+    (call,) = stage.read("calls")
+    for text in ("You were told: Mut!", "You were asked: Fair? You answered: yes"):
+        assert call["request_json"].count(text) == 1
+
+
 def answer(request: Any, draw: Any) -> dict[str, Any]:
     return {"reasoning": "2/3 of 45 is 33, so 33.", "number": 33.0}
 

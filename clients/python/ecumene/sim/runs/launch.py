@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,11 @@ def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
     if not names:
         return [persona] * len(attributes)
     values = zip(*(attributes.column(name).to_pylist() for name in names), strict=True)
-    return [_fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
+    return [fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
 
 
-def _fill(persona: str, values: dict[str, str]) -> str:
+def fill(persona: str, values: Mapping[str, str]) -> str:
+    """A persona with some values in place of their names in braces."""
     return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
 
 

@@ -240,6 +240,10 @@ class RunSpec(Section):
                 if unknown := [name for name in asking.groups if name not in groups]:
                     text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
                     problems.append(_describe_problem(text, (*where, "groups"), asking.groups))
+                mute = [group.is_deaf for group in self.population.groups if group.name in (asking.groups or groups)]
+                if asking.remembered and mute and all(mute):
+                    text = "agents that decide by a rule answer nothing, and remember nothing"
+                    problems.append(_describe_problem(text, (*where, "remembered"), True))
                 if isinstance(asking, InterviewSpec) and (stray := self._find_strange(asking.agents)):
                     text = f"no agent of this population is called {stray!r}; the first is agent-000001"
                     problems.append(_describe_problem(text, (*where, "agents"), asking.agents))
