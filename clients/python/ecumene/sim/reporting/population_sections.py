@@ -40,7 +40,7 @@ def _make_population(directory: Path, spec: RunSpec) -> PageSection | None:
     fit: PopulationFit | None = None
     if spec.population.list_attributes():
         try:
-            fit = compare(spec.population, _read_population(directory, spec), spec.seed)
+            fit = compare(spec.population, _read_population(directory, spec), spec.people_seed)
         except (PopulationError, OSError, pa.ArrowException) as error:
             texts.append(f"How well the attributes fit cannot be told here: {error}")
     networks = _list_networks(directory)

@@ -23,7 +23,8 @@ from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.clock_rounds import ClockRounds
-from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, RoundsPlan
+from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan, RoundsPlan
+from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
@@ -101,6 +102,8 @@ class Stage:
             plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = self._choose_conductor(world, plan, guests)
             await stack.enter_async_context(conductor)
+            if isinstance(plan, GamePlan):
+                await keep_members(world, GAME_PATH, plan.groups, self._population, is_resumed=self._is_resumed)
             if not self._is_resumed and self._spec.experiment is None:
                 await self._tell_history(world)
             agents = self._choose_agents(world, server, launch_path)

@@ -131,7 +131,7 @@ class _Maker:
         if wanted.network is None:
             return Geo()
         named = {wanted.network: self._spec.population.networks[wanted.network]}
-        return build_networks(named, self._population, self._spec.seed)[wanted.network].to_space()
+        return build_networks(named, self._population, self._spec.people_seed)[wanted.network].to_space()
 
     async def _make_clock(self, place: Environment, wanted: ClockSpec) -> None:
         if (await place.describe()).clock is not None:
