@@ -21,13 +21,16 @@ from typing import Any
 
 from ecumene.client.records import read_manifest
 from ecumene.sim.asking.recording import read_answers
+from ecumene.sim.backgrounds.people import write_value
 from ecumene.sim.populations.households import HomelessError, build_homes
 from ecumene.sim.populations.population import Population, build_groups, build_population
 from ecumene.sim.reporting.numbers import read_guess_recording
-from ecumene.sim.runs.launch import fill, write_value
+from ecumene.sim.runs.launch import fill
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.specs.asking import QuestionSpec, SurveySpec
+from ecumene.sim.specs.backgrounds import BACKGROUND
+from ecumene.sim.specs.experiment import ExperimentSpec
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
@@ -119,11 +122,20 @@ def make_probe(spec: RunSpec) -> RunSpec:
         "name": f"{spec.name[:33].rstrip('-')}-probe",
         "population": population,
         "game": spec.game.model_copy(update={"rounds": 1, "guests": None}),
+        "experiment": shorten(spec),
         "surveys": (survey,),
         "interviews": (),
         "interventions": (),
     }
     return spec.model_copy(update=changes)
+
+
+def shorten(spec: RunSpec) -> ExperimentSpec | None:
+    """The experiment of a spec, if it has one of its own, with one round, or with no time at all."""
+    experiment = spec.experiment
+    if experiment is None or experiment.environment is not None:
+        return None if experiment is None else experiment.model_copy(update={"rounds": 1})
+    return experiment.model_copy(update={"until": spec.clock_start_ns + 1, "every": None})
 
 
 def read_probe(directory: Path) -> ProbeReport:
@@ -163,7 +175,7 @@ def find_age(persona: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who an agent is to be: its persona, or else its attributes as its prompt tells them; and its age, if told."""
+    """Who an agent is to be, as its prompt tells it: persona, background, or attributes; and its age, if told."""
 
     persona: str
     age: int | None
@@ -176,8 +188,9 @@ def describe_people(population: Population) -> dict[str, Person]:
     found = {}
     for agent, code, row in zip(population.name_agents(), population.codes.tolist(), rows, strict=True):
         written = population.groups[code].persona
-        told = {name: write_value(value) for name, value in row.items()}
-        persona = fill(written, told) if written else "; ".join(f"{name}: {value}" for name, value in told.items())
+        told = {name: write_value(value) for name, value in row.items() if value is not None}
+        rest = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if name != BACKGROUND)
+        persona = fill(written, told) if written else told.get(BACKGROUND) or rest
         age = row.get(AGE)
         is_number = isinstance(age, int | float)
         found[agent] = Person(persona, int(age) if is_number else find_age(persona))
@@ -283,6 +296,8 @@ def _house(spec: RunSpec, counts: list[int]) -> PopulationSpec:
             for group, count in zip(spec.population.groups, counts, strict=True)
         ]
         changes: dict[str, Any] = {"groups": tuple(groups), "size": None, "sampling": "random", "networks": {}}
+        if spec.population.backgrounds is not None:
+            changes["backgrounds"] = spec.population.backgrounds.put_together()
         population = spec.population.model_copy(update=changes)
         try:
             build_homes(population, spec.seed, sum(counts))

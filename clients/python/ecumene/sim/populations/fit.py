@@ -17,6 +17,7 @@ from ecumene.sim.populations.population import Population
 from ecumene.sim.populations.streams import Numbers
 from ecumene.sim.populations.units import Unit, list_units
 from ecumene.sim.specs.attributes import describe_conditions
+from ecumene.sim.specs.backgrounds import BACKGROUND
 from ecumene.sim.specs.households import HOUSEHOLD, ROLE, HouseholdsSpec
 from ecumene.sim.specs.population import PopulationSpec
 
@@ -165,6 +166,8 @@ def _read_columns(population: Population) -> dict[str, Column]:
         return {}
     columns = {}
     for name in population.profiles.column_names[1:]:
+        if name == BACKGROUND:
+            continue
         column = read_arrow(population.profiles.column(name))
         assert column is not None, name
         columns[name] = column

@@ -15,6 +15,7 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.backgrounds.attaching import attach_backgrounds
 from ecumene.sim.populations import streams
 from ecumene.sim.populations.households import build_homes
 from ecumene.sim.populations.sampling import Sampler
@@ -42,7 +43,7 @@ class Population:
         groups: the groups, as in the spec.
         codes: for each agent, the place of its group in `groups`.
         profiles: for each agent a row, in the same order: its id as `agent`, then one column an attribute, text as a
-            dictionary. None = it has no attributes.
+            dictionary, then `background` if there are backgrounds. None = it has no attributes.
     """
 
     groups: tuple[GroupSpec, ...]
@@ -121,14 +122,19 @@ def build_population(spec: PopulationSpec, seed: int, *, on_unit: Callable[[str]
     `on_unit` is told the attributes that are drawn now. Raises PopulationError: they cannot be drawn.
     """
     bare = build_groups(spec, seed)
+    seed = spec.choose_seed(seed)
     if not spec.list_attributes():
         return bare
-    return Population(bare.groups, bare.codes, draw_profiles(spec, seed, bare, on_unit=on_unit))
+    profiles = draw_profiles(spec, seed, bare, on_unit=on_unit)
+    if spec.backgrounds is not None:
+        names = tuple(group.name for group in bare.groups)
+        profiles = attach_backgrounds(spec.backgrounds, profiles, names, bare.codes, seed)
+    return Population(bare.groups, bare.codes, profiles)
 
 
 def build_groups(spec: PopulationSpec, seed: int) -> Population:
     """The same without attributes: no file is read for it."""
-    return Population(spec.groups, draw_groups(spec, seed))
+    return Population(spec.groups, draw_groups(spec, spec.choose_seed(seed)))
 
 
 def draw_profiles(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from ecumene.sim.specs.section import Section
+from ecumene.sim.specs.section import TAG, Section
 
 QUESTIONS_MAX = 32
 SCALE = (1, 7)
@@ -85,11 +85,12 @@ class AfterRounds(Section):
 
 
 def _tag_moment(given: object) -> str:
-    return "some" if isinstance(given, dict | AfterRounds) else "named"
+    return f"{TAG}some" if isinstance(given, dict | AfterRounds) else f"{TAG}named"
 
 
 At = Annotated[
-    Annotated[Literal["before", "after", "every_round"], Tag("named")] | Annotated[AfterRounds, Tag("some")],
+    Annotated[Literal["before", "after", "every_round"], Tag(f"{TAG}named")]
+    | Annotated[AfterRounds, Tag(f"{TAG}some")],
     Discriminator(_tag_moment),
 ]
 """Before the first round, after the last one, after each one, or after some."""

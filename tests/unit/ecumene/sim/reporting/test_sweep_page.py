@@ -28,19 +28,17 @@ def test_an_observation_is_a_run_and_failed_ones_are_counted_and_shown(record_sw
     assert "This sweep has not ended" in top
     assert "reproduces nobody" in top
     assert "One observation is one run" in text
-    assert "game.ratio = 1/22 of 31" not in text
     means = "\n".join(page.texts["tr"])
     assert "2 of 3" in means
     assert "16.00" in means  # of the run means 15 and 17
     # 16 ± t(0.975, 1) · sqrt(2) / sqrt(2) = 16 ± 12.706
-    assert "3.294" in means
-    assert "28.71" in means
+    assert "3.29 to 28.71" in means
     assert "one run: no interval" in means
     assert "no run is done" in means
     assert "the endpoint was gone" in means
     assert "<b>no</b>" in means
     assert "its spread is not known" in means
-    assert len(page.images) == 1
+    assert len(page.images) == 1  # no effect can be computed, so none is drawn
 
 
 def test_effects_are_shown_between_conditions(record_sweep: Any) -> None:
@@ -49,7 +47,8 @@ def test_effects_are_shown_between_conditions(record_sweep: Any) -> None:
     )
     page = report(sweep)
     effects = next(text for text in page.texts["table"] if "Against the first condition" in text)
-    assert "game.ratio = 2/3" in effects
+    assert "ratio = 2/3" in effects
+    assert len(page.images) == 2
     assert "10.50" in effects
     assert "all runs have the same value" in page.texts["main"][0]
     assert "Hedges' g" in page.texts["main"][0]
