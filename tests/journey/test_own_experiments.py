@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from ecumene.client import connect
 from ecumene.client.records import digest_turns
 from ecumene.sim import RunOptions, RunOutcome, SpecError, parse_spec, run, run_sweep
 from ecumene.sim.checks.check import check_spec
@@ -15,6 +17,8 @@ from ecumene.sim.reporting import ExperimentReport, write_report
 from ecumene.sim.reporting.experiment import read_rounds
 from ecumene.sim.rounds.errors import ExperimentError
 from ecumene.sim.specs.yaml_reading import read_yaml
+
+from tests.services import ServerProcess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLAYERS = [
@@ -180,3 +184,50 @@ def test_what_the_page_says_of_specs_is_so() -> None:
         parse_spec(
             {"name": "x", "population": population, "experiment": blocks[0]["experiment"]} | block | {"world": world}
         )
+
+
+async def test_a_world_is_made_as_its_spec_says_also_beside_the_guess_game(tmp_path: Path) -> None:
+    market = {
+        "path": "/town/market",
+        "clock": {},
+        "space": {"network": "friends"},
+        "each_agent": {"attribute": "age", "position": "node"},
+        "entries": [{"key": "größe", "value": {"数": 1}, "position": [3]}],
+    }
+    lab = {
+        "path": "/lab",
+        "clock": {"mode": "manual", "start": "1h"},
+        "space": {"plane": {"x_max": 2, "y_max": 3}},
+        "each_agent": {"groups": ["b"], "value": [1, None], "position": "random"},
+    }
+    document = {
+        "name": "mixed",
+        "world": {"environments": [market, lab]},
+        "population": {
+            "attributes": {"age": {"integers": {"low": 20, "high": 60}}},
+            "networks": {"friends": {"small_world": {"neighbours": 4, "rewired": 0.1}}},
+            "groups": [
+                {"name": "a", "agent": "level-k", "count": 10, "parameters": {"level": 1}},
+                {"name": "b", "agent": "random", "count": 5},
+            ],
+        },
+        "game": {"rounds": 1},
+        "recording": {"directory": str(tmp_path)},
+    }
+    outcome = await play(document)
+    assert [one.reported for one in outcome.rounds] == [15]
+    ages = pq.read_table(outcome.directory / "profiles.parquet").to_pylist()
+    with ServerProcess(outcome.directory / "world") as server:
+        async with connect(server.address, outcome.manifest.world) as world:
+            square, plane = world.environment("/town/market"), world.environment("/lab")
+            for node, row in enumerate(ages):
+                entry = await square.get(row["agent"])
+                assert (entry.value, entry.position) == (row["age"], (float(node),))
+            entry = await square.get("größe")
+            assert (entry.value, entry.position) == ({"数": 1}, (3.0,))
+            assert not (await square.clock().state()).paused
+            assert (await plane.clock().state()).now_ns == 3_600_000_000_000
+            placed = [one async for one in plane.entries()]
+            assert [one.key for one in placed] == [row["agent"] for row in ages if row["group"] == "b"]
+            assert all(one.value == [1, None] and one.position is not None for one in placed)
+            assert len({one.position for one in placed}) == 5
