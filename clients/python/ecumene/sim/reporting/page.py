@@ -103,11 +103,6 @@ class PageSection:
     bars: Sequence[PageBars] = ()
     folded: tuple[str, str] | None = None
 
-    @property
-    def anchor(self) -> str:
-        """Where the list of sections leads."""
-        return re.sub(r"[^a-z0-9]+", "-", self.title.casefold()).strip("-")
-
 
 @dataclass(frozen=True, slots=True)
 class PageNote:
