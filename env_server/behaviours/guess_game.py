@@ -17,7 +17,6 @@ Events of the game's environment: `round.opened`, `round.closed`.
 """
 
 import math
-from collections.abc import AsyncIterator
 from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired
 
 from pydantic import Field, TypeAdapter
@@ -124,8 +123,10 @@ class GuessGame(Behaviour):
         target = None if taken is None else rules.ratio * taken + rules.offset
         if target is not None and not math.isfinite(target):
             target = None
-        named = _reported(ctx, reports, gate.begin_revision) if groups is None else _each(groups)
-        winner, number, tied = await _nearest(named, target)
+        if groups is None:
+            winner, number, tied = await _nearest(ctx, reports, gate.begin_revision, target)
+        else:
+            winner, number, tied = _nearest_group(groups, target)
         closed = {
             "round": state["round"],
             "generation": generation,
@@ -177,24 +178,19 @@ def _state(ctx: Context) -> dict[str, Any]:
     return dict(get_kept(ctx, "round", _ROUND) or {})
 
 
-async def _reported(ctx: Context, reports: str, begin_revision: int) -> AsyncIterator[tuple[str, float]]:
-    """Who reported a number in this generation, and which."""
-    for seen, (agent, entry) in enumerate(ctx.entries(reports).items()):
-        if seen % _SLICE == _SLICE - 1:
-            await ctx.breathe()
-        reported: Any = entry[0]
-        if entry.reported > begin_revision and (type(reported) is float or type(reported) is int):
-            yield agent, reported
-
-
 async def _average_groups(ctx: Context, reports: str, begin_revision: int, names: list[str]) -> dict[str, float | None]:
     """The number of each group: the mean of its members' numbers, None where no member reported any."""
     members = ctx.entries(f"{ctx.path.rstrip('/')}/{GROUPS}")
     numbers: dict[Any, list[float]] = {name: [] for name in names}
-    async for agent, number in _reported(ctx, reports, begin_revision):
+    for seen, (agent, entry) in enumerate(ctx.entries(reports).items()):
+        if seen % _SLICE == _SLICE - 1:
+            await ctx.breathe()
+        reported: Any = entry[0]
         group = members.get(agent)
-        if group is not None and type(group[0]) is str and group[0] in numbers:
-            numbers[group[0]].append(number)
+        if group is None or type(group[0]) is not str or group[0] not in numbers:
+            continue
+        if entry.reported > begin_revision and (type(reported) is float or type(reported) is int):
+            numbers[group[0]].append(reported)
     return {name: _average(some) for name, some in numbers.items()}
 
 
@@ -205,28 +201,37 @@ def _average(numbers: list[float]) -> float | None:
         return None
 
 
-async def _each(groups: dict[str, float | None]) -> AsyncIterator[tuple[str, float]]:
-    for name, number in groups.items():
-        if number is not None:
-            yield name, number
+def _nearest_group(groups: dict[str, float | None], target: float | None) -> tuple[str | None, float | None, int]:
+    """Which group's number is nearest to the target, what it is, and how many are equally near."""
+    if target is None:
+        return None, None, 0
+    distances = {name: abs(number - target) for name, number in groups.items() if number is not None}
+    least = min(distances.values())
+    nearest = [name for name, distance in distances.items() if distance == least]
+    return min(nearest), groups[min(nearest)], len(nearest)
 
 
 async def _nearest(
-    named: AsyncIterator[tuple[str, float]], target: float | None
+    ctx: Context, reports: str, begin_revision: int, target: float | None
 ) -> tuple[str | None, float | None, int]:
-    """Who named the number nearest to the target, which, and how many are equally near."""
+    """Who reported nearest to the target, what, and how many are equally near."""
     if target is None:
         return None, None, 0
     best = float("inf")
     winner: str | None = None
-    number: float | None = None
+    number: Any = None
     tied = 0
-    async for who, reported in named:
+    for seen, (agent, entry) in enumerate(ctx.entries(reports).items()):
+        if seen % _SLICE == _SLICE - 1:
+            await ctx.breathe()
+        reported = entry[0]
+        if entry.reported <= begin_revision or not (type(reported) is float or type(reported) is int):
+            continue
         distance = abs(reported - target)
         if distance < best:
-            best, winner, number, tied = distance, who, reported, 1
+            best, winner, number, tied = distance, agent, reported, 1
         elif distance == best:
             tied += 1
-            if winner is None or who < winner:
-                winner, number = who, reported
+            if winner is None or agent < winner:
+                winner, number = agent, reported
     return winner, number, tied

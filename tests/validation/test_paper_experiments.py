@@ -25,6 +25,7 @@ from ecumene.sim import parse_spec, run, run_sweep
 from ecumene.sim.reporting.stand_ins import NO_REPRODUCTION
 from ecumene.sim.specs.spec import load_spec
 
+from tests.faults.run_processes import RunProcess, digest_own_world, find_run
 from tests.model_endpoint import ModelEndpoint, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -283,6 +284,36 @@ async def test_an_experiment_of_the_paper_at_its_size(name: str, tmp_path: Path)
     document = read_document(name)
     assert 1_000 <= sum(group["count"] for group in document["population"]["groups"]) <= 1_500
     check_runs(name, await play(document, tmp_path))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_groups_play_alike_on_any_number_of_workers_and_over_kills(tmp_path: Path) -> None:
+    document = read_document("mixed-groups", Fraction(1, 10))
+    for level, model in enumerate(document["models"].values(), start=1):
+        model["answers"] = {"player": "noisy-level-k", "level": level, "deviation": 5}
+
+    def write(folder: Path) -> Path:
+        folder.mkdir()
+        document["recording"]["directory"] = str(folder / "runs")
+        (folder / "spec.yaml").write_text(json.dumps(document), encoding="utf-8")
+        return folder / "spec.yaml"
+
+    async def play_on(folder: Path, workers: str, *moments: str) -> str:
+        command = ["run", str(write(folder)), "--workers", workers]
+        for moment in moments:
+            running = await RunProcess.start(*command)
+            assert await running.wait_line(moment), running.errors
+            await running.kill()
+            command = ["resume", str(find_run(folder))]
+        running = await RunProcess.start(*command)
+        assert await running.wait(300) == 0, running.errors
+        check_arithmetic(read_run(find_run(folder)), 2 / 3, 0)
+        return str(await digest_own_world(find_run(folder)))
+
+    one = await play_on(tmp_path / "one", "1")
+    assert await play_on(tmp_path / "four", "4") == one
+    assert await play_on(tmp_path / "killed", "2", "launching the agents", "round 1:", "round 3:") == one
 
 
 @pytest.mark.long
