@@ -78,7 +78,7 @@ def check_template(template: PromptTemplate, parameters: Mapping[str, Any]) -> N
     if parameters.get(NOTE) and not template.has_note:
         raise ValueError(f"prompt {template.name} has no part 'note' in its messages")
     if template.tells_of_groups and not parameters.get(GROUPS_PLAY):
-        raise ValueError(f"prompt {template.name} tells of groups, but every agent plays for itself")
+        raise ValueError(f"prompt {template.name} tells of groups, which need a game of them (players: groups)")
 
 
 def describe_persona(profile: Mapping[str, Any]) -> str:

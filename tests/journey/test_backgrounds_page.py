@@ -47,3 +47,10 @@ def test_without_a_model_nothing_has_to_be_called_before(folder: Path, capsys: p
         assert app.main(["background", f"{name}.yaml", "--out", f"{name}.parquet"]) == 0
         assert pq.read_table(f"{name}.parquet").num_rows == 24
     assert "lived in one town" in "".join(pq.read_table("own.parquet").column("background").to_pylist())
+
+
+def test_the_example_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = PAGE.parents[1] / "examples" / "guess_with_backgrounds.yaml"
+    assert app.main(["run", str(example), "--out", str(tmp_path), "--json"]) == 0, capsys.readouterr().err
+    (profiles,) = tmp_path.glob("*/profiles.parquet")
+    assert all(pq.read_table(profiles).column("background").to_pylist())

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_each_cell_works_beside_a_run_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document, _ = read_yaml((EXAMPLES / "rumour.yaml").read_text(encoding="utf-8"))
     document |= {"population": {"groups": [{"name": "people", "agent": "rumour:Stroller", "count": 25}]}}
-    document["experiment"] |= {"until": "3d", "every": "8h"}
+    document["experiment"] |= {"until": "2d", "every": "8h"}
     del document["stop"]
     found = os.pathsep.join(filter(None, [str(EXAMPLES), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("PYTHONPATH", found)
@@ -40,7 +40,7 @@ def test_each_cell_works_beside_a_run_and_changes_nothing(tmp_path: Path, monkey
             assert running.wait(120) == 0, told
         (directory,) = (tmp_path / name).iterdir()
         directories.append(directory)
-    assert "rumour with seed 1" in outputs and "round 8 {'until': '3d', 'knowing': " in outputs
+    assert "rumour with seed 1" in outputs and "round 5 {'until': '2d', 'knowing': " in outputs
     assert "the run is done" in outputs and "ENTRY_" in outputs
     assert digest_turns(directories[0]) == digest_turns(directories[1])
     with pytest.raises(RunNotLiveError):

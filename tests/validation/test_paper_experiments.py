@@ -25,6 +25,8 @@ from ecumene.sim import parse_spec, run, run_sweep
 from ecumene.sim.reporting.stand_ins import NO_REPRODUCTION
 from ecumene.sim.specs.spec import load_spec
 
+from tests.model_endpoint import ModelEndpoint, Reply
+
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ROOT / "examples" / "experiments"
 NAMES = sorted(path.stem for path in SPECS.glob("*.yaml"))
@@ -310,24 +312,48 @@ async def test_the_packaged_model_answers_each_prompt(
         print(f"{name} round {number}: {figures} {played.statuses}")
 
 
+def put_model(name: str, line: str, folder: Path) -> Path:
+    """The spec with a real model: one line for each that it has, as its own comment shows."""
+    lines = (SPECS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    places = [place for place, text in enumerate(lines) if text.partition(": ")[2].startswith("{provider: scripted")]
+    assert len(places) in (1, 3)
+    for place in places:
+        lines[place] = f"{lines[place].partition(': ')[0]}: {line}"
+    path = folder / "real.yaml"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize("provider", list(REAL))
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "levels"])
 def test_a_real_model_is_one_line(name: str, provider: str, tmp_path: Path) -> None:
-    """Of each model: the line that its spec's own comment shows."""
-    lines = (SPECS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    changed = 0
-    for place, line in enumerate(lines):
-        key, _, rest = line.partition(": ")
-        if rest.startswith("{provider: scripted"):
-            assert f"#   {lines[place].strip().split(':')[0]}: {REAL[provider]}" in lines or changed
-            lines[place] = f"{key}: {REAL[provider]}"
-            changed += 1
-    path = tmp_path / "real.yaml"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    models = load_spec(path).list_models()
-    assert len(models) == changed
+    assert f": {REAL[provider]}\n" in (SPECS / f"{name}.yaml").read_text(encoding="utf-8")
+    models = load_spec(put_model(name, REAL[provider], tmp_path)).list_models()
     assert {model.provider for model in models.values()} == {provider}
     assert {model.temperature for model in models.values()} == {1.0}
+
+
+@pytest.mark.timeout(120)
+async def test_with_another_line_an_endpoint_is_asked_twice_a_turn(tmp_path: Path) -> None:
+    """First freely, then for the number that was said."""
+
+    def answer(body: dict[str, Any]) -> Reply:
+        asked = body["messages"][-1]["content"]
+        return Reply(json.dumps({"reasoning": "", "number": 12.5}) if "The answer:" in asked else "I choose 12.5.")
+
+    async with ModelEndpoint(answer) as endpoint:
+        line = REAL["openai"].replace("https://models.example/v1", endpoint.base_url)
+        document = yaml.safe_load(put_model("five-plus-half", line, tmp_path).read_text(encoding="utf-8"))
+        document["population"]["groups"][0]["count"] = 20
+        document["recording"] = {"bodies": True}
+        (played,) = await play(document | {"game": document["game"] | {"rounds": 2}}, tmp_path / "runs")
+        assert endpoint.complaints == []
+        assert len(endpoint.requests) == 2 * 20 * 2
+        assert {body["model"] for body in endpoint.requests} == {"large-1"}
+    check_arithmetic(played, 1 / 2, 5)
+    check_prompts("five-plus-half", played, (1 / 2, 5))
+    assert [told["mean"] for told in played.rounds] == [12.5, 12.5]
+    assert NO_REPRODUCTION not in played.note
 
 
 def test_the_page_names_each_experiment() -> None:

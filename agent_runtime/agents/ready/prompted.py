@@ -96,7 +96,7 @@ def build_messages(
     and none are given.
     """
     if groups is None and template.tells_of_groups:
-        raise ValueError(f"prompt {template.name} tells of groups, but every agent plays for itself")
+        raise ValueError(f"prompt {template.name} tells of groups, which need a game of them (players: groups)")
     values = {
         "round": str(round_number),
         "persona": persona,

@@ -31,6 +31,9 @@ def background(
     out: Annotated[
         Path | None, typer.Option(help="Instead of the spec's population.backgrounds.file.", metavar="FILE.parquet")
     ] = None,
+    first: Annotated[
+        int | None, typer.Option(help="Write only so many, show them, and write no file; they are kept.", min=1)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write who the agents of a spec are; what is finished is kept, and the same command goes on."""
@@ -45,7 +48,7 @@ def background(
     again = f"the same command goes on: ecumene background {shlex.quote(str(spec))}"
     again += f" --out {shlex.quote(str(out))}" if out is not None else ""
     try:
-        outcome = asyncio.run(stop_by_signals(write_backgrounds(loaded, display)))
+        outcome = asyncio.run(stop_by_signals(write_backgrounds(loaded, display, first=first)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted("interrupted; what is finished is kept", hint=again) from None
     except BackgroundsUnfinishedError as error:
@@ -75,10 +78,11 @@ def show(outcome: BackgroundsOutcome) -> None:
     )
     tokens = outcome.prompt_tokens + outcome.completion_tokens
     print(f"{outcome.written:,} texts written now for {tokens:,} tokens, {outcome.kept:,} were kept")
-    for one in [one for one in outcome.backgrounds if one.background][:SHOWN]:
+    shown = SHOWN if outcome.path is not None else people
+    for one in [one for one in outcome.backgrounds if one.background][:shown]:
         text = one.background[:SHOWN_CHARS_MAX] + ("…" if len(one.background) > SHOWN_CHARS_MAX else "")
         print(f"{one.agent} ({one.status}): {text}")
-    print(f"backgrounds: {outcome.path}")
+    print("no file was written" if outcome.path is None else f"backgrounds: {outcome.path}")
 
 
 class Display:

@@ -44,6 +44,15 @@ def test_json_and_another_file(spec: Path, tmp_path: Path, capsys: pytest.Captur
     assert not (tmp_path / "people.parquet").exists()
 
 
+def test_a_few_are_shown_and_no_file_is_written(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["background", str(spec), "--first", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "agent-000002 (complete): " in told
+    assert "agent-000003" not in told
+    assert "no file was written" in told
+    assert not Path("people.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("changed", "arguments", "told"),
     [

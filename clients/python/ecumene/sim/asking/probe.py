@@ -29,6 +29,7 @@ from ecumene.sim.runs.launch import fill
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.specs.asking import QuestionSpec, SurveySpec
+from ecumene.sim.specs.backgrounds import BACKGROUND
 from ecumene.sim.specs.experiment import ExperimentSpec
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
@@ -174,7 +175,7 @@ def find_age(persona: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who an agent is to be: its persona, or else its attributes as its prompt tells them; and its age, if told."""
+    """Who an agent is to be, as its prompt tells it: persona, background, or attributes; and its age, if told."""
 
     persona: str
     age: int | None
@@ -187,8 +188,9 @@ def describe_people(population: Population) -> dict[str, Person]:
     found = {}
     for agent, code, row in zip(population.name_agents(), population.codes.tolist(), rows, strict=True):
         written = population.groups[code].persona
-        told = {name: write_value(value) for name, value in row.items()}
-        persona = fill(written, told) if written else "; ".join(f"{name}: {value}" for name, value in told.items())
+        told = {name: write_value(value) for name, value in row.items() if value is not None}
+        rest = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if name != BACKGROUND)
+        persona = fill(written, told) if written else told.get(BACKGROUND) or rest
         age = row.get(AGE)
         is_number = isinstance(age, int | float)
         found[agent] = Person(persona, int(age) if is_number else find_age(persona))

@@ -49,13 +49,13 @@ class BackgroundsOutcome:
     """What it came to.
 
     Attributes:
-        path: the file.
+        path: the file; None = none was written.
         statuses: how many are `complete`, `repaired` and `flagged`.
         kept: texts that were there before. written: that were asked for now.
         prompt_tokens, completion_tokens: of what was asked for now.
     """
 
-    path: Path
+    path: Path | None
     backgrounds: tuple[Background, ...]
     diversity: Diversity
     kept: int
@@ -77,7 +77,7 @@ class BackgroundsOutcome:
     def to_document(self) -> dict[str, Any]:
         """As plain JSON."""
         return {
-            "file": str(self.path),
+            "file": None if self.path is None else str(self.path),
             "people": len(self.backgrounds),
             "statuses": self.statuses,
             "flagged": self.reasons,
@@ -103,10 +103,13 @@ class NothingWrittenError(EcumeneError):
         super().__init__(f"none of {people:,} people has a text: {reason}")
 
 
-async def write_backgrounds(spec: RunSpec, observer: BackgroundsObserver) -> BackgroundsOutcome:
+async def write_backgrounds(
+    spec: RunSpec, observer: BackgroundsObserver, *, first: int | None = None
+) -> BackgroundsOutcome:
     """Write who the agents of a spec are into the file that its backgrounds name.
 
-    Whatever ends this, what is finished is kept: the same call goes on from there.
+    Whatever ends this, what is finished is kept: the same call goes on from there. `first`: only so many, to be looked
+    at; then no file is written.
 
     Raises:
         SpecError: it has no backgrounds.
@@ -122,21 +125,30 @@ async def write_backgrounds(spec: RunSpec, observer: BackgroundsObserver) -> Bac
     observer.stage_began("drawing the population")
     bare = spec.population.model_copy(update={"backgrounds": None})
     population = await asyncio.to_thread(build_population, bare, spec.seed)
+    people = _list_people(spec, population)[:first]
     if backgrounds.mode == "template":
-        return await asyncio.to_thread(_put_together, spec, population)
-    with KeptTexts(backgrounds.resolve_paths().cache) as kept:
-        return await _Writing(spec, population, kept, observer).write()
+        outcome = await asyncio.to_thread(_put_together, spec, people)
+    else:
+        with KeptTexts(backgrounds.resolve_paths().cache) as kept:
+            outcome = await _Writing(spec, people, kept, observer).write()
+    if first is not None:
+        return outcome
+    about = {"spec": spec.name, "seed": spec.people_seed, "diversity": dataclasses.asdict(outcome.diversity)}
+    about["backgrounds"] = backgrounds.model_dump(mode="json", exclude={"file"})
+    path = backgrounds.file
+    await asyncio.to_thread(write_backgrounds_file, path, outcome.backgrounds, about)
+    return dataclasses.replace(outcome, path=path)
 
 
 class _Writing:
     """One call."""
 
-    def __init__(self, spec: RunSpec, population: Population, kept: KeptTexts, observer: BackgroundsObserver) -> None:
+    def __init__(self, spec: RunSpec, people: Sequence[Person], kept: KeptTexts, observer: BackgroundsObserver) -> None:
         self._spec = spec
         self._kept = kept
         self._observer = observer
         self._planner = Planner(spec)
-        self._people = _list_people(spec, population)
+        self._people = people
         self._done: dict[str, list[tuple[Job, dict[str, Any]]]] = {person.agent: [] for person in self._people}
         """Agent -> its tries that are over."""
         self._found = self._written = self._prompt_tokens = self._completion_tokens = 0
@@ -160,11 +172,8 @@ class _Writing:
         if not any(row.background for row in rows):
             raise NothingWrittenError(len(rows), rows[0].remark.removeprefix("no text: "))
         diversity = await asyncio.to_thread(measure_diversity, [row.background for row in rows if row.background])
-        about = {"spec": self._spec.name, "seed": self._spec.seed, "diversity": dataclasses.asdict(diversity)}
-        about["backgrounds"] = backgrounds.model_dump(mode="json", exclude={"file"})
-        write_backgrounds_file(backgrounds.file, rows, about)
         spent = (self._found, self._written, self._prompt_tokens, self._completion_tokens)
-        return BackgroundsOutcome(backgrounds.file, tuple(rows), diversity, *spent)
+        return BackgroundsOutcome(None, tuple(rows), diversity, *spent)
 
     async def _do(self, jobs: Sequence[Job], part: str) -> None:
         """Have jobs done that are not kept. Raises BackgroundsUnfinishedError."""
@@ -233,11 +242,10 @@ class _Writing:
         )
 
 
-def _put_together(spec: RunSpec, population: Population) -> BackgroundsOutcome:
-    """The file of mode `template`, to look at: a run needs none."""
+def _put_together(spec: RunSpec, people: Sequence[Person]) -> BackgroundsOutcome:
+    """Those of mode `template`, to be looked at: a run needs no file of them."""
     backgrounds = spec.population.backgrounds
     assert backgrounds is not None
-    people = _list_people(spec, population)
     texts = list(put_together(backgrounds, people, spec.people_seed))
     rows = [
         Background(
@@ -245,11 +253,7 @@ def _put_together(spec: RunSpec, population: Population) -> BackgroundsOutcome:
         )
         for person, text in zip(people, texts, strict=True)
     ]
-    diversity = measure_diversity(texts)
-    about = {"spec": spec.name, "seed": spec.seed, "diversity": dataclasses.asdict(diversity)}
-    about["backgrounds"] = backgrounds.model_dump(mode="json", exclude={"file"})
-    write_backgrounds_file(backgrounds.file, rows, about)
-    return BackgroundsOutcome(backgrounds.file, tuple(rows), diversity, 0, len(rows), 0, 0)
+    return BackgroundsOutcome(None, tuple(rows), measure_diversity(texts), 0, len(rows), 0, 0)
 
 
 def _list_people(spec: RunSpec, population: Population) -> list[Person]:

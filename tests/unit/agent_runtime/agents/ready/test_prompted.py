@@ -110,7 +110,7 @@ def test_where_groups_play_their_numbers_are_told_from_the_second_round_on() -> 
 
 
 def test_a_prompt_that_tells_of_groups_needs_them() -> None:
-    with pytest.raises(ValueError, match="prompt guess-p6 tells of groups, but every agent plays for itself"):
+    with pytest.raises(ValueError, match="prompt guess-p6 tells of groups, which need a game of them"):
         build_messages(load_template("guess-p6"), GAME, persona="", round_number=1, last_winner=None)
 
 

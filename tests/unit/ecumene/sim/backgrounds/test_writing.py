@@ -149,6 +149,18 @@ async def test_a_redo_that_fails_leaves_the_text_of_before(monkeypatch: pytest.M
     assert outcome.backgrounds[1].remark == "too much like agent-000001"
 
 
+async def test_the_first_few_are_kept_for_all(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    spec = make_spec(4, file=str(file))
+    pen = Pen(lambda job: say(f"here lives {job.person.place} alone"))
+    monkeypatch.setattr(writing, "Writers", pen)
+    outcome = await write_backgrounds(spec, Observer(), first=2)
+    assert [one.agent for one in outcome.backgrounds] == ["agent-000001", "agent-000002"]
+    assert outcome.to_document()["file"] is None
+    assert not list(file.parent.glob("*.parquet"))
+    outcome = await write_backgrounds(spec, Observer())
+    assert (outcome.kept, outcome.written, outcome.path) == (2, 2, file)
+
+
 async def test_a_spent_budget_ends_it_and_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     spec = make_spec(3, file=str(file))
 
