@@ -14,8 +14,13 @@ def make_overview_sections(overview: Overview) -> list[PageSection]:
     turns = PageSection(
         "Turns",
         [
-            f"{overview.turns:,} turns of {overview.agents:,} agents; {overview.turns_failed:,} of them failed: they "
-            "did not do what they were woken for, and are counted here and in no mean."
+            f"{overview.turns:,} turns of {overview.agents:,} agents; "
+            + (
+                f"{overview.turns_failed:,} of them failed: they did not do what they were woken for, and are counted "
+                "here and in no mean."
+                if overview.turns_failed
+                else "none of them failed."
+            )
             + (f" {overview.paused:,} more were not taken, of paused agents." if overview.paused else "")
         ],
         [

@@ -16,7 +16,7 @@ from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.populations.fit import PopulationFit, compare
 from ecumene.sim.populations.fit_page import describe_fit, list_cells
 from ecumene.sim.populations.population import Population, build_groups
-from ecumene.sim.reporting.page import PageBars, PageSection, make_table, show
+from ecumene.sim.reporting.page import PageBars, PageSection, make_table
 from ecumene.sim.runs.profiles import NETWORKS_NAME, PROFILES_NAME
 from ecumene.sim.specs.errors import SpecError
 from ecumene.sim.specs.spec import RunSpec, parse_spec
@@ -31,7 +31,7 @@ def make_population_sections(directory: Path, manifest: RunManifest) -> list[Pag
         spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
     except SpecError:
         return []  # the page says already that it cannot be read
-    found = [_make_population(directory, spec), _make_probe(directory, manifest)]
+    found = [_make_population(directory, spec), _make_probe(directory, spec)]
     return [section for section in found if section is not None]
 
 
@@ -85,9 +85,9 @@ def _list_networks(directory: Path) -> Any:
     return make_table("Networks", ("network", "edges"), rows) if rows else None
 
 
-def _make_probe(directory: Path, manifest: RunManifest) -> PageSection | None:
+def _make_probe(directory: Path, spec: RunSpec) -> PageSection | None:
     """Of the latest probe of the same roles and models that lies beside the run, or of the probe that this run is."""
-    probe = find_probe(directory, manifest)
+    probe = find_probe(directory, spec)
     if probe is None:
         return None
     categories, note = probe.get("categories"), str(probe.get("note") or "")
@@ -114,25 +114,26 @@ def _make_probe(directory: Path, manifest: RunManifest) -> PageSection | None:
     return PageSection("Do models hold their roles?", texts, tables=[make_table("Probe", columns, rows, texts=8)])
 
 
-def find_probe(directory: Path, manifest: RunManifest) -> Mapping[str, Any] | None:
+def find_probe(directory: Path, spec: RunSpec) -> Mapping[str, Any] | None:
     """The document of a probe: the run's own, or the latest beside it that asked the same groups and models."""
     for path in (directory / PROBE_NAME, *sorted(directory.absolute().parent.glob(f"*/{PROBE_NAME}"), reverse=True)):
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            probed = read_manifest(path.parent)
-        except (OSError, ValueError, ManifestError):
+            probed = parse_spec(read_manifest(path.parent).spec)
+        except (OSError, ValueError, ManifestError, SpecError):
             continue
-        if isinstance(document, dict) and _name_roles(probed.spec) == _name_roles(manifest.spec):
+        if isinstance(document, dict) and _name_roles(probed) == _name_roles(spec):
             return document | {"directory": path.parent.name}
     return None
 
 
-def _name_roles(spec: Mapping[str, Any]) -> str:
+def _name_roles(spec: RunSpec) -> str:
     """All that decides how a model holds its roles: groups without their sizes, attributes, models."""
-    population = dict(spec.get("population") or {})
+    document = spec.to_document()
+    population = document["population"]
     groups = [
         {name: value for name, value in group.items() if name not in ("count", "share")}
-        for group in population.get("groups") or ()
+        for group in population["groups"]
     ]
-    asked = [spec.get("model"), spec.get("models"), population.get("attributes"), population.get("tables")]
-    return json.dumps([groups, *asked], sort_keys=True, default=show)
+    asked = [document["model"], document["models"], population["attributes"], population["tables"]]
+    return json.dumps([groups, *asked], sort_keys=True)

@@ -81,7 +81,7 @@ def test_a_probe_is_found_beside_a_run_of_the_same_roles(tmp_path: Path, other: 
     make_run(tmp_path / "probe", attributes={}, networks={}, groups=groups)
     text = "{" if other == "damaged" else json.dumps(PROBE)
     (tmp_path / "probe" / "probe.json").write_text(text, encoding="utf-8")
-    found = find_probe(tmp_path / "run", manifest)
+    found = find_probe(tmp_path / "run", parse_spec(manifest.spec))
     if other != "same":
         assert found is None
         return
