@@ -96,7 +96,12 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
-    "populations": ("tests/validation/test_populations.py", "tests/validation/test_populations_in_runs.py"),
+    "experiments": ("tests/validation/test_paper_experiments.py",),
+    "populations": (
+        "tests/validation/test_census.py",
+        "tests/validation/test_populations.py",
+        "tests/validation/test_populations_in_runs.py",
+    ),
     "backgrounds": ("tests/faults/test_killed_backgrounds.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (

@@ -32,6 +32,7 @@ MOMENTS = (
     "survey before, before the first round: asking",
     "round 1:",
     "survey each, after round 1: asking",
+    "survey each, after round 1 is remembered",
     "intervention said,",
     "round 2:",
     "interviews talk, after round 2: asking",
@@ -65,6 +66,7 @@ def describe(folder: Path, *, seed: int = 11, pairs: int = PAIRS, members: int =
     (folder / "sample.csv").write_text(SAMPLE, encoding="utf-8")
     listeners = [group["name"] for group in groups if not group["name"].startswith("rule")]
     columns = {"years": "age", "school": "school", "job": "job"}
+    some = {"sample": 2 * members}
     scale = {"name": "liked", "type": "scale", "text": "Wie war's?"}
     return {
         "name": "digest",
@@ -80,8 +82,8 @@ def describe(folder: Path, *, seed: int = 11, pairs: int = PAIRS, members: int =
         "model": {"provider": "scripted", "max_tokens": 64, "latency": {"kind": "uniform", "high_ms": 80}},
         "surveys": [
             {"name": "before", "at": "before", "questions": [{"name": "mean", "type": "number", "text": "Mean?"}]},
-            {"name": "each", "at": "every_round", "sample": 2 * members, "panel": "fresh", "questions": [scale]},
-            {"name": "last", "at": "after", "sample": 2 * members, "questions": [{"name": "why", "text": "Why?"}]},
+            {"name": "each", "at": "every_round", "remembered": True, "questions": [scale], **some, "panel": "fresh"},
+            {"name": "last", "at": "after", **some, "questions": [{"name": "why", "text": "Why?"}]},
         ],
         "interviews": [{"name": "talk", "at": {"after_rounds": [2]}, "per_group": 1, "questions": ["Why?"]}],
         "interventions": [

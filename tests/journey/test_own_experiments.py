@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,17 @@ def test_what_does_not_fit_together_is_told_at_its_place(tmp_path: Path) -> None
     assert "needs a space that is a network" in find(world=document["world"] | {"environments": [placed]})
     manual = square | {"clock": {"mode": "manual"}}
     assert "has no event-driven clock" in find(world=document["world"] | {"environments": [manual]})
+
+
+def test_what_the_page_says_of_specs_is_so() -> None:
+    page = (EXAMPLES.parent / "docs" / "worlds.md").read_text(encoding="utf-8")
+    population = {"groups": [{"name": "a", "agent": "mine:Own", "count": 3}]}
+    square = {"environments": [{"path": "/square", "clock": {}}]}
+    blocks = [read_yaml(block)[0] for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+    assert len(blocks) == 4
+    for block in blocks:
+        assert isinstance(block, dict)
+        world = block.get("world", square if "clock" in block.get("experiment", {}) else blocks[0]["world"])
+        parse_spec(
+            {"name": "x", "population": population, "experiment": blocks[0]["experiment"]} | block | {"world": world}
+        )

@@ -175,6 +175,9 @@ async def test_a_round_outlives_kills_of_the_server_with_every_report_counted_on
         assert len(kill_at) < kills
         closed: Any = await game.invoke("close_round", generation=opened["generation"])
         stored = {entry.key: entry.value async for entry in world.environment("/game/reports").entries()}
+        # A runtime that is told to stop while it looks for a server that is up again leaves the rest to its next life.
+        turns = tmp_path / "rec" / "turns"
+        await wait_until(lambda: turns.exists() and ds.dataset(turns).count_rows() == agents, timeout_s=60)
         runtime.terminate()
         (told,), _ = await end(runtime)
     assert told["turns"] == {"ok": agents}

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -209,6 +209,10 @@ class RunDisplay:
             print(line, file=sys.stderr, flush=True)
 
 
+def _describe_groups(groups: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {'–' if number is None else f'{number:.4f}'}" for name, number in groups.items())
+
+
 def describe_round(result: RoundResult, number: int) -> str:
     """A round on one line; `number` is the run's own, not the game's in a world that has seen rounds before."""
     if result.gate_cause == TIME:
@@ -219,6 +223,8 @@ def describe_round(result: RoundResult, number: int) -> str:
         figures = "nobody reported a number"
     else:
         figures = f"mean {result.mean:.4f}, winning number {result.target:.4f}"
+    if result.groups:
+        figures = f"{_describe_groups(result.groups)}; {figures}"
     lost = [f"{count:,} {what}" for count, what in ((result.failed, "failed"), (result.missing, "missing")) if count]
     rest = f", {', '.join(lost)}" if lost else ""
     of_game = "" if result.round == number else f" ({result.round:,} of its world)"

@@ -1,6 +1,7 @@
 """Populations, experiments, recordings and reports."""
 
 from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult, RoundsPlan
+from ecumene.sim.runs.attaching import RunNotLiveError, find_live_world
 from ecumene.sim.runs.budgets import BudgetSpentError
 from ecumene.sim.runs.directory import RunActiveError
 from ecumene.sim.runs.life import resume, run
@@ -22,6 +23,7 @@ __all__ = [
     "RoundsPlan",
     "RunActiveError",
     "RunDoneError",
+    "RunNotLiveError",
     "RunObserver",
     "RunOptions",
     "RunOutcome",
@@ -30,6 +32,7 @@ __all__ = [
     "SpecError",
     "SweepObserver",
     "SweepOutcome",
+    "find_live_world",
     "load_spec",
     "parse_spec",
     "plan_sweep",

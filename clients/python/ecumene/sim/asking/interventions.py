@@ -20,16 +20,16 @@ from ecumene.client.reasons import EntryNotFoundError, EnvironmentNotFoundError
 from ecumene.client.runtime_model import Intervention
 from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import World
-from ecumene.launch.node_runs import RUNS_PATH, use_host
+from ecumene.launch.node_runs import RUNS_PATH
 from ecumene.sim.asking.intervention_records import describe_intervention, write_interventions
 from ecumene.sim.asking.plans import choose_rows
+from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult, RoundsPlan
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
 
 ACTOR = "experiment"
 NOTE_PREFIX = "spec."
-REACHED_AT_A_TIME = 16
 
 
 class Intervener:
@@ -167,19 +167,14 @@ class Intervener:
 
     async def _reach(self, agents: Sequence[str], one: InterventionSpec) -> None:
         """Mute, unmute or tell each; doing it again changes nothing."""
-        room = asyncio.Semaphore(REACHED_AT_A_TIME)
 
-        async def reach(agent: str) -> None:
-            def use(node: RuntimeNode) -> Awaitable[Intervention]:
-                signed = {"actor": ACTOR, "comment": one.name}
-                if one.tell is not None:
-                    return node.tell(self._run, agent, one.tell.text, **signed)
-                return node.mute(self._run, agent, muted=one.pause is not None, **signed)
+        def reach(node: RuntimeNode, agent: str) -> Awaitable[Intervention]:
+            signed = {"actor": ACTOR, "comment": one.name}
+            if one.tell is not None:
+                return node.tell(self._run, agent, one.tell.text, **signed)
+            return node.mute(self._run, agent, muted=one.pause is not None, **signed)
 
-            async with room:
-                await use_host(self._world, self._run, use, agent=agent)
-
-        await asyncio.gather(*map(reach, agents))
+        await reach_agents(self._world, self._run, agents, reach)
 
     async def _make_place(self, path: str) -> None:
         steps = path.strip("/").split("/")

@@ -25,6 +25,10 @@ FORMS_MAX = 100_000
 """Combinations of members of all types."""
 
 
+class HomelessError(PopulationError):
+    """No whole households make exactly so many agents."""
+
+
 @dataclass(frozen=True)
 class Forms:
     """The households that there may be.
@@ -227,7 +231,7 @@ def _reach(kinds: Numbers, size: int) -> Numbers:
     if not (reach[size] if size <= most else size % divisor == 0):
         near = [number for number in range(max(1, size - divisor), size + divisor + 1) if number % divisor == 0]
         told = f"households of {', '.join(map(str, kinds.tolist()))} people make no {size:,} agents"
-        raise PopulationError(PATH, f"{told}; take a size such as {near[-1]:,}")
+        raise HomelessError(PATH, f"{told}; take a size such as {near[-1]:,}")
     return reach
 
 

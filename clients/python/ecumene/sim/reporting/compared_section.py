@@ -21,7 +21,8 @@ def make_compared_section(reading: GuessReading) -> PageSection:
     report = reading.report
     is_classic = paper.is_classic(report.spec)
     prompts = paper.find_prompts(report.spec)
-    shown = sorted(set(prompts.values()) & set(paper.PROMPTS)) or list(paper.PROMPTS)
+    known = sorted(set(prompts.values()) & set(paper.PROMPTS))
+    shown = known or list(paper.PROMPTS)
     published = f"Models: {paper.SOURCE}; about 1,000 agents each, temperature 1."
     sources = [f"{line.name}: {line.source}." for line in report.references]
     texts = ["Figures to look at beside this run's; none is a claim that the run reproduces them."]
@@ -35,11 +36,11 @@ def make_compared_section(reading: GuessReading) -> PageSection:
     if report.note:
         texts.append("Here stand-ins played: how near they come tells of their rules, and nothing of models or people.")
     tables = [
-        _tabulate_first_round(reading, prompts, shown if is_classic else []),
-        *([_tabulate_models(report)] if is_classic and not prompts else []),
+        _tabulate_first_round(reading, prompts, known if is_classic else []),
+        *([_tabulate_models(report)] if is_classic and not known else []),
         _tabulate_rounds(report, shown if is_classic else []),
         *_tabulate_mixed(reading),
-        *_tabulate_facts(report),
+        *_tabulate_facts(reading),
         *_tabulate_steps(reading),
     ]
     return PageSection("Compared with", texts, tables=tables, folded=("Sources", "\n".join(sources)))
@@ -60,7 +61,7 @@ def _tabulate_first_round(reading: GuessReading, prompts: Mapping[str, str], sho
         if 1 in line.means:
             difference = _subtract(_mean(own[""]), line.means[1])
             rows.append((f"{line.kind}: {line.name}", line.means[1], None, line.median, line.players, difference, "–"))
-    for model, of_model in paper.FIRST_ROUNDS.items() if prompts else ():
+    for model, of_model in paper.FIRST_ROUNDS.items():
         asked = any(paper.is_same_model(model, name) for name in report.models)
         for prompt in shown:
             mean, std, median = of_model[prompt]
@@ -120,25 +121,27 @@ def _tabulate_mixed(reading: GuessReading) -> Iterator[PageTable]:
         own = [_mean(select_numbers(reading, row.round, names)) for names in found.values()]
         rows.append((str(row.round), *own, row.target, *published))
     names = list(families.values())
+    if reading.report.game.players == "groups":
+        columns = ("round", *(f"{name}, here" for name in names), "winning, here", *names, "winning number")
+        rows = [(*row[:5], *paper.GROUPS) for row in rows[:1]]
+        yield make_table("Three models as groups, here and as published (500 each, P6)", columns, rows)
+        return
     columns = ("round", *(f"{name}, here" for name in names), "winning, here", *names, "winning number")
     yield make_table("Three models together, here and as published (500 each, P2)", columns, rows)
 
 
-def _tabulate_facts(report: GuessReport) -> Iterator[PageTable]:
+def _tabulate_facts(reading: GuessReading) -> Iterator[PageTable]:
+    report = reading.report
     facts = paper.list_facts(report.spec)
     if not facts:
         return
     first = next((row for row in report.rows if row.reported), None)
-    target = None if first is None else first.target
-    rows = [
-        (
-            fact.condition,
-            fact.figure,
-            fact.value,
-            "–" if target is None or "winning" not in fact.figure else f"{target:.2f}",
-        )
-        for fact in facts
-    ]
+    means = {} if first is None else measure_groups(reading, first.round)
+    own = {
+        "winning number, round 1": None if first is None else first.target,
+        paper.LARGEST_DIFFERENCE: max(means.values()) - min(means.values()) if means else None,
+    }
+    rows = [(fact.condition, fact.figure, fact.value, show(own.get(fact.figure))) for fact in facts]
     yield make_table("Further published figures", ("condition", "figure", "published", "this run"), rows, texts=4)
 
 
@@ -157,6 +160,12 @@ def _tabulate_steps(reading: GuessReading) -> Iterator[PageTable]:
     if rows:
         caption = "Steps of reasoning (Nagel 1995): shares of numbers n best responses from r, to a quarter step"
         yield make_table(caption, ("round", "n", "r", *CLASSES), rows[:ROUNDS_SHOWN_MAX])
+
+
+def measure_groups(reading: GuessReading, round_number: int) -> dict[str, float]:
+    """Group -> the mean of its numbers in a round, of those that have any."""
+    found = {name: _mean(select_numbers(reading, round_number, [name])) for name in reading.group_order}
+    return {name: mean for name, mean in found.items() if mean is not None}
 
 
 def select_numbers(reading: GuessReading, round_number: int, groups: Sequence[str] | None = None) -> np.ndarray:

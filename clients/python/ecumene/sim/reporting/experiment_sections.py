@@ -11,8 +11,11 @@ from ecumene.sim.reporting.page import PageSection, make_image, make_table
 
 
 def make_experiment_sections(directory: Path, manifest: RunManifest, overview: Overview) -> list[PageSection]:
-    """The rounds that are over with their figures; nothing if there is none, or no such experiment. Raises OSError."""
-    rows = read_rounds(directory) if manifest.spec.get("experiment") is not None else []
+    """The rounds that are over with their figures; nothing if there is none, or if another game was played.
+
+    Raises OSError.
+    """
+    rows = [] if manifest.spec.get("experiment") is None else read_rounds(directory)
     if not rows:
         return []
     from ecumene.sim.reporting.experiment_plot import draw_figures

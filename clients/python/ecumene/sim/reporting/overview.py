@@ -76,6 +76,7 @@ class Overview:
         prompt_tokens, completion_tokens: of all turns.
         models: empty if no call is recorded.
         paused: turns that paused agents did not take.
+        asked_tokens: sent and received by surveys and interviews, which are in no turn.
         latency_ms: percentile -> ms, of turns that acted; empty if there are none.
         starts_s, acted, failed: turns begun in each stretch of the run; `starts_s` has its edges, in seconds since the
             first turn.
@@ -91,6 +92,7 @@ class Overview:
     models: list[ModelRow]
     flags: list[NameRow]
     paused: int
+    asked_tokens: tuple[int, int]
     actions: list[NameRow]
     events: list[NameRow]
     latency_ms: Mapping[str, float]
@@ -118,6 +120,9 @@ def read_overview(recording: Recording) -> Overview:
         cancelled=TurnStatus.CANCELLED.value,
         paused=PAUSED,
     )
+    ((asked, answered),) = recording.ask(
+        "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM surveys"
+    )
     return Overview(
         agents=agents,
         turns=turns,
@@ -129,6 +134,7 @@ def read_overview(recording: Recording) -> Overview:
         models=_read_models(recording),
         flags=_read_flags(recording),
         paused=paused,
+        asked_tokens=(int(asked), int(answered)),
         actions=_read_names(recording, "action", "count(commit_revision)", "actions"),
         events=_read_names(recording, "type", "count(*)", "events"),
         latency_ms=_read_percentiles(recording, TURNS.name, "list_contains($acting, status)", acting=acting),

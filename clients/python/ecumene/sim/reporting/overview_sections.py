@@ -78,6 +78,9 @@ def _describe_models(overview: Overview) -> PageSection:
         for row in overview.models
     ]
     texts = [f"{overview.prompt_tokens:,} tokens sent and {overview.completion_tokens:,} received in all turns."]
+    if sum(overview.asked_tokens):
+        sent, received = overview.asked_tokens
+        texts.append(f"Surveys and interviews took {sent:,} and {received:,} more; the table below is of turns alone.")
     if not rows:
         texts.append("No call of a model is recorded.")
     columns = ("model", "calls", "failed", "cached", "tokens sent", "received", "dollars", "calls without price")

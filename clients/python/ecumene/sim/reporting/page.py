@@ -19,6 +19,8 @@ from ecumene.sim.reporting.theme import DARK, LIGHT, Theme, shade, tint
 CELL_CHARS_MAX = 500
 _PATH = re.compile(rb' d="[^"]*"')
 _DIGITS = re.compile(rb"(\d\.\d\d)\d+")
+ROUNDING = 1e-9
+"""What is nearer to zero is zero, but for how numbers are summed."""
 OPEN_ROWS_MAX = 40
 """Longer tables are folded."""
 OPEN_BARS_MAX = 10
@@ -100,11 +102,6 @@ class PageSection:
     stacks: Sequence[PageStacks] = ()
     bars: Sequence[PageBars] = ()
     folded: tuple[str, str] | None = None
-
-    @property
-    def anchor(self) -> str:
-        """Where the list of sections leads."""
-        return re.sub(r"[^a-z0-9]+", "-", self.title.casefold()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +190,7 @@ def show(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        shown = f"{value:.3f}" if 0 < abs(value) < 1 else f"{value:,.2f}"
+        shown = f"{value:.3f}" if ROUNDING < abs(value) < 1 else f"{value:,.2f}"
         return shown.replace("-", "−")
     return str(value)
 

@@ -85,6 +85,8 @@ MIXED: Sequence[tuple[float, float, float, float]] = (
     (3.01, 3.79, 2.99, 2.18),
 )
 """Round by round: means of 500 each of Llama, Mistral and Qwen who play together (P2), and the winning number."""
+GROUPS = (39.36, 21.14, 40.75, 22.50)
+"""Where the three play as groups (P6), round 1: the number of each, and the winning number."""
 TEMPERATURES: Mapping[float, tuple[float, float]] = {
     0.05: (15.42, 6.50),
     0.25: (15.27, 7.22),
@@ -92,6 +94,7 @@ TEMPERATURES: Mapping[float, tuple[float, float]] = {
     1.0: (16.72, 8.20),
 }
 """Temperature -> mean, standard deviation of 1,000 Qwen2-72B with P2, round 1."""
+LARGEST_DIFFERENCE = "largest difference of group means"
 _PROMPT = re.compile(r"(?:^|-)p([1-8])(?:-|$)")
 
 
@@ -151,15 +154,15 @@ def _list_population_facts(spec: RunSpec) -> Iterator[PaperFact]:
     prompts = set(find_prompts(spec).values())
     if not prompts or prompts & {"P1", "P2"}:
         yield PaperFact("Qwen2-72B", "winning number, round 1", "33.70 (P1), 12.76 (P2)")
-    temperatures = {group.temperature for group in spec.population.groups if group.temperature is not None}
-    if len(temperatures) > 1:
-        for temperature, (mean, std) in TEMPERATURES.items():
+    temperatures = {group.temperature for group in spec.population.groups}
+    for temperature, (mean, std) in TEMPERATURES.items():
+        if temperature in temperatures and "P2" in prompts:
             condition = f"Qwen2-72B, P2, temperature {temperature:g}"
             yield PaperFact(condition, "mean / std, round 1", f"{mean:.2f} / {std:.2f}")
     texts = " ".join(f"{group.name} {group.persona}" for group in spec.population.groups).casefold()
     if "phd" in texts and "primary" in texts:
         told = "8.24 (Qwen2-72B), 5.72 (Llama3-70B), 3.49 (Mistral 8x22B); it falls with the level"
-        yield PaperFact("education, 5 levels × 200", "largest difference of group means", told)
+        yield PaperFact("education, 5 levels × 200", LARGEST_DIFFERENCE, told)
     if "professor" in texts and "athlete" in texts:
         yield PaperFact("occupations, 6 × 200", "lowest means", "game-theory professors and economists")
     if re.search(r"\b(seven|7)[ -]?year", texts):

@@ -176,7 +176,10 @@ def read_guess_report(
     recording = read_guess_recording(directory) if opened is None else read_guess(opened, str(directory))
     ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds
     changed = find_rules(directory, ratio=ratio, offset=offset, rounds=rounds)
-    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed)
+    names = [group.name for group in population.groups]
+    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
+    teams = groups if spec.game.players == "groups" else None
+    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed, teams=teams)
     references = list_references(ratio=ratio, offset=offset, rounds=rounds, given=spec.references)
     guests = {} if spec.game.guests is None else count_guests(recording, population)
     asked = ", ".join(recording.models) or describe_classes(population)
@@ -199,8 +202,6 @@ def read_guess_report(
         changed=changed,
         marks=name_interventions(directory),
     )
-    names = [group.name for group in population.groups]
-    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
     order = [name for name, count in population.counts.items() if count]
     if guests:
         groups.update((name, GUESTS) for name in recording.agents if name not in groups)
@@ -247,4 +248,4 @@ def describe_target(game: GameSpec) -> str:
     fraction = Fraction(game.ratio).limit_denominator(100)
     share = str(fraction) if abs(float(fraction) - game.ratio) < 1e-9 else f"{game.ratio:g}"
     shift = f" {'+' if game.offset > 0 else '−'} {abs(game.offset):g}" if game.offset else ""
-    return f"{share} × mean{shift}"
+    return f"{share} × mean{' of groups' if game.players == 'groups' else ''}{shift}"

@@ -125,7 +125,8 @@ def _list_figures(manifest: RunManifest | None, overview: Overview) -> list[Page
     failed = f"{overview.turns_failed:,} of {overview.turns:,}"
     figures = [PageFigure("Turns that failed", failed, _share(overview.turns_failed, overview.turns))]
     if tokens := overview.prompt_tokens + overview.completion_tokens:
-        detail = f"{overview.prompt_tokens:,} sent, {overview.completion_tokens:,} received"
+        asked = f"; {sum(overview.asked_tokens):,} more for surveys" if any(overview.asked_tokens) else ""
+        detail = f"{overview.prompt_tokens:,} sent, {overview.completion_tokens:,} received{asked}"
         figures.append(PageFigure("Tokens of turns", f"{tokens:,}", detail))
     priced = [row.microdollars for row in overview.models if row.microdollars is not None]
     if any(priced):

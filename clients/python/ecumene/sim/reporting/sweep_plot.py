@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ecumene.sim.reporting.plot import GROUPS_SHOWN_MAX, pick_colour, style_axes
 from ecumene.sim.reporting.statistics import Effect, estimate_mean
-from ecumene.sim.reporting.sweep_reading import Condition
+from ecumene.sim.reporting.sweep_reading import MEAN, Condition
 from ecumene.sim.reporting.theme import Theme
 
 DPI = 100
@@ -34,18 +34,19 @@ class EffectLine:
     effect: Effect
 
 
-def draw_conditions(target: IO[bytes], conditions: Sequence[Condition], theme: Theme) -> None:
+def draw_conditions(target: IO[bytes], conditions: Sequence[Condition], figure_name: str, theme: Theme) -> None:
     """Write an SVG of 1200 × 460 pixels; keeps no state between calls.
 
-    Means by round, a line a condition with its letter at the end; of one round, a point a condition.
+    Means of a figure by round, a line a condition with its letter at the end; of one round, a point a condition.
     """
     figure, axes = _begin(4.6, theme)
     shown = conditions[:CONDITIONS_SHOWN_MAX]
-    is_one_round = len({number for condition in shown for number in condition.means}) == 1
+    is_one_round = len({number for condition in shown for number in condition.select(figure_name)}) == 1
     ends: list[tuple[float, str, str]] = []
     for place, condition in enumerate(shown):
-        rounds = sorted(condition.means)
-        estimates = [estimate_mean(condition.means[number]) for number in rounds]
+        values = condition.select(figure_name)
+        rounds = sorted(values)
+        estimates = [estimate_mean(values[number]) for number in rounds]
         means = [estimate.mean or 0.0 for estimate in estimates]
         low = [mean - (mean if one.low is None else one.low) for mean, one in zip(means, estimates, strict=True)]
         high = [(mean if one.high is None else one.high) - mean for mean, one in zip(means, estimates, strict=True)]
@@ -54,8 +55,10 @@ def draw_conditions(target: IO[bytes], conditions: Sequence[Condition], theme: T
         style: dict[str, Any] = {"color": colour, "marker": MARKERS[place % len(MARKERS)], "capsize": 3}
         axes.errorbar(places, means, yerr=[low, high], linewidth=1.8, elinewidth=1.2, **style)
         ends.append((means[-1], condition.letter, colour))
-    axes.set_ylabel("mean of runs", color=theme.ink)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    label = "mean of runs" if figure_name == MEAN else f"{figure_name}, mean of runs"
+    axes.set_ylabel(label.replace("$", r"\$"), color=theme.ink)  # which would begin mathematics
+    if figure_name == MEAN:
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     if is_one_round:
         axes.set_xticks(range(len(shown)), [condition.letter for condition in shown])
         axes.set_xlabel("condition", color=theme.ink)
@@ -80,7 +83,7 @@ def draw_effects(target: IO[bytes], effects: Sequence[EffectLine], theme: Theme)
         axes.plot([effect.g], [line], color=colour, marker=MARKERS[one.place % len(MARKERS)], markersize=7)
     axes.set_yticks(range(len(drawn)), [f"{one.letter}, round {one.round}" for one in drawn])
     axes.set_ylim(len(drawn) - 0.4, -0.6)
-    axes.set_xlabel("Hedges' g against A: below zero names lower numbers", color=theme.ink)
+    axes.set_xlabel("Hedges' g against A: below zero where it is lower", color=theme.ink)
     axes.grid(axis="x", color=theme.grid)
     _end(figure, target, theme)
 

@@ -1,4 +1,4 @@
-"""From a sweep's runs to values by condition and round. One observation is one run: its mean, not its agents'."""
+"""From a sweep's runs to figures by condition and round. One observation is one run: its figure, not its agents'."""
 
 from __future__ import annotations
 
@@ -6,33 +6,59 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import ManifestError, RunState, read_manifest
 from ecumene.sim.recordings import Sweep, SweepRun
-from ecumene.sim.reporting.report import GuessReport, read_guess_report
+from ecumene.sim.reporting.experiment import read_experiment
+from ecumene.sim.reporting.report import read_guess_report
 from ecumene.sim.reporting.run_page import read_told
+
+MEAN, WINNING_NUMBER = "mean number", "winning number"
+"""Figures of the guess game; experiments of one's own have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """What one run gave.
+
+    Attributes:
+        figures: figure -> round -> its value; of the guess game MEAN and WINNING_NUMBER, of an experiment of one's own
+            all that are numbers.
+        agents, turns, failed, tokens: of the run.
+        note: what must be said with them; empty if nothing.
+    """
+
+    figures: Mapping[str, Mapping[int, float]]
+    agents: int
+    turns: int
+    failed: int
+    tokens: int
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run of a sweep: its condition, where it stands, its report, and why there is none or it ended early."""
+    """A run of a sweep: its condition, where it stands, its figures, and why there are none or it ended early."""
 
     run: SweepRun
     condition: str
     state: str
-    report: GuessReport | None
+    found: RunFigures | None
     problem: str
 
     @property
     def counts(self) -> bool:
         """Whether it is an observation: it is done, and its rounds could be read."""
-        return self.report is not None and self.state == RunState.DONE
+        return self.found is not None and self.state == RunState.DONE
 
 
 @dataclass
 class Condition:
-    """Runs with the same varied values; `means[round]` has one value a run that counts, in the order of replicates.
+    """Runs with the same varied values.
+
+    `figures[name][round]` has one value a run that counts, in the order of replicates.
 
     `letter` names it in pictures: A is the first, with which others are compared. `values`: field -> value in words.
     """
@@ -41,8 +67,11 @@ class Condition:
     letter: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
     runs: list[RunRow] = field(default_factory=list)
-    means: dict[int, list[float]] = field(default_factory=dict)
-    targets: dict[int, list[float]] = field(default_factory=dict)
+    figures: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+
+    def select(self, figure: str) -> Mapping[int, list[float]]:
+        """Round -> the values of its runs."""
+        return self.figures.get(figure, {})
 
     @property
     def counted(self) -> int:
@@ -58,12 +87,11 @@ def read_conditions(sweep: Sweep) -> list[Condition]:
         told = Condition(row.condition, name_letter(len(conditions)), tell_values(row.run.values))
         condition = conditions.setdefault(row.condition, told)
         condition.runs.append(row)
-        if not row.counts or row.report is None:
+        if not row.counts or row.found is None:
             continue
-        for played in row.report.rows:
-            if played.mean is not None and played.target is not None:
-                condition.means.setdefault(played.round, []).append(played.mean)
-                condition.targets.setdefault(played.round, []).append(played.target)
+        for name, by_round in row.found.figures.items():
+            for number, value in by_round.items():
+                condition.figures.setdefault(name, {}).setdefault(number, []).append(value)
     return list(conditions.values())
 
 
@@ -99,11 +127,38 @@ def name_letter(place: int) -> str:
 
 def _read_runs(sweep: Sweep, short: Mapping[str, str]) -> Iterator[RunRow]:
     for run in sweep.runs:
-        report, state, problem = None, run.state, ""
+        found, state, problem = None, run.state, ""
         try:
             manifest = read_manifest(run.directory)
             state, problem = manifest.state.value, manifest.note
-            report = read_guess_report(run.directory, told=read_told(run.directory)).report
+            found = _read_own(run.directory) if manifest.spec.get("experiment") else _read_game(run.directory)
         except (EcumeneError, ManifestError, OSError) as error:
             problem = problem or str(error)
-        yield RunRow(run, name_condition(run.values, short), state, report, problem)
+        yield RunRow(run, name_condition(run.values, short), state, found, problem)
+
+
+def _read_game(directory: Path) -> RunFigures:
+    report = read_guess_report(directory, told=read_told(directory)).report
+    rows = [row for row in report.rows if row.mean is not None and row.target is not None]
+    figures = {
+        MEAN: {row.round: row.mean for row in rows if row.mean is not None},
+        WINNING_NUMBER: {row.round: row.target for row in rows if row.target is not None},
+    }
+    failed = sum(count for row in report.rows for count in row.failed.values())
+    turns = sum(report.statuses.values())
+    return RunFigures(figures, report.agents, turns, failed, report.tokens, report.note)
+
+
+def _read_own(directory: Path) -> RunFigures:
+    report = read_experiment(directory)
+    figures = {
+        name: {
+            row.round: value
+            for row, value in zip(report.rows, report.list_numbers(name), strict=True)
+            if value is not None
+        }
+        for name in report.names
+    }
+    seen = report.overview
+    tokens = seen.prompt_tokens + seen.completion_tokens
+    return RunFigures(figures, seen.agents, seen.turns, seen.turns_failed, tokens, report.note)

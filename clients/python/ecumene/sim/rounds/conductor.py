@@ -26,7 +26,7 @@ from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to
 from ecumene.sim.specs.interventions import GAME_FIGURES
 
 GAME_KIND = "guess_game"
-DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0}
+DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0, "groups": []}
 """The behaviour's own, for a game that was made without."""
 GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
@@ -55,6 +55,8 @@ class GamePlan(RoundsPlan):
 
     ratio: float
     offset: float = 0.0
+    groups: tuple[str, ...] = ()
+    """Those who play where groups do; none = every agent plays for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,12 @@ class RoundResult:
     failed: int
     """Turns that reported in time that they have no number; they are not in the mean."""
     mean: float | None
-    """Of the reported numbers; None if there is none."""
+    """Of the reported numbers, or of those of groups where they play; None if there is none."""
     target: float | None
     winning_number: float | None
     """The target under the name by which the agents are told of it."""
     winner: str | None
-    """Whose number is nearest; of several the smallest id."""
+    """Whose number is nearest, an agent or a group; of several the smallest id."""
     winner_number: float | None
     gate_cause: str
     """Why the round ended: count, deadline, or what else opened its gate."""
@@ -85,6 +87,8 @@ class RoundResult:
     """The closing's own."""
     guests: Mapping[str, GuestTurn] = field(default_factory=dict)
     """What became of those who are no agents of the run; they are among the participants."""
+    groups: Mapping[str, float | None] = field(default_factory=dict)
+    """Where groups play, the number of each; None of one without a number."""
     figures: Mapping[str, Json] = field(default_factory=dict)
     """Of an experiment of one's own: what its behaviour told, and what was read in the world."""
 
@@ -178,11 +182,13 @@ class Conductor:
         """
         assert isinstance(self._plan, GamePlan)
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
+        if self._plan.groups:
+            config["groups"] = list(self._plan.groups)
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
             return True
         found = await self._game.describe()
         # A game that was made by hand may leave to the behaviour what is as usual.
-        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != config:
+        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != DEFAULT_RULES | config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
         return False
 
@@ -294,6 +300,7 @@ class Conductor:
             wall_s=wall_s,
             revision=closing.revision,
             guests=guests,
+            groups=closed.get("groups") or {},
         )
 
 

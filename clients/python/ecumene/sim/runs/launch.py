@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ecumene.sim.specs.spec import RunSpec
 LAUNCH_NAME = "launch.json"
 AGENTS_PER_WORKER_MIN = 25_000
 PARTS_MAX = 256
+TURN_TIMEOUT_MIN_S = 300.0
 
 AGENT_CLASSES = {PROMPTED: "prompted-player"}
 
@@ -110,10 +112,11 @@ def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
     if not names:
         return [persona] * len(attributes)
     values = zip(*(attributes.column(name).to_pylist() for name in names), strict=True)
-    return [_fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
+    return [fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
 
 
-def _fill(persona: str, values: dict[str, str]) -> str:
+def fill(persona: str, values: Mapping[str, str]) -> str:
+    """A persona with some values in place of their names in braces."""
     return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
 
 
@@ -145,11 +148,17 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
         "wake": describe_wakes(spec, group),
         "parameters": parameters,
         "process": group.process,
+        # Within a round the waiting for a model's free place counts: the round's own deadline ends it.
+        "turn_timeout_s": max(TURN_TIMEOUT_MIN_S, spec.deadline_s or 0.0),
         **describe_clock(spec, group),
     }
     if group.agent == PROMPTED:
         if parameters["fallback"] is None:
             del parameters["fallback"]
+        if not parameters["note"]:
+            del parameters["note"]
+        if spec.game.players == "groups":
+            parameters["groups_play"] = [each.name for each in spec.population.groups if each.count != 0]
         del parameters["temperature"]
     if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)

@@ -23,10 +23,12 @@ from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.clock_rounds import ClockRounds
-from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, RoundsPlan
+from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan, RoundsPlan
+from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
+from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
 from ecumene.sim.runs.hosts import RUNTIME_STOP_TIMEOUT_S, NodeAgents, OwnNode, OwnRuntime
@@ -86,6 +88,7 @@ class Stage:
             server = record.manifest.server or await self._start_server()
             world: World = await stack.enter_async_context(self._open_world(server))
             record.begin(world.name, world.history, world.revision)
+            stack.enter_context(tell_address(record.directory, server, world.name))
             await keep_quotas(world, self._quotas)
             # Whoever shares a world with others records what is the run's own.
             is_shared = self._world_name is not None or record.manifest.over_nodes
@@ -99,6 +102,8 @@ class Stage:
             plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = self._choose_conductor(world, plan, guests)
             await stack.enter_async_context(conductor)
+            if isinstance(plan, GamePlan):
+                await keep_members(world, GAME_PATH, plan.groups, self._population, is_resumed=self._is_resumed)
             if not self._is_resumed and self._spec.experiment is None:
                 await self._tell_history(world)
             agents = self._choose_agents(world, server, launch_path)

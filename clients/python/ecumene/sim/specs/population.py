@@ -26,6 +26,7 @@ from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
+from ecumene.sim.specs.rule_players import RULE_PARAMETERS, check_rule_player, place_under
 from ecumene.sim.specs.section import Section
 from ecumene.sim.specs.waking import WakeSpec
 from ecumene.sim.specs.world import EnvironmentPath
@@ -37,22 +38,6 @@ PROMPTED_AGENT = "prompted-agent"
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-class NoParameters(Section):
-    """For `equilibrium` and `random`."""
-
-
-class LevelKParameters(Section):
-    """For `level-k`: the steps of best response."""
-
-    level: Annotated[int, Field(ge=0, le=1_000)]
-
-
-class NoisyLevelKParameters(LevelKParameters):
-    """For `noisy-level-k`: and the standard deviation of the noise, in the units of the numbers."""
-
-    deviation: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
 class PromptedParameters(Section):
     """For `prompted`.
 
@@ -61,36 +46,22 @@ class PromptedParameters(Section):
         temperature: None = that of the spec's model.
         fallback: a rule player that decides when the model does not, such as `{player: level-k, level: 1}`; None = such
             a turn reports nothing.
+        note: whether the template's note is told, that the game is a variant of a well-known one.
     """
 
     prompt: str | dict[str, Any] = "guess-p2"
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     fallback: dict[str, Any] | None = None
+    note: bool = False
 
     @model_validator(mode="after")
     def _check_fallback(self) -> Self:
-        if self.fallback is None:
-            return self
-        player = self.fallback.get("player")
-        if player not in RULE_PLAYERS:
-            raise ValueError(f"fallback names a player: {', '.join(RULE_PLAYERS)}, not {player!r}")
-        try:
-            PARAMETERS[player].model_validate(
-                {name: value for name, value in self.fallback.items() if name != "player"}
-            )
-        except ValidationError as error:
-            raise ValidationError.from_exception_data("Prompted", _place_under("fallback", error)) from error
+        if self.fallback is not None:
+            check_rule_player("fallback", self.fallback)
         return self
 
 
-RULE_PLAYERS = ("level-k", "noisy-level-k", "equilibrium", "random")
-PARAMETERS: dict[str, type[Section]] = {
-    "level-k": LevelKParameters,
-    "noisy-level-k": NoisyLevelKParameters,
-    "equilibrium": NoParameters,
-    "random": NoParameters,
-    "prompted": PromptedParameters,
-}
+PARAMETERS: dict[str, type[Section]] = {**RULE_PARAMETERS, PROMPTED: PromptedParameters}
 
 
 def _check_agent(name: str) -> str:
@@ -151,7 +122,7 @@ class GroupSpec(Section):
     @property
     def is_deaf(self) -> bool:
         """Whether its agents follow a rule, and remember nothing."""
-        return self.agent in RULE_PLAYERS
+        return self.agent in RULE_PARAMETERS
 
     @property
     def may_ask(self) -> bool:
@@ -180,7 +151,8 @@ class GroupSpec(Section):
         try:
             PARAMETERS[self.agent].model_validate(self.parameters)
         except ValidationError as error:
-            raise ValidationError.from_exception_data("GroupSpec", _place_under("parameters", error)) from error
+            found = place_under("parameters", error, PARAMETERS[self.agent])
+            raise ValidationError.from_exception_data("GroupSpec", found) from error
         return self
 
     @model_validator(mode="after")
@@ -324,19 +296,3 @@ class PopulationSpec(Section):
             raise ValueError("shares need a size")
         check_shares([group.share or Fraction(0) for group in self.groups], self.normalise)
         return self
-
-
-def _place_under(field: str, error: ValidationError) -> list[InitErrorDetails]:
-    """The errors of what a field holds, with their place; an unknown one is told the known ones by its message."""
-    return [
-        InitErrorDetails(
-            type=PydanticCustomError("parameter", "{problem}", {"problem": _describe(found)}),
-            loc=(field, *found["loc"]),
-            input=found["input"],
-        )
-        for found in error.errors(include_url=False)
-    ]
-
-
-def _describe(found: Any) -> str:
-    return {"missing": "is missing", "extra_forbidden": "unknown parameter"}.get(found["type"], found["msg"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -42,6 +42,8 @@ class GameSpec(Section):
         rounds: how many.
         deadline_s: a round ends at the latest this many seconds after it began; of one that a resumed run goes on
             with, after it is gone on with.
+        players: `agents`, each for itself; or `groups`: the number of a group of the population is the mean of its
+            members' numbers, the mean of a round that of the groups, and the nearest group wins.
         guests: whether others than the agents may play; the first round waits for so many of them. None = nobody else.
     """
 
@@ -49,7 +51,14 @@ class GameSpec(Section):
     offset: RealNumber = 0.0
     rounds: Annotated[int, Field(ge=1, le=1_000)] = 5
     deadline_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
+    players: Literal["agents", "groups"] = "agents"
     guests: Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _check_guests(self) -> Self:
+        if self.players == "groups" and self.guests is not None:
+            raise ValueError("guests belong to no group: they play where players are agents")
+        return self
 
 
 class RecordingSpec(Section):
@@ -231,6 +240,10 @@ class RunSpec(Section):
                 if unknown := [name for name in asking.groups if name not in groups]:
                     text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
                     problems.append(_describe_problem(text, (*where, "groups"), asking.groups))
+                mute = [group.is_deaf for group in self.population.groups if group.name in (asking.groups or groups)]
+                if asking.remembered and mute and all(mute):
+                    text = "agents that decide by a rule answer nothing, and remember nothing"
+                    problems.append(_describe_problem(text, (*where, "remembered"), True))
                 if isinstance(asking, InterviewSpec) and (stray := self._find_strange(asking.agents)):
                     text = f"no agent of this population is called {stray!r}; the first is agent-000001"
                     problems.append(_describe_problem(text, (*where, "agents"), asking.agents))

@@ -37,6 +37,8 @@ def _list_experiment_problems(spec: RunSpec) -> Problems:
         return
     if "game" in spec.model_fields_set:
         yield ("game",), "give game or experiment, not both: the guess game is an experiment that is ready"
+    if spec.references:
+        yield ("references",), "are compared with the numbers of the guess game, which is not played here"
     for place, one in enumerate(spec.interventions):
         if one.rules is not None:
             yield ("interventions", place, "rules"), "are those of the guess game; set an entry that the agents look at"

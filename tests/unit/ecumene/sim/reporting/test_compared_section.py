@@ -94,3 +94,25 @@ def test_three_families_of_models_stand_beside_the_published_mix(record_run: Any
     (row,) = find(reading, "Three models").rows
     assert sorted(row[1:4]) == ["10.00", "20.00", "30.00"]
     assert row[4:] == ["13.33", "32.91", "19.75", "18.83", "15.90"]
+
+
+def test_groups_that_play_stand_beside_the_published_ones_in_round_1(record_run: Any) -> None:
+    directory = record_run(
+        [(f"agent-00000{place}", 1, "ok", number, True) for place, number in enumerate((30.0, 20.0, 10.0), start=1)],
+        players="groups",
+    )
+    groups = [{"name": name, "agent": "random", "count": 1} for name in ("llama-3", "mixtral", "qwen")]
+    (row,) = find(read(directory, population={"groups": groups}), "Three models as groups").rows
+    assert row[4:] == ["13.33", "39.36", "21.14", "40.75", "22.50"]
+
+
+def test_other_prompts_have_the_published_table_as_it_is(record_run: Any) -> None:
+    people = [
+        {"name": name, "agent": "prompted", "count": 1, "parameters": {"prompt": "guess-p5"}}
+        for name in ("phd", "primary")
+    ]
+    reading = read(record_run(TURNS, agent="prompted"), population={"groups": people})
+    assert not any(row[0].startswith("model") for row in find(reading, "Round 1").rows)
+    assert len(find(reading, "Models in round 1").rows) == 7
+    facts = find(reading, "Further").rows
+    assert next(row[-1] for row in facts if "education" in row[0]) == "4.00"

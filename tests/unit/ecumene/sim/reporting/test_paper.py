@@ -68,7 +68,8 @@ def test_facts_belong_to_the_conditions_of_a_spec() -> None:
     assert "12.76" in tell(make_spec({}))
     cold = [{"parameters": {"temperature": warmth}} for warmth in (0.05, 1)]
     assert "15.42" in tell(make_spec(*cold))
-    assert "15.42" not in tell(make_spec(cold[0]))
+    assert "18.54" not in tell(make_spec(*cold))
+    assert "15.42" not in tell(make_spec({}))
     assert "8.24" in tell(make_spec({"name": "primary"}, {"name": "phd"}))
     assert "economists" in tell(make_spec({"persona": "a professor"}, {"persona": "an athlete"}))
     assert "not held" in tell(make_spec({"persona": "You are a seven-year-old."}))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from ecumene.client.records import RunManifest, RunState, write_manifest
 from ecumene.sim.reporting import write_report
 
 from tests.unit.ecumene.sim.reporting.html_reading import PageReader, read_page
@@ -63,3 +65,46 @@ def test_a_sweep_of_which_nothing_has_begun_has_its_page(record_sweep: Any) -> N
     page = report(record_sweep({"2/3": ["not begun"]}, state="running"))
     assert "no run is done" in page.texts["main"][0]
     assert page.images == []
+
+
+def record_own_sweep(folder: Path, runs: dict[str, list[dict[str, object]] | None]) -> Path:
+    """A sweep of an experiment of one's own: condition -> figures by round; None = its run failed."""
+    spec = {"name": "own", "experiment": {"environment": "/goods"}, "population": {"groups": []}}
+    told = []
+    for place, (value, rounds) in enumerate(runs.items(), start=1):
+        name = f"run-{place}"
+        (folder / name).mkdir(parents=True)
+        state = RunState.FAILED if rounds is None else RunState.DONE
+        about = {"seed": place, "spec": spec, "versions": {}, "world": "w", "history": "h", "started_at": "2026-01-01"}
+        write_manifest(folder / name, RunManifest(run=name, state=state, note="" if rounds else "gone", **about))
+        noted = {"gate_cause": "count", "participants": 2, "reported": 2, "failed": 0}
+        lines = [
+            json.dumps(noted | {"round": number, "figures": one}) for number, one in enumerate(rounds or (), start=1)
+        ]
+        (folder / name / "rounds.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        values = {"population.groups.a.parameters.matches": value}
+        told.append(
+            {"run": name, "directory": name, "seed": place, "replicate": 1, "values": values, "state": str(state)}
+        )
+    document = {"sweep": "s", "name": "own", "state": "done", "started_at": "2026-01-01", "ended_at": "2026-01-02"}
+    (folder / "sweep.json").write_text(json.dumps(document | {"spec": spec, "runs": told}), encoding="utf-8")
+    return folder
+
+
+def test_experiments_of_one_s_own_are_compared_by_each_of_their_figures(tmp_path: Path) -> None:
+    rounds = [{"mean": 4.5, "gini <b>": -0.25, "who": "a"}, {"mean": 3.5, "gini <b>": None, "who": "b"}]
+    page = report(record_own_sweep(tmp_path / "s", {"0.9": rounds, "0.5": rounds[:1], "0.1": None}))
+    assert page.texts["h2"][:4] == [
+        "mean by condition",
+        "Effect sizes of mean",
+        "gini <b> by condition",
+        "Effect sizes of gini <b>",
+    ]
+    tables = "\n".join(page.texts["table"])
+    assert "4.50" in tables
+    assert "−0.250" in tables
+    assert "gone" in tables
+    assert "winning number" not in tables
+    assert "1 of 3 runs are not done" in page.texts["header"][0]
+    assert "2 of 3" in page.texts["header"][0]
+    assert len(page.images) == 2
