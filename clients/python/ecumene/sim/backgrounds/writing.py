@@ -32,6 +32,7 @@ from ecumene.sim.specs.spec import RunSpec
 OTHER_CHARS_MAX = 1_000
 BUDGET = "budget"
 OK = "ok"
+BAD_ANSWERS = ("parse_error", "truncated", "refused")
 
 
 class BackgroundsObserver(Protocol):
@@ -162,12 +163,11 @@ class _Writing:
             texts = [self._find_text(person) for person in self._people]
             self._observer.stage_began("comparing")
             alike = await asyncio.to_thread(find_near_duplicates, texts, backgrounds.alike)
-            if not alike or tries > backgrounds.redos:
+            others = {later: texts[earlier][:OTHER_CHARS_MAX] for later, earlier in alike.items()}
+            others |= {place: "" for place, person in enumerate(self._people) if self._may_do_better(person)}
+            if not others or tries > backgrounds.redos:
                 break
-            jobs = [
-                self._planner.plan(self._people[later], tries + 1, texts[earlier][:OTHER_CHARS_MAX])
-                for later, earlier in alike.items()
-            ]
+            jobs = [self._planner.plan(self._people[place], tries + 1, other) for place, other in others.items()]
         rows = [self._make_row(person, place, alike) for place, person in enumerate(self._people)]
         if not any(row.background for row in rows):
             raise NothingWrittenError(len(rows), rows[0].remark.removeprefix("no text: "))
@@ -206,6 +206,11 @@ class _Writing:
             self._written += 1
             self._kept.keep([(job.key, told)])
         self._done[job.person.agent].append((job, told))
+
+    def _may_do_better(self, person: Person) -> bool:
+        """Whether it has no text, and its model has answered: with another seed it may do better."""
+        tries = self._done[person.agent]
+        return not any(told["status"] == OK for _, told in tries) and tries[-1][1]["status"] in BAD_ANSWERS
 
     def _find_text(self, person: Person) -> str:
         """Its newest text."""

@@ -56,7 +56,7 @@ class BackgroundsSpec(Section):
         prompt: the name of an installed prompt, or a prompt.
         temperature: the range from which that of each text is drawn; null = that of the model.
         repairs: how often a text that lacks attributes is asked for again.
-        redos: how often a text that is too much like another one is written anew.
+        redos: how often a text that is too much like another one, or no usable answer, is written anew.
         alike: two texts are too much alike if they share this part of their word triples, from 0 to 1 (Jaccard).
         words: by which other words a text may tell a value, such as `female: [she, woman]`, beside those that are
             known for the language.

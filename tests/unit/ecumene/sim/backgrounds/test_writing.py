@@ -149,6 +149,22 @@ async def test_a_redo_that_fails_leaves_the_text_of_before(monkeypatch: pytest.M
     assert outcome.backgrounds[1].remark == "too much like agent-000001"
 
 
+async def test_a_bad_answer_is_asked_for_with_another_seed_and_an_outage_is_not(
+    monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    def answer(job: Job) -> dict[str, Any]:
+        if job.person.place == 0 and job.tries == 1:
+            return {"status": "truncated", "reason": "cut off"}
+        if job.person.place == 1:
+            return {"status": "error", "reason": "down"}
+        return say(f"here lives {job.person.place} alone")
+
+    outcome, pen = await write(monkeypatch, make_spec(3, file=str(file)), answer)
+    assert [(job.person.place, job.tries) for job in pen.asked] == [(2, 1), (1, 1), (0, 1), (0, 2)]
+    assert pen.asked[0].seed != pen.asked[-1].seed
+    assert [one.status for one in outcome.backgrounds] == ["repaired", "flagged", "complete"]
+
+
 async def test_the_first_few_are_kept_for_all(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     spec = make_spec(4, file=str(file))
     pen = Pen(lambda job: say(f"here lives {job.person.place} alone"))
