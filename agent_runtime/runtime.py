@@ -92,6 +92,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="a variable, or the absolute path of a file, that launches may name as the key of a model; no others",
     )
     node.add_argument("--records", type=Path, help="the folder where launches may record and cache (default: nowhere)")
+    node.add_argument(
+        "--tell-causes",
+        action="store_true",
+        help="tell whoever launches what a module said that could not be imported (default: the log alone)",
+    )
     flows = parser.add_argument_group("workflows: with any of these a node hosts their actors, too (without --spec)")
     flows.add_argument("--workflow-module", action="append", default=[], metavar="MODULE", help="module with actors")
     flows.add_argument("--workflow-path", action="append", default=[], type=Path, metavar="FOLDER", help="of modules")
@@ -118,13 +123,14 @@ def read_settings(arguments: argparse.Namespace) -> NodeSettings:
         server=arguments.server,
         world=arguments.world,
         name=arguments.name,
-        scratch=arguments.scratch / f"ecumene-runtime-{arguments.world}-{arguments.name}",
+        scratch=arguments.scratch.absolute() / f"ecumene-runtime-{arguments.world}-{arguments.name}",
         labels=dict(arguments.label),
         capacity=arguments.capacity or AGENTS_PER_CORE * cores,
         workers=arguments.workers or cores,
         secrets=frozenset(arguments.secret),
         records=arguments.records,
         workflows=read_workflows(arguments),
+        tells_causes=arguments.tell_causes,
     )
 
 

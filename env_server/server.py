@@ -52,6 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     if settings.print_config:
         sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
         return 0
+    if settings.print_kinds:
+        return _print_kinds(settings)
     logging.basicConfig(
         level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -61,6 +63,18 @@ def main(argv: list[str] | None = None) -> int:
     except (StartError, StorageError, registry.BehaviourError) as error:
         sys.stderr.write(f"error: {error}\n")
         return EXIT_FAILED
+    return 0
+
+
+def _print_kinds(settings: ServerSettings) -> int:
+    """Writes kind -> operation -> whether it only reads. Returns the exit code."""
+    try:
+        kinds = registry.load(settings.behaviour).describe()
+    except registry.BehaviourError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return EXIT_FAILED
+    offered = {kind.kind: {one.name: {"reads_only": one.reads_only} for one in kind.operations} for kind in kinds}
+    sys.stdout.write(json.dumps(offered, indent=2) + "\n")
     return 0
 
 

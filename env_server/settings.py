@@ -45,6 +45,7 @@ class ServerSettings(BaseSettings):
     drain_s: float = Field(5.0, ge=0, description="How long a stop waits for clients to finish.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Of the log on stderr.")
     print_config: bool = Field(False, description="Print the settings as JSON and exit.")
+    print_kinds: bool = Field(False, description="Print all kinds with their operations as JSON and exit.")
 
     @model_validator(mode="after")
     def _check_host(self) -> "ServerSettings":

@@ -51,9 +51,11 @@ PARTS = {
         "tests/faults/test_wakes.py",
         "tests/faults/test_waking_runs.py",
         "tests/faults/test_resume.py",
+        "tests/faults/test_killed_experiments.py",
         "tests/faults/test_killed_runs.py",
         "tests/faults/test_killed_recordings.py",
         "tests/faults/test_ordered_runs.py",
+        "tests/faults/test_run_digests.py",
     ),
     "subscriptions": ("tests/promises/test_subscriptions.py",),
     "storage": (
@@ -94,7 +96,13 @@ PARTS = {
         "tests/validation/test_traffic.py",
         "tests/validation/test_wealth_grid.py",
     ),
-    "populations": ("tests/validation/test_populations.py",),
+    "experiments": ("tests/validation/test_paper_experiments.py",),
+    "populations": (
+        "tests/validation/test_census.py",
+        "tests/validation/test_populations.py",
+        "tests/validation/test_populations_in_runs.py",
+    ),
+    "backgrounds": ("tests/faults/test_killed_backgrounds.py",),
     "vllm": ("tests/foreign/vllm",),
     "rest": (
         "tests/faults/test_model_turns.py",

@@ -14,11 +14,15 @@ from agent_runtime.agents.ready import GuessGame, RulePlayer, make_rule_player
 
 @dataclass(frozen=True, slots=True)
 class OpenedRound:
-    """What `round.opened` tells: which game, which round (from 1), and the last winning number, if any."""
+    """What `round.opened` tells: which game, which round (from 1), and the last winning number, if any.
+
+    `groups`: where groups play, each with its number in the last round, None if it had none.
+    """
 
     game: GuessGame
     number: int
     last_winner: float | None
+    groups: tuple[tuple[str, float | None], ...] = ()
 
 
 def read_round(event: Event) -> OpenedRound:
@@ -29,12 +33,14 @@ def read_round(event: Event) -> OpenedRound:
     try:
         game = GuessGame(float(document["ratio"]), float(document.get("offset") or 0.0))  # type: ignore[arg-type]
         last_winner = document.get("last_winner")
+        groups: dict[str, float | None] = document.get("groups") or {}  # type: ignore[assignment]
         return OpenedRound(
             game,
             int(document["round"]),  # type: ignore[arg-type]
             None if last_winner is None else float(last_winner),  # type: ignore[arg-type]
+            tuple((name, None if last is None else float(last)) for name, last in groups.items()),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"event {event.key!r} of {event.path} opens no round: {error!r}") from error
 
 
@@ -74,6 +80,12 @@ class NoisyLevelKAgents(_RulePlayers):
     """Parameters: `level`, `deviation`."""
 
     player = "noisy-level-k"
+
+
+class ListedAgents(_RulePlayers):
+    """Parameters: `numbers`."""
+
+    player = "listed"
 
 
 class RandomAgents(_RulePlayers):

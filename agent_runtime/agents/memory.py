@@ -33,6 +33,8 @@ _ASCII_CHARS_A_TOKEN = 3
 
 TOLD = "You were told: "
 """Before what an agent was told from outside."""
+ASKED = "You were asked: "
+"""Before what an agent was asked in a survey that it is to remember; it is told by whoever asked."""
 
 
 class Memory:

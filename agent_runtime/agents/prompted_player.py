@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_runtime.agents.agent import Agent, GroupInfo
 from agent_runtime.agents.guess_game import OpenedRound, read_round
-from agent_runtime.agents.memory import TOLD, cut_line
-from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template, make_rule_player
+from agent_runtime.agents.memory import ASKED, TOLD, cut_line
+from agent_runtime.agents.ready import GroupsTold, GuessGame, PromptedPlayer, load_template, make_rule_player
 from agent_runtime.agents.ready.prompted import format_number
 from agent_runtime.llm import Message
 from agent_runtime.llm.answers import strip_thinking
@@ -18,34 +18,37 @@ from agent_runtime.llm.answers import strip_thinking
 if TYPE_CHECKING:
     from ecumene.client import Event
 
+    from agent_runtime.agents.ready import PromptTemplate
     from agent_runtime.turns.turn import Turn
 
 PROMPT_DEFAULT = "guess-p1"
-PERSONA = "persona"
-_PARAMETERS = frozenset({"prompt", "fallback"})
+PERSONA, BACKGROUND = "persona", "background"
+NOTE, GROUPS_PLAY = "note", "groups_play"
+_PARAMETERS = frozenset({"prompt", "fallback", NOTE, GROUPS_PLAY})
 
 
 class PromptedGuesser(Agent):
     """Asks its model for a number in [0, 100] and reports it.
 
     Parameters: `prompt`, an installed template's name or a template (default `guess-p1`); `fallback`, a
-    rule player that decides when the model does not, such as `{"player": "random"}` (default: none).
-    The persona is the profile's `persona`, or else all its attributes as text.
+    rule player that decides when the model does not, such as `{"player": "random"}` (default: none); `note`, whether
+    the template's note is told; `groups_play`, the names of the groups where groups play: a template may tell of them.
+    The persona is the profile's `persona`, or else its `background`, or else all its attributes as text.
     """
 
     @classmethod
     def check_group(cls, group: GroupInfo) -> None:
         if unknown := group.parameters.keys() - _PARAMETERS:
             raise ValueError(f"prompted-player does not take {', '.join(sorted(unknown))}")
-        load_template(group.parameters.get("prompt", PROMPT_DEFAULT))
+        check_template(load_template(group.parameters.get("prompt", PROMPT_DEFAULT)), group.parameters)
         _make_fallback(group, GuessGame(2 / 3))
 
     async def on_event(self, event: Event, turn: Turn) -> None:
         opened = read_round(event)
         player = _make_player(_describe_prompt(self.group), opened.game)
-        told = tuple(text for text in self.memory.window if text.startswith(TOLD))
+        told = tuple(text for text in self.memory.window if text.startswith((TOLD, ASKED)))
         answer = await turn.llm.ask(
-            lambda: _add_told(_build_messages(player, describe_persona(self.profile), opened), told),
+            lambda: _add_told(self._build_messages(player, opened), told),
             answer_type=player.answer_type,
         )
         assert isinstance(answer.value, player.answer_type)
@@ -56,6 +59,11 @@ class PromptedGuesser(Agent):
         # For whoever asks later why: no prompt of the game shows it.
         self.memory.remember(_tell_round(opened, answer.value))
 
+    def _build_messages(self, player: PromptedPlayer, opened: OpenedRound) -> tuple[Message, ...]:
+        has_note = bool(self.group.parameters.get(NOTE))
+        own = self.group.name if opened.groups else ""
+        return _build_messages(player, describe_persona(self.profile), opened, own, has_note)
+
     def fall_back(self, event: Event, turn: Turn, failure: Exception) -> bool:
         opened = read_round(event)
         rule = _make_fallback(self.group, opened.game)
@@ -65,11 +73,21 @@ class PromptedGuesser(Agent):
         return True
 
 
+def check_template(template: PromptTemplate, parameters: Mapping[str, Any]) -> None:
+    """Raises ValueError: the parameters of a group ask of its template what it has not."""
+    if parameters.get(NOTE) and not template.has_note:
+        raise ValueError(f"prompt {template.name} has no part 'note' in its messages")
+    if template.tells_of_groups and not parameters.get(GROUPS_PLAY):
+        raise ValueError(f"prompt {template.name} tells of groups, which need a game of them (players: groups)")
+
+
 def describe_persona(profile: Mapping[str, Any]) -> str:
-    """A persona as text: as it was written, or attribute by attribute."""
-    if persona := profile.get(PERSONA):
-        return str(persona)
-    known = ((name, value) for name, value in profile.items() if value is not None and name != PERSONA)
+    """A persona as text: as it was written, or a background, or attribute by attribute."""
+    if written := profile.get(PERSONA) or profile.get(BACKGROUND):
+        return str(written)
+    known = (
+        (name, value) for name, value in profile.items() if value is not None and name not in (PERSONA, BACKGROUND)
+    )
     return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in known)
 
 
@@ -94,9 +112,12 @@ def _make_player(prompt: str, game: GuessGame) -> PromptedPlayer:
 
 
 @lru_cache(maxsize=256)
-def _build_messages(player: PromptedPlayer, persona: str, opened: OpenedRound) -> tuple[Message, ...]:
+def _build_messages(
+    player: PromptedPlayer, persona: str, opened: OpenedRound, group: str, has_note: bool
+) -> tuple[Message, ...]:
     """Agents of the same persona share their messages instead of building and holding the same again."""
-    return player.build_messages(persona, opened.number, opened.last_winner)
+    groups = GroupsTold(group, dict(opened.groups)) if group else None
+    return player.build_messages(persona, opened.number, opened.last_winner, groups=groups, has_note=has_note)
 
 
 def _add_told(messages: tuple[Message, ...], told: tuple[str, ...]) -> tuple[Message, ...]:

@@ -12,9 +12,11 @@ from agent_runtime.model.errors import LaunchError
 
 AGENT_GROUP = "ecumene.agents"
 READY = {
+    "background-writer": "agent_runtime.agents.background_writer:BackgroundWriter",
     "level-k": "agent_runtime.agents.guess_game:LevelKAgents",
     "equilibrium": "agent_runtime.agents.guess_game:EquilibriumAgents",
     "noisy-level-k": "agent_runtime.agents.guess_game:NoisyLevelKAgents",
+    "listed": "agent_runtime.agents.guess_game:ListedAgents",
     "random": "agent_runtime.agents.guess_game:RandomAgents",
     "prompted-agent": "agent_runtime.agents.prompted_agent:PromptedAgent",
     "prompted-player": "agent_runtime.agents.prompted_player:PromptedGuesser",

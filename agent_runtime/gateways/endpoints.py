@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_runtime.agents.registry import find_function
+from agent_runtime.agents.scripted_answers import find_answers
 from agent_runtime.llm import Provider
 from agent_runtime.llm.endpoints import Endpoint
 from agent_runtime.llm.providers.scripted import ScriptedProvider
 from agent_runtime.llm.settings import EndpointSettings, ModelSettings
 from agent_runtime.model.errors import LaunchError
-
-PLAYER_ANSWERS = "agent_runtime.agents.scripted_answers:guess_number"
 
 
 async def open_endpoints(name: str, settings: ModelSettings, seed: int, share: float) -> Sequence[Endpoint]:
@@ -82,5 +80,5 @@ async def _open_provider(name: str, settings: ModelSettings, seed: int) -> Provi
             return ReplayProvider(RecordedCalls.load(settings.replay_from))
         except RecordedCallsError as error:
             raise LaunchError(f"models.{name}.replay_from", str(error)) from error
-    answer = find_function(settings.answers or PLAYER_ANSWERS, f"models.{name}.answers")
+    answer = find_answers(settings.answers, f"models.{name}.answers", seed)
     return ScriptedProvider(answer, seed=seed, latency=settings.latency.distribution(), faults=settings.faults.rates())

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from agent_runtime.agents.cohort import AGENT_ID
-from agent_runtime.agents.prompted_player import PROMPT_DEFAULT, PromptedGuesser, describe_persona
-from agent_runtime.agents.ready import GuessGame, PromptedPlayer, load_template
-from agent_runtime.agents.registry import find_agent_class, find_function
+from agent_runtime.agents.prompted_player import GROUPS_PLAY, NOTE, PROMPT_DEFAULT, PromptedGuesser, describe_persona
+from agent_runtime.agents.ready import GroupsTold, GuessGame, PromptedPlayer, load_template
+from agent_runtime.agents.registry import find_agent_class
+from agent_runtime.agents.scripted_answers import find_answers
 from agent_runtime.launching.agents import check_class, open_tables
 from agent_runtime.llm.tokens import estimate_message_tokens
 from agent_runtime.model.errors import LaunchError
@@ -55,8 +56,8 @@ def list_problems(launch: Launch) -> Iterator[LaunchError]:
             yield error
     for name, model in launch.models.items():
         try:
-            if model.answers:
-                find_function(model.answers, f"models.{name}.answers")
+            if model.provider == "scripted":
+                find_answers(model.answers, f"models.{name}.answers", launch.seed)
         except LaunchError as error:
             yield error
 
@@ -64,10 +65,14 @@ def list_problems(launch: Launch) -> Iterator[LaunchError]:
 def measure_prompts(group: GroupSpec, agents: pa.Table) -> tuple[float, float]:
     """Tokens of a prompt in the first round and in a later one, by the rule of `llm.tokens`."""
     player = PromptedPlayer(load_template(group.parameters.get("prompt", PROMPT_DEFAULT)), _GAME)
+    has_note = bool(group.parameters.get(NOTE))
+    names = group.parameters.get(GROUPS_PLAY)
+    groups = GroupsTold(group.name, dict.fromkeys(names, _LAST_WINNER)) if names else None
     profiles = agents.drop_columns([AGENT_ID]).to_pylist() or [{}]
-    first = last = 0
+    tokens = [0, 0]
     for profile in profiles:
         persona = describe_persona(profile)
-        first += estimate_message_tokens(player.build_messages(persona, 1, None))
-        last += estimate_message_tokens(player.build_messages(persona, 2, _LAST_WINNER))
-    return first / len(profiles), last / len(profiles)
+        for number, told in ((1, None), (2, _LAST_WINNER)):
+            messages = player.build_messages(persona, number, told, groups=groups, has_note=has_note)
+            tokens[number - 1] += estimate_message_tokens(messages)
+    return tokens[0] / len(profiles), tokens[1] / len(profiles)

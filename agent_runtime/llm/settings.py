@@ -132,7 +132,8 @@ class ModelSettings(Frozen):
         model: the name that the endpoint knows and the records show.
         base_url, api_key_env, api_key_file, max_tokens_field: of provider `openai`.
         endpoints: of provider `openai`, in place of `base_url`: several that serve the same model.
-        answers: of provider `scripted`: `module:function`, see `ScriptedProvider`.
+        answers: of provider `scripted`: `module:function`, see `ScriptedProvider`; or the parameters of a rule player
+            that answers in its place, such as `{"player": "level-k", "level": 1}`.
         latency, faults: of provider `scripted`.
         slots, context_tokens, threads: of provider `local`.
         replay_from: of provider `replay`: the directory of a run that was recorded with `record_bodies`.
@@ -187,7 +188,7 @@ class ModelSettings(Frozen):
     api_key_file: Path | None = None
     max_tokens_field: str = "max_tokens"
     endpoints: tuple[EndpointSettings, ...] = ()
-    answers: str = ""
+    answers: str | Mapping[str, Any] = ""
     latency: Thinking = Thinking()
     faults: Faults = Faults()
     slots: Annotated[int, Field(ge=1, le=4096)] = 16

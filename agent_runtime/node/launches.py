@@ -81,19 +81,12 @@ def fill_paths(document: Mapping[str, Any], files: Mapping[str, Path]) -> Launch
 
 
 def open_launch(launch: Launch, parts: Sequence[Part]) -> Ready:
-    """Map the agents, and check everything that would fail in every worker. Blocks.
-
-    Raises:
-        NodeError: LAUNCH_REFUSED.
-    """
-    try:
-        for group in launch.groups:
-            check_provider(launch, group)
-        tables = {group.name: open_population(group) for group in launch.groups}
-        check_agents(launch, tables)
-        check_parts(launch, tables, parts)
-    except LaunchError as error:
-        raise refuse_launch(error) from None
+    """Map the agents, and check everything that would fail in every worker. Blocks. Raises LaunchError."""
+    for group in launch.groups:
+        check_provider(launch, group)
+    tables = {group.name: open_population(group) for group in launch.groups}
+    check_agents(launch, tables)
+    check_parts(launch, tables, parts)
     return Ready(launch, tables)
 
 
@@ -128,10 +121,10 @@ def list_providers() -> list[str]:
     return sorted(["openai", "replay", "scripted", *installed])
 
 
-def refuse_launch(error: LaunchError) -> NodeError:
-    """What of a launch cannot be run here. What a module said that could not be imported stays here."""
+def refuse_launch(error: LaunchError, *, tells_causes: bool = False) -> NodeError:
+    """What of a launch cannot be run here. What a module said that could not be imported stays here, unless told."""
     message, cause = str(error), error.__cause__
-    if cause is not None and (error.where.endswith(".agent") or isinstance(cause, OSError)):
+    if not tells_causes and cause is not None and (error.where.endswith(".agent") or isinstance(cause, OSError)):
         for said in (describe_failure(cause), str(cause)):
             message = message.replace(" ".join(said.split()) or "\0", _describe_missing(cause, message))
     return NodeError(Refusal.LAUNCH_REFUSED, message, where=error.where)

@@ -49,7 +49,7 @@ class Node:
         self.membership = Membership(world, settings, self.describe, log)
         self._takeover = Takeover(world, self.records, settings, self, log, clock)
         self._room = Room(settings, self.runs)
-        self._preparing = Preparing(settings, self.records)
+        self._preparing = Preparing(settings, self.records, log)
         self._locks = RunLocks()
         self._has_scratch = False
         self._versions = find_versions()

@@ -11,6 +11,7 @@ from agent_runtime.model.errors import LaunchError
 from agent_runtime.model.parts import Part
 from agent_runtime.model.refusals import NodeError, Refusal
 from agent_runtime.node.launches import Ready, fill_paths, open_launch, refuse_launch
+from agent_runtime.node.logs import NodeLog
 from agent_runtime.node.populations import Arriving, fetch_chunks, run_folder, write_files
 from agent_runtime.node.records import Description, Population, Records
 from agent_runtime.node.rights import confine
@@ -21,9 +22,10 @@ from agent_runtime.settings import Launch
 class Preparing:
     """For one node."""
 
-    def __init__(self, settings: NodeSettings, records: Records) -> None:
+    def __init__(self, settings: NodeSettings, records: Records, log: NodeLog) -> None:
         self._settings = settings
         self._records = records
+        self._log = log
 
     async def describe(
         self, run: str, document: dict[str, Any], parts: tuple[Part, ...], arriving: Arriving
@@ -61,10 +63,11 @@ class Preparing:
             folder = run_folder(self._settings.scratch, description.run)
             files = await asyncio.to_thread(write_files, folder, chunks)
             launch = confine(fill_paths(description.document, files), self._settings)
+            launch = launch.model_copy(update={"node": self._settings.name})
+            return await asyncio.to_thread(open_launch, launch, description.parts)
         except LaunchError as error:
-            raise refuse_launch(error) from None
-        launch = launch.model_copy(update={"node": self._settings.name})
-        return await asyncio.to_thread(open_launch, launch, description.parts)
+            self._log.write(f"run {description.run} is refused: {' '.join(str(error).split())}")
+            raise refuse_launch(error, tells_causes=self._settings.tells_causes) from None
 
     async def _describe_new(
         self, run: str, document: dict[str, Any], launch: Launch, parts: tuple[Part, ...], arriving: Arriving

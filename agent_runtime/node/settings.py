@@ -38,6 +38,8 @@ class NodeSettings:
         secrets: variables and absolute paths of files that launches may name as their key; no others.
         records: the only folder in which launches may write recordings and caches, and read recordings; None = nowhere.
         workflows: of a host of workflows beside it; None = it has none.
+        tells_causes: whether whoever launches is told what a module said that could not be imported; otherwise the log
+            alone has it.
     """
 
     server: str
@@ -72,3 +74,4 @@ class NodeSettings:
     records: Path | None = None
     program: Sequence[str] = PROGRAM
     workflows: HostSettings | None = None
+    tells_causes: bool = False

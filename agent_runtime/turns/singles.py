@@ -21,7 +21,7 @@ from ecumene.client.records import TurnStatus
 
 from agent_runtime.agents.agent import Agent
 from agent_runtime.agents.cohort import Cohort, Rows, split_rows
-from agent_runtime.agents.memory import TOLD
+from agent_runtime.agents.memory import ASKED, TOLD
 from agent_runtime.model.notices import EVERYONE, Notice
 from agent_runtime.model.slots import Slots
 from agent_runtime.ownership.agent_states import AgentState
@@ -190,7 +190,8 @@ class SingleTurns:
             if kept is not None:
                 self._restored[row] = kept
             agent = self._make_agent(agent_id, row)
-        if (told := f"{TOLD}{text}") not in agent.memory.window:
+        told = text if text.startswith(ASKED) else f"{TOLD}{text}"
+        if told not in agent.memory.window:
             agent.memory.remember(told)
         # Of no turn yet: no event has revision 0, so that it stands for none that was taken.
         state = kept or AgentState(0, 0, TurnStatus.OK, None, None, (), {}, {})

@@ -3,6 +3,7 @@
 from env_server.behaviours.behaviour import Behaviour, Target, listener, operation
 from env_server.behaviours.context import Context
 from env_server.behaviours.event import Event
+from env_server.behaviours.round_game import RoundGame
 from env_server.model.changes import EventType
 
-__all__ = ["Behaviour", "Context", "Event", "EventType", "Target", "listener", "operation"]
+__all__ = ["Behaviour", "Context", "Event", "EventType", "RoundGame", "Target", "listener", "operation"]

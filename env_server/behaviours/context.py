@@ -98,6 +98,11 @@ class Context:
         """An environment's declarations and gate; None when it is absent."""
         return self.view.environment(path or self.path)
 
+    def config(self, path: str | None = None) -> dict[str, Any]:
+        """What an environment's config says, parsed anew; {} when it has none, or is absent."""
+        found = self.view.environment(path or self.path)
+        return {} if found is None else dict(json.loads(found.declaration.config.text or b"{}"))
+
     def aggregates(self, path: str | None = None) -> dict[str, AggregateValue]:
         """Aggregates by name."""
         return self.view.aggregates(path or self.path)

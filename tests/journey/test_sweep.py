@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_runs_and_replicates_differ(
 
 @pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_was_cut_short_keeps_everything_and_goes_on(tmp_path: Path, ends: signal.Signals) -> None:
-    spec = write_spec(tmp_path, "out", rounds=40)
+    spec = write_spec(tmp_path, "out", rounds=200)
     command = [sys.executable, "-m", "ecumene.cli", "run", str(spec)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None

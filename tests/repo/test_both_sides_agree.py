@@ -6,8 +6,9 @@ import pytest
 from ecumene.client import error_table
 from ecumene.client.records import BOOKS
 from ecumene.launch import placement, run_spending
+from ecumene.sim.reporting import overview
 from ecumene.sim.runs import budgets, directory
-from ecumene.sim.specs import population
+from ecumene.sim.specs.rule_players import RULE_PARAMETERS
 
 from agent_runtime.actions import validation
 from agent_runtime.agents.ready import RULE_PLAYERS
@@ -17,6 +18,7 @@ from agent_runtime.ownership import spent_book
 from agent_runtime.recording import staging
 from agent_runtime.rpc import errors as runtime_errors
 from agent_runtime.settings import LOCAL_PROVIDERS
+from agent_runtime.turns import ends
 from env_server.rpc.encode import errors as server_errors
 
 
@@ -33,7 +35,8 @@ from env_server.rpc.encode import errors as server_errors
         pytest.param(directory.STAGING_NAME, staging.STAGING_NAME, id="where parts of a recording begin"),
         pytest.param(error_table.DOMAIN, server_errors.DOMAIN, id="whose reasons of the server"),
         pytest.param(error_table.DOMAIN, runtime_errors.DOMAIN, id="whose reasons of the runtime"),
-        pytest.param(sorted(population.RULE_PLAYERS), sorted(RULE_PLAYERS), id="players by rules"),
+        pytest.param(overview.PAUSED, ends.MUTED.reason, id="turns of paused agents"),
+        pytest.param(sorted(RULE_PARAMETERS), sorted(RULE_PLAYERS), id="players by rules"),
     ],
 )
 def test_both_sides_know_the_same(client: object, service: object) -> None:

@@ -5,10 +5,15 @@ Of 100 seeds `quota` may fail none; `random` fails one in a hundred where nothin
 
 from __future__ import annotations
 
+import csv
 import html
 import json
+import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,7 @@ from ecumene.cli import app
 from ecumene.client.records import read_manifest
 from ecumene.sim.populations.fit import compare
 from ecumene.sim.populations.fit_page import write_page
-from ecumene.sim.populations.population import build_population
+from ecumene.sim.populations.population import build_groups, build_population, draw_profiles
 from ecumene.sim.specs.population import PopulationSpec
 from scipy import stats
 
@@ -104,6 +109,68 @@ def test_a_million_profiles_take_seconds(respondents: Path) -> None:
         began = time.process_time()
         assert len(build_population(spec, 1)) == 1_000_000
         assert time.process_time() - began < 30
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_million_people_live_in_households_that_fit() -> None:
+    households = {
+        "types": {
+            "alone": {"share": 0.3, "members": {"adult": 1}},
+            "couple": {"share": 0.3, "members": {"adult": 1, "partner": 1}},
+            "family": {"share": 0.4, "members": {"adult": 1, "partner": 1, "child": {1: 0.5, 2: 0.5}}},
+        },
+        "differences": [
+            {"attribute": "age", "of": "adult", "minus": "child", "at_least": 18, "at_most": 45},
+            {"attribute": "age", "of": "adult", "minus": "partner", "at_least": -8, "at_most": 8},
+        ],
+    }
+    adult = {"normal": {"mean": 48, "deviation": 16, "at_least": 18, "at_most": 95}, "whole": True}
+    ages = {"given": ["role"], "table": [{"when": {"role": "child"}, "integers": {"low": 0, "high": 17}}, adult]}
+    for sampling in ("quota", "random"):
+        spec = PopulationSpec.model_validate(
+            {
+                "size": 1_000_000,
+                "sampling": sampling,
+                "groups": [{"name": "all", "agent": "random", "share": 1}],
+                "households": households,
+                "attributes": {"age": ages},
+            }
+        )
+        began = time.process_time()
+        population = build_population(spec, 1)
+        assert time.process_time() - began < 30
+        assert len(population) == 1_000_000
+        for each in compare(spec, population, 1).attributes[:2]:
+            assert each.fits and (sampling == "random" or (each.deviation is not None and each.deviation < 5))
+
+
+@pytest.mark.parametrize(
+    ("sampling", "workers"),
+    [("random", 2), *(pytest.param(kind, 16, marks=pytest.mark.long) for kind in ("quota", "random"))],
+)
+def test_processes_that_share_a_population_draw_the_one_of_a_single_one(
+    sampling: str, workers: int, respondents: Path
+) -> None:
+    spec = make_spec(2_000 * workers, sampling, respondents)
+    whole = build_population(spec, 3).profiles
+    bounds = [2_000 * number for number in range(workers + 1)]
+    with ProcessPoolExecutor(max_workers=min(4, workers), mp_context=multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(draw_stretch, [spec.model_dump_json()] * workers, bounds, bounds[1:]))
+    assert pa.concat_tables(parts).to_pydict() == whole.to_pydict()  # type: ignore[union-attr]
+
+
+def draw_stretch(spec: str, start: int, stop: int) -> pa.Table:
+    """In a process of its own."""
+    read = PopulationSpec.model_validate_json(spec)
+    return draw_profiles(read, 3, build_groups(read, 3), start, stop)
+
+
+def test_the_template_of_education_is_the_study(respondents: Path) -> None:
+    counts = Counter(pa.csv.read_csv(respondents).column("educ").to_pylist())
+    text = files("ecumene.sim.populations").joinpath("templates/education.csv").read_text(encoding="utf-8")
+    told = [int(row["people"]) for row in csv.DictReader(text.splitlines())]
+    assert told == [counts[level] for level in range(1, 8)]
 
 
 def test_names_of_all_scripts_arrive_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

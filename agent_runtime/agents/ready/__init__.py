@@ -12,17 +12,26 @@ from agent_runtime.agents.ready.catalogue import (
     UnknownPlayerError,
     make_rule_player,
 )
-from agent_runtime.agents.ready.game import GuessGame
+from agent_runtime.agents.ready.game import GuessGame, find_told_game
 from agent_runtime.agents.ready.products import WrongProduct, find_wrong_products
-from agent_runtime.agents.ready.prompted import PromptedPlayer, build_messages
-from agent_runtime.agents.ready.rule_players import EquilibriumPlayer, LevelK, NoisyLevelK, RandomPlayer, RulePlayer
+from agent_runtime.agents.ready.prompted import GroupsTold, PromptedPlayer, build_messages
+from agent_runtime.agents.ready.rule_players import (
+    EquilibriumPlayer,
+    LevelK,
+    ListedNumbers,
+    NoisyLevelK,
+    RandomPlayer,
+    RulePlayer,
+)
 from agent_runtime.agents.ready.templates import PromptTemplate, PromptTemplateError, load_template
 
 __all__ = [
     "RULE_PLAYERS",
     "EquilibriumPlayer",
+    "GroupsTold",
     "GuessGame",
     "LevelK",
+    "ListedNumbers",
     "NoisyLevelK",
     "NumberAnswer",
     "PlayerParametersError",
@@ -35,6 +44,7 @@ __all__ = [
     "UnknownPlayerError",
     "WrongProduct",
     "build_messages",
+    "find_told_game",
     "find_wrong_products",
     "load_template",
     "make_rule_player",

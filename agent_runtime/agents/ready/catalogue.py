@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_runtime.agents.ready.game import GuessGame
-from agent_runtime.agents.ready.rule_players import EquilibriumPlayer, LevelK, NoisyLevelK, RandomPlayer, RulePlayer
+from agent_runtime.agents.ready.rule_players import (
+    EquilibriumPlayer,
+    LevelK,
+    ListedNumbers,
+    NoisyLevelK,
+    RandomPlayer,
+    RulePlayer,
+)
 
 # Name -> (parameters, how to make one from them).
 RULE_PLAYERS: Mapping[str, tuple[frozenset[str], Callable[..., RulePlayer]]] = {
@@ -16,6 +23,7 @@ RULE_PLAYERS: Mapping[str, tuple[frozenset[str], Callable[..., RulePlayer]]] = {
         frozenset({"level", "deviation"}),
         lambda game, seed, level, deviation: NoisyLevelK(game, level, deviation, seed),
     ),
+    ListedNumbers.name: (frozenset({"numbers"}), lambda game, seed, numbers: ListedNumbers(numbers)),
     RandomPlayer.name: (frozenset(), lambda game, seed: RandomPlayer(seed)),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +12,11 @@ HIGH = 100.0
 MIDDLE = 50.0
 # A target rule is told as a fraction if it is one of the usual ones.
 _DENOMINATOR_MAX = 100
+_FIGURE = r"\d+/\d+|\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_SHARE_TOLD = rf"(?:(?P<ratio>{_FIGURE}) of )?the average"
+_OFFSET_TOLD = rf"(?:(?P<offset>{_FIGURE}) (?P<sign>plus|less than) )?"
+_TARGET_TOLD = re.compile(_OFFSET_TOLD + _SHARE_TOLD)
+_FORMULA_TOLD = re.compile(rf"= (?:(?P<offset>-?(?:{_FIGURE})) \+ )?(?:(?P<ratio>{_FIGURE}) · )?x(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,32 @@ class GuessGame:
         return HIGH if moved > 0 else LOW
 
     def describe_target(self) -> str:
-        """The target in words for a prompt, such as `2/3 of the average`."""
-        fraction = Fraction(self.ratio).limit_denominator(_DENOMINATOR_MAX)
-        exact = math.isclose(float(fraction), self.ratio, rel_tol=1e-9)
-        share = "the average" if self.ratio == 1 else f"{fraction if exact else self.ratio} of the average"
+        """The target in words for a prompt, such as `2/3 of the average` or `5 plus 1/2 of the average`."""
+        share = "the average" if self.ratio == 1 else f"{self._tell_ratio()} of the average"
         if self.offset == 0:
             return share
-        return f"{share} {'plus' if self.offset > 0 else 'minus'} {abs(self.offset):g}"
+        return f"{abs(self.offset):g} {'plus' if self.offset > 0 else 'less than'} {share}"
+
+    def describe_formula(self) -> str:
+        """The same as a formula of the average x, such as `5 + 1/2 · x`."""
+        share = "x" if self.ratio == 1 else f"{self._tell_ratio()} · x"
+        return share if self.offset == 0 else f"{self.offset:g} + {share}"
+
+    def _tell_ratio(self) -> str:
+        fraction = Fraction(self.ratio).limit_denominator(_DENOMINATOR_MAX)
+        return str(fraction) if math.isclose(float(fraction), self.ratio, rel_tol=1e-9) else str(self.ratio)
+
+
+def find_told_game(text: str) -> GuessGame | None:
+    """The game whose target a prompt tells, in the words or after the `=` of the formula of above; None if none."""
+    told = _FORMULA_TOLD.search(text) or _TARGET_TOLD.search(text)
+    if told is None:
+        return None
+    sign = -1 if told.groupdict().get("sign") == "less than" else 1
+    try:
+        return GuessGame(float(Fraction(told["ratio"] or 1)), sign * float(Fraction(told["offset"] or 0)))
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
 
 
 def clip(number: float) -> float:

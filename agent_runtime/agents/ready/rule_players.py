@@ -108,6 +108,26 @@ class NoisyLevelK:
         ]
 
 
+class ListedNumbers:
+    """The number that a list has for the round, whatever happened before; the last one in all rounds beyond its end.
+
+    For figures that were published: a group of it has their means, without noise.
+    """
+
+    name: ClassVar[str] = "listed"
+
+    def __init__(self, numbers: Sequence[float]) -> None:
+        if not numbers or not all(LOW <= number <= HIGH for number in numbers):
+            raise ValueError(f"numbers must be a list of numbers from {LOW:g} to {HIGH:g}, are {numbers!r}")
+        self._numbers = tuple(map(float, numbers))
+
+    def choose(self, agent_id: str, round_number: int, last_winner: float | None) -> float:
+        return self._numbers[min(round_number, len(self._numbers)) - 1]
+
+    def choose_many(self, agent_ids: Sequence[str], round_number: int, last_winner: float | None) -> list[float]:
+        return [self.choose("", round_number, last_winner)] * len(agent_ids)
+
+
 class RandomPlayer:
     """Any number in [0, 100], all equally likely, anew in each round."""
 

@@ -7,7 +7,8 @@ agents come first, what differs by agent (the persona) last, so that an endpoint
      "parts": {"rules": "… $target_rule …", "first_round": …, "later_round": "… $last_winner …", …},
      "messages": [{"role": "system", "parts": ["rules", …]}, {"role": "user", "parts": ["round", "persona"]}]}
 
-`round` stands for `first_round` or `later_round`; `persona` is left out for an agent that has none.
+`round` stands for `first_round` or `later_round`; `persona` is left out for an agent that has none, and `note` unless
+the group's parameters ask for it. Where groups play, $group_count, $group and $group_numbers tell of them.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 # Which values a part may use. A shared part that named the round or the persona would end the shared prefix.
-_SHARED = frozenset({"target_rule"})
+_SHARED = frozenset({"target_rule", "target_formula", "group_count"})
+_OF_GROUPS = frozenset({"group_count", "group", "group_numbers"})
 _VALUES_OF_PARTS = {
-    "first_round": _SHARED | {"round"},
-    "later_round": _SHARED | {"round", "last_winner"},
+    "first_round": _SHARED | {"round", "group"},
+    "later_round": _SHARED | {"round", "group", "last_winner", "group_numbers"},
     "persona": _SHARED | {"persona"},
 }
+NOTE = "note"
 _REQUIRED_PARTS = frozenset({"first_round", "later_round", "persona"})
 _RANKS = {"round": 1, "persona": 2}
 
@@ -59,6 +62,16 @@ class PromptTemplate(BaseModel):
     answer: Literal["number", "reasoning_and_number"]
     parts: Mapping[str, str]
     messages: Annotated[tuple[TemplateMessage, ...], Field(min_length=1)]
+
+    @property
+    def has_note(self) -> bool:
+        """Whether it has a note that can be asked for."""
+        return any(NOTE in message.parts for message in self.messages)
+
+    @property
+    def tells_of_groups(self) -> bool:
+        """Whether it makes sense only where groups play."""
+        return any(_OF_GROUPS & set(Template(text).get_identifiers()) for text in self.parts.values())
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

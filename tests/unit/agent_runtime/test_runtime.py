@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 from ecumene.client import EventFilter, EventType, World, connect
 
-from agent_runtime.runtime import main, parse_arguments
+from agent_runtime.runtime import main, parse_arguments, read_settings
 from tests.unit.agent_runtime.processes import Processes, end, read_line
 from tests.unit.agent_runtime.stage import wait_until
 
@@ -80,6 +80,11 @@ def test_without_a_server_it_is_the_one_of_all_commands(
     with pytest.raises(SystemExit):
         parse_arguments(["--server", "10.0.0.2"])
     assert "'10.0.0.2' is no address of a server" in capsys.readouterr().err
+
+
+def test_a_scratch_folder_counts_from_where_a_node_was_started() -> None:
+    scratch = read_settings(parse_arguments(["--name", "a", "--scratch", "here"])).scratch
+    assert scratch.is_absolute() and scratch.parent == Path.cwd() / "here"
 
 
 async def test_a_killed_daemon_leaves_no_orphan(tmp_path: Path, server: str, processes: Processes) -> None:
@@ -170,6 +175,9 @@ async def test_a_round_outlives_kills_of_the_server_with_every_report_counted_on
         assert len(kill_at) < kills
         closed: Any = await game.invoke("close_round", generation=opened["generation"])
         stored = {entry.key: entry.value async for entry in world.environment("/game/reports").entries()}
+        # A runtime that is told to stop while it looks for a server that is up again leaves the rest to its next life.
+        turns = tmp_path / "rec" / "turns"
+        await wait_until(lambda: turns.exists() and ds.dataset(turns).count_rows() == agents, timeout_s=60)
         runtime.terminate()
         (told,), _ = await end(runtime)
     assert told["turns"] == {"ok": agents}

@@ -11,11 +11,12 @@ import typer
 
 from ecumene.cli.arguments import parse_value
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world
-from ecumene.cli.durations import parse_time_ahead, show_duration, show_moment
+from ecumene.cli.durations import parse_time_ahead, show_moment
 from ecumene.cli.env_output import show_mode, show_written
 from ecumene.cli.failures import CliError, Interrupted, UsageError
 from ecumene.cli.tables import print_json, print_table, show_cell, to_document
 from ecumene.client.clocks import ClockState, MissedTicks, TimerInfo
+from ecumene.client.durations import show_duration
 from ecumene.client.reasons import EnvironmentNotFoundError
 from ecumene.client.timeline import EnvironmentClock
 from ecumene.client.timeline_reasons import TimePassedError

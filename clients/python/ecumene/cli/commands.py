@@ -36,6 +36,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("run", "ecumene.cli.run:run", "Execute the experiment that a spec describes.", "sim"),
     Command("resume", "ecumene.cli.resume:resume", "Go on with a run that ended before its time.", "sim"),
     Command("population", "ecumene.cli.population:population", "Draw a spec's population; see how it fits.", "sim"),
+    Command(
+        "background", "ecumene.cli.background:background", "Write who the agents of a spec are, by a model.", "sim"
+    ),
     Command("stop", "ecumene.cli.stop:stop", "End a run or a sweep in order, from another terminal.", "sim"),
     Command("check", "ecumene.cli.check:check", "Find all mistakes of specs before anything runs.", "sim"),
     Command(

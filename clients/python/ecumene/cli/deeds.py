@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ecumene.cli.durations import show_duration
 from ecumene.cli.positions import show_position
 from ecumene.cli.tables import show_cell
+from ecumene.client.durations import show_duration
 from ecumene.client.event_batch import Event
 from ecumene.client.model import EventType, Json, Value
 

@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 
-from ecumene.cli.durations import show_duration, show_moment
+from ecumene.cli.durations import show_moment
 from ecumene.cli.positions import describe_area, describe_proximity, describe_space, show_place, show_position
 from ecumene.cli.tables import print_json, print_table, show_cell, show_count, to_document
 from ecumene.client.clocks import ClockState
+from ecumene.client.durations import show_duration
 from ecumene.client.event_batch import Event
 from ecumene.client.model import Aggregates, Entry, EnvironmentInfo, Written
 from ecumene.client.spaces import Space

@@ -12,6 +12,8 @@ from ecumene.cli.tables import print_json
 from ecumene.sim import load_spec
 from ecumene.sim.estimates.estimate import Estimate, Range, estimate_spec
 
+LONG_S = 120
+
 
 def estimate(
     spec: Annotated[Path, typer.Argument(help="The spec, a YAML file.", metavar="SPEC.yaml")],
@@ -29,14 +31,31 @@ def estimate(
 def describe_estimate(found: Estimate) -> list[str]:
     """The lines of an estimate; ranges as `likely (least to most)`."""
     lines = [f"runs    {found.runs:,}", f"turns   {found.turns:,.0f}"]
+    lines += [f"asked   {found.asked:,.0f} times an agent, in surveys and interviews"] if found.asked else []
     for name, one in [*found.models.items(), *([("all models", found.total)] if len(found.models) > 1 else [])]:
         lines.append(f"{name}: {one.calls:,.0f} calls")
         lines.append(f"  prompt tokens      {describe_range(one.prompt_tokens)}")
         lines.append(f"  completion tokens  {describe_range(one.completion_tokens)}")
         if one.microdollars.high:
-            lines.append(f"  dollars            {describe_range(one.microdollars.times(1e-6), 2)}")
-    lines.append(f"seconds {describe_range(found.seconds)}")
+            digits = 2 if one.microdollars.likely >= 1_000_000 else 4
+            lines.append(f"  dollars            {describe_range(one.microdollars.times(1e-6), digits)}")
+    lines.append(f"seconds {describe_range(found.seconds)}{describe_long(found.seconds)}")
     return [*lines, *(f"assumed: {one}" for one in found.assumptions)]
+
+
+def describe_long(seconds: Range) -> str:
+    """Beyond two minutes: the likely time and the most, in minutes, hours or days."""
+    if seconds.likely < LONG_S:
+        return ""
+    return f": {describe_duration(seconds.likely)}, at most {describe_duration(seconds.high)}"
+
+
+def describe_duration(seconds: float) -> str:
+    """In the largest unit of which it has more than two."""
+    for unit, size in (("days", 86_400), ("hours", 3_600)):
+        if seconds > 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds / 60:,.0f} minutes"
 
 
 def describe_range(found: Range, digits: int = 0) -> str:

@@ -41,15 +41,18 @@ def population(
         raise UsageError(f"--out {out}: must end in {' or '.join(SUFFIXES)}")
     loaded = load_spec(spec)
     if seed is not None:
-        loaded = loaded.model_copy(update={"seed": seed})
+        people = loaded.population.model_copy(update={"seed": None})
+        loaded = loaded.model_copy(update={"seed": seed, "population": people})
     wanted = loaded.population if size is None else resize(loaded.population, size)
+    if wanted.backgrounds is not None and wanted.backgrounds.mode == "model":
+        wanted = wanted.model_copy(update={"backgrounds": None})  # those were written for the agents of the run
     drawn, fit = draw(loaded, wanted)
     try:
         if out is not None:
             write_table(drawn.tabulate(), out)
         if networks is not None:
             networks.mkdir(parents=True, exist_ok=True)
-            for name, network in build_networks(wanted.networks, drawn, loaded.seed).items():
+            for name, network in build_networks(wanted.networks, drawn, wanted.choose_seed(loaded.seed)).items():
                 write_table(network.tabulate(), networks / f"{name}.csv")
         if report is not None:
             report.write_text(write_page(fit, f"Population of {loaded.name}"), encoding="utf-8")
@@ -88,7 +91,7 @@ def draw(spec: RunSpec, wanted: PopulationSpec) -> tuple[Population, PopulationF
 
         drawn = build_population(wanted, spec.seed, on_unit=tell)
         progress.show(total - 1, "comparing")
-        return drawn, compare(wanted, drawn, spec.seed)
+        return drawn, compare(wanted, drawn, wanted.choose_seed(spec.seed))
 
 
 def print_fit(fit: PopulationFit) -> None:

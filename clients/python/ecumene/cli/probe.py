@@ -61,7 +61,7 @@ def make_row(found: CategoryProbe) -> tuple[str, ...]:
         str(found.asked),
         str(found.answered),
         "–" if found.echoed is None else f"{found.echoed:.0%}",
-        "–" if found.age is None else f"{found.wrong_age} of {found.asked}",
+        "–" if not found.ages else f"{found.wrong_age} of {found.asked}",
         alike,
         numbers + (", …" if len(found.numbers) > NUMBERS_SHOWN else ""),
     )

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +22,8 @@ from ecumene.client.runtime_errors import LaunchRefusedError
 from ecumene.launch import ServiceStartError
 from ecumene.sim import (
     BudgetSpentError,
-    GamePlan,
     RoundResult,
+    RoundsPlan,
     RunActiveError,
     RunDoneError,
     RunOptions,
@@ -37,8 +37,13 @@ from ecumene.sim import (
 from ecumene.sim.asking.intervention_records import describe_intervention, read_interventions
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.reporting import render_report
+from ecumene.sim.reporting.experiment import BOOKKEEPING
+from ecumene.sim.reporting.experiment_terminal import format_value
+from ecumene.sim.rounds.conductor import TIME
 
 Outcome = TypeVar("Outcome")
+FIGURES_SHOWN_MAX = 4
+"""On a line."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -171,7 +176,7 @@ class RunDisplay:
         """What is said of a run that is cut short names it."""
         self.directory = directory
 
-    def run_began(self, run_id: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
+    def run_began(self, run_id: str, directory: Path, plan: RoundsPlan, rounds_done: int) -> None:
         """The bar begins."""
         self._participants, self._rounds, self._rounds_closed = plan.participants, plan.rounds, rounds_done
         rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds:,} rounds"
@@ -204,13 +209,30 @@ class RunDisplay:
             print(line, file=sys.stderr, flush=True)
 
 
+def _describe_groups(groups: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {'–' if number is None else f'{number:.4f}'}" for name, number in groups.items())
+
+
 def describe_round(result: RoundResult, number: int) -> str:
     """A round on one line; `number` is the run's own, not the game's in a world that has seen rounds before."""
-    if result.mean is None or result.target is None:
+    if result.gate_cause == TIME:
+        return f"round {number}: {describe_figures(result)} in {result.wall_s:.2f} s"
+    if result.figures:
+        figures = describe_figures(result)
+    elif result.mean is None or result.target is None:
         figures = "nobody reported a number"
     else:
         figures = f"mean {result.mean:.4f}, winning number {result.target:.4f}"
+    if result.groups:
+        figures = f"{_describe_groups(result.groups)}; {figures}"
     lost = [f"{count:,} {what}" for count, what in ((result.failed, "failed"), (result.missing, "missing")) if count]
     rest = f", {', '.join(lost)}" if lost else ""
     of_game = "" if result.round == number else f" ({result.round:,} of its world)"
     return f"round {number}{of_game}: {figures}; {result.reported:,} reported{rest} in {result.wall_s:.2f} s"
+
+
+def describe_figures(result: RoundResult) -> str:
+    """The first figures of a round of an experiment."""
+    told = {name: value for name, value in result.figures.items() if name not in BOOKKEEPING or name == "until"}
+    shown = [f"{name} {format_value(value)}" for name, value in list(told.items())[:FIGURES_SHOWN_MAX]]
+    return ", ".join(shown) or "no figures"

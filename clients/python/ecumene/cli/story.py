@@ -13,10 +13,10 @@ import typer
 
 from ecumene.cli.connecting import DEFAULT_SERVER, JsonOption, ServerOption, WorldOption, run_in_world, run_with_server
 from ecumene.cli.deeds import tell_deed
-from ecumene.cli.durations import show_duration
 from ecumene.cli.env_output import event_document
 from ecumene.cli.failures import CliError, UsageError
 from ecumene.cli.tables import print_json, print_table, show_count, show_time
+from ecumene.client.durations import show_duration
 from ecumene.client.event_batch import Event
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ecumene.cli.failures import CliError, ExitCode, Interrupted, StoppedByBudget
-from ecumene.cli.running import stop_by_signals
+from ecumene.cli.running import describe_figures, stop_by_signals
 from ecumene.cli.tables import print_json
 from ecumene.client.records import ManifestError, RunState
 from ecumene.sim import (
@@ -102,7 +102,10 @@ class SweepDisplay:
             return
         means = ", ".join("-" if one.mean is None else f"{one.mean:.2f}" for one in outcome.rounds[-5:])
         before = "… " if len(outcome.rounds) > 5 else ""
-        self._note(f"{self._name(run)} done: {len(outcome.rounds):,} rounds, means {before}{means}")
+        told = f"means {before}{means}"
+        if outcome.rounds and outcome.rounds[-1].figures:
+            told = f"the last with {describe_figures(outcome.rounds[-1])}"
+        self._note(f"{self._name(run)} done: {len(outcome.rounds):,} rounds, {told}")
 
     def _name(self, run: SweepRun) -> str:
         values = [f"{path} = {value}" for path, value in run.planned.values.items()]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,6 +36,7 @@ from ecumene.client.heartbeat import Heartbeat
 from ecumene.client.lease_keeper import LeaseKeeper
 from ecumene.client.model import Outcome
 from ecumene.client.outbox import FrameLimits, Outbox, OutboxStatistics
+from ecumene.client.outgoing import Outgoing
 from ecumene.client.reasons import SessionExpiredError
 from ecumene.client.refused_ops import Touched
 from ecumene.client.settings import ClientSettings
@@ -48,9 +48,6 @@ logger = logging.getLogger("ecumene.client")
 
 # Without a reason of ours a status is the transport's: these may pass when the connection is made anew.
 _PASSING = (errors.UnavailableError, errors.InternalError, errors.ResourceExhaustedError, errors.DeadlineExceededError)
-
-BATCH_REQUESTS_MAX = 1000
-"""The contract allows so many in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +89,6 @@ class Session:
         self.chance = chance
         self.history = ""
         self.revision = 0
-        self.watches = WatchTable(self._send_control)
-        self.leases = LeaseKeeper(self._send_control)
         self.reports = ReportTable(self._wake_up)
         self.calls = UnaryCalls(address, settings, settings.call_timeout_s, chance)
         self.consumers: set[ClosedWithSession] = set()
@@ -104,17 +99,14 @@ class Session:
             backoff=self._backoff,
             refusals_max=settings.refusals_max,
         )
-        self._controls: deque[session_pb2.SessionRequest] = deque()
-        self._left_over: bytes | None = None
-        """What did not fit into the last message."""
-        self._batch_bytes_max = 0
+        self._outgoing = Outgoing(self._outbox, self.reports, self._wake_up)
+        self.watches = WatchTable(self._outgoing.send_control)
+        self.leases = LeaseKeeper(self._outgoing.send_control)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._supervisor: asyncio.Task[None] | None = None
         self._first_welcome: asyncio.Future[None] | None = None
         self._is_connected = False
-        self._is_draining = False
-        """The server asked for no new frames on this stream."""
         self._reconnect_after_s = 0.0
         self._progress_at = 0.0
         self._streams_opened = 0
@@ -269,7 +261,7 @@ class Session:
             await stream.close()
 
     def _attach(self, welcome: session_pb2.Welcome) -> None:
-        self._is_connected, self._is_draining = True, False
+        self._is_connected = True
         self._streams_opened += 1
         self.world = welcome.world or self.world
         self.history = welcome.history
@@ -281,7 +273,7 @@ class Session:
                 welcome.frame_bytes_max or FrameLimits().frame_bytes_max, self.settings.message_bytes_max
             ),
         )
-        self._left_over, self._batch_bytes_max = None, welcome.batch_bytes_max
+        self._outgoing.attach(welcome.batch_bytes_max)
         self._outbox.welcome(limits, welcome.last_frame_seq, welcome.position)
         self.watches.attach(self.history)
         self.leases.attach()
@@ -298,7 +290,7 @@ class Session:
         # that left nothing unanswered, start the patience anew.
         if now - opened_at > silence_s or self._outbox.is_idle:
             self._progress_at = now
-        self._controls.clear()
+        self._outgoing.detach()
         self.watches.detach()
         self.leases.detach()
 
@@ -317,7 +309,7 @@ class Session:
             self.revision = max(self.revision, response.answer.revision)
             self._outbox.take_answer(response.answer)
             self.reports.take_answer(response.answer)
-            self._acknowledge()
+            self._outgoing.acknowledge()
             self._note_progress()
         elif kind == "events":
             self.watches.take_frame(response.events, size_bytes)
@@ -332,7 +324,7 @@ class Session:
             self.revision = max(self.revision, response.pong.revision)
             self.watches.take_pong(response.pong)
         elif kind == "go_away":
-            self._is_draining = True
+            self._outgoing.is_draining = True
             self._reconnect_after_s = response.go_away.reconnect_after_ms / 1000
             self._wake_up()
         elif kind == "error":
@@ -344,53 +336,19 @@ class Session:
                 self._wake.clear()
                 # Whoever was woken together with the writer may have something to say, too: it travels together.
                 await asyncio.sleep(0)
-                while (message := self._gather()) is not None:
+                while (message := self._outgoing.gather()) is not None:
                     await stream.write(message)
                 if self._outbox.is_idle:
                     self._idle.set()
-                if self._is_draining and not self._outbox.has_in_flight:
+                if self._outgoing.is_draining and not self._outbox.has_in_flight:
                     return UnavailableError("the server is about to stop")
                 await self._wake.wait()
         except EcumeneError as error:
             return error
 
-    def _gather(self) -> bytes | None:
-        """All that is to be said, as far as one message holds it; None = nothing."""
-        message, self._left_over = self._left_over or self._next_message(), None
-        if message is None or len(message) > self._batch_bytes_max:
-            return message
-        gathered, room = [message], self._batch_bytes_max - len(message)
-        while len(gathered) < BATCH_REQUESTS_MAX and (message := self._next_message()) is not None:
-            if len(message) > room:
-                self._left_over = message
-                break
-            gathered.append(message)
-            room -= len(message)
-        if len(gathered) == 1:
-            return gathered[0]
-        return session_pb2.SessionRequest(batch=session_pb2.RequestBatch(requests=gathered)).SerializeToString()
-
-    def _next_message(self) -> bytes | None:
-        if self._controls:
-            return self._controls.popleft().SerializeToString()
-        if self._is_draining:
-            return None
-        # That a participant is idle holds for the ops that came before, too.
-        report = self.reports.next_message(all_sent=not self._outbox.has_unsent)
-        return self._outbox.next_message() if report is None else report.SerializeToString()
-
-    def _acknowledge(self) -> None:
-        seq = self._outbox.next_acknowledgement()
-        if seq is not None:
-            self._send_control(session_pb2.SessionRequest(acknowledge=session_pb2.FrameAcknowledge(seq=seq)))
-
     def _note_progress(self) -> None:
         self._progress_at = asyncio.get_running_loop().time()
         self._backoff.reset()
-
-    def _send_control(self, message: session_pb2.SessionRequest) -> None:
-        self._controls.append(message)
-        self._wake_up()
 
     def _wake_up(self) -> None:
         self._wake.set()

@@ -1,6 +1,7 @@
 """Populations, experiments, recordings and reports."""
 
-from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult
+from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult, RoundsPlan
+from ecumene.sim.runs.attaching import RunNotLiveError, find_live_world
 from ecumene.sim.runs.budgets import BudgetSpentError
 from ecumene.sim.runs.directory import RunActiveError
 from ecumene.sim.runs.life import resume, run
@@ -19,8 +20,10 @@ __all__ = [
     "GamePlan",
     "RoundObserver",
     "RoundResult",
+    "RoundsPlan",
     "RunActiveError",
     "RunDoneError",
+    "RunNotLiveError",
     "RunObserver",
     "RunOptions",
     "RunOutcome",
@@ -29,6 +32,7 @@ __all__ = [
     "SpecError",
     "SweepObserver",
     "SweepOutcome",
+    "find_live_world",
     "load_spec",
     "parse_spec",
     "plan_sweep",

@@ -21,7 +21,12 @@ async def test_level_k_agents_report_fifty_times_the_ratio_to_the_k(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("agent", "parameters"),
-    [("random", {}), ("noisy-level-k", {"level": 1, "deviation": 5.0}), ("equilibrium", {})],
+    [
+        ("random", {}),
+        ("listed", {"numbers": [9, 7]}),
+        ("noisy-level-k", {"level": 1, "deviation": 5.0}),
+        ("equilibrium", {}),
+    ],
 )
 async def test_numbers_follow_from_seed_agent_and_round_alone(
     tmp_path: Path, agent: str, parameters: dict[str, Any]
@@ -43,6 +48,17 @@ async def test_an_event_that_opens_no_round_fails_each_turn_with_the_reason(tmp_
     launch = make_launch(tmp_path, "level-k", ["a"], parameters={"level": 1})
     async with set_stage(tmp_path, launch) as stage:
         stage.world.open_round(1, ratio="two thirds")
+        await stage.wait_turns(1)
+    (turn,) = stage.read("turns")
+    assert turn["status"] == "error"
+    assert "opens no round" in turn["reason"]
+
+
+@pytest.mark.parametrize("groups", [[1], "abc", {"a": "many"}])
+async def test_groups_of_another_form_open_no_round(tmp_path: Path, groups: Any) -> None:
+    launch = make_launch(tmp_path, "level-k", ["a"], parameters={"level": 1})
+    async with set_stage(tmp_path, launch) as stage:
+        stage.world.open_round(1, groups=groups)
         await stage.wait_turns(1)
     (turn,) = stage.read("turns")
     assert turn["status"] == "error"

@@ -207,7 +207,9 @@ async def test_what_an_agent_is_told_it_remembers_once_and_the_world_keeps(tmp_p
             "You were told: Größer – nur Mut!",
             "You were told: And now?",
         ]
-        assert len(read("d-1")) == 3, "the turn between them is remembered as well"
+        await part.tell("d-1", "You were asked: How are you? You answered: fine")
+        assert read("d-1")[-1] == "You were asked: How are you? You answered: fine"
+        assert len(read("d-1")) == 4, "the turn between them is remembered as well"
         assert not [text for text in read("d-2") if text.startswith("You were told")]
 
 

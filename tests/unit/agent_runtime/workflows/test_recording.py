@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from ecumene import workflows
 from ecumene.client.records import TURNS, digest_turns, list_parts
-from ecumene.sim.reporting.numbers import read_parts
+from ecumene.sim.recordings import open_recording
 from ecumene.workflows.cells import TURNS_A_LIFE, FinishedCall
 from ecumene.workflows.errors import Failure
 
@@ -128,7 +128,8 @@ async def test_what_a_host_has_run_is_read_by_digest_and_report(address: str, tm
     empty = tmp_path / "empty"
     empty.mkdir()
     assert digest_turns(tmp_path) != digest_turns(empty)
-    assert len(read_parts(tmp_path, TURNS, ["agent", "turn", "status", "latency_ms"])) == len(rows)
+    with open_recording([tmp_path], (TURNS,)) as recording:
+        assert recording.ask("SELECT count(*) FROM turns") == [(len(rows),)]
 
 
 async def told(call: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ecumene.cli.durations import parse_duration, parse_time_ahead, show_duration, show_moment
+from ecumene.cli.durations import parse_duration, parse_time_ahead, show_moment
 from ecumene.cli.failures import UsageError
+from ecumene.client.durations import show_duration
 from hypothesis import given
 from hypothesis import strategies as st
 

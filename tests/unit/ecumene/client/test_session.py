@@ -10,7 +10,7 @@ import ecumene
 import grpc
 import pytest
 from ecumene import ClientSettings, World
-from ecumene.client.session import BATCH_REQUESTS_MAX
+from ecumene.client.outgoing import BATCH_REQUESTS_MAX
 from ecumene.client.stream import SessionStream
 from env_api.v1 import session_pb2
 from google.rpc import error_details_pb2, status_pb2

@@ -96,3 +96,73 @@ def test_whoever_only_moves_has_not_reported(stand: Stand) -> None:
     play(stand, "open_round", participants=1)
     stand.done(Op("/game/reports", "bob", Code.MOVE, (1.0, 1.0)), report("ann", 90.0, 2))
     assert play(stand, "close_round", generation=2)["winner"] == "ann"
+
+
+GROUPS = Json(b'{"groups":["Llama","Mistral","Qwen"]}')
+
+
+def open_group_round(stand: Stand, members: dict[str, str]) -> Any:
+    stand.done(new_environment("/game", kind="guess_game", config=GROUPS))
+    stand.done(new_environment("/game/groups"))
+    stand.done(*[put("/game/groups", agent, group) for agent, group in members.items()])
+    return play(stand, "open_round", participants=0)
+
+
+def test_where_groups_play_each_counts_once_however_many_its_members_are() -> None:
+    stand = Stand(GuessGame())
+    members = {"a": "Llama", "b": "Llama", "c": "Llama", "d": "Mistral", "e": "Qwen", "f": "Qwen"}
+    opened = open_group_round(stand, members)
+    assert opened["groups"] == {"Llama": None, "Mistral": None, "Qwen": None}
+    numbers = {"a": 30.0, "b": 40, "c": 48.08, "d": 21.14, "e": 40.75, "f": None, "stranger": 100.0}
+    stand.done(*[report(agent, number, 1) for agent, number in numbers.items()])
+    closed = play(stand, "close_round", generation=1)
+    assert closed["groups"] == pytest.approx({"Llama": 39.36, "Mistral": 21.14, "Qwen": 40.75})
+    assert closed["target"] == pytest.approx(22.50, abs=1e-9)
+    assert (closed["winner"], closed["winner_number"], closed["tied"]) == ("Mistral", 21.14, 1)
+    assert (closed["reported"], closed["failed"]) == (6, 1)
+    stand.reopen()
+    second = play(stand, "open_round", participants=1)
+    assert second["groups"] == closed["groups"]
+    assert second["last_winner"] == closed["target"]
+
+
+def test_a_group_of_which_nobody_has_a_number_is_left_out() -> None:
+    stand = Stand(GuessGame())
+    open_group_round(stand, {"a": "Llama", "b": "Mistral"})
+    stand.done(report("a", 60.0, 1), report("b", None, 1))
+    closed = play(stand, "close_round", generation=1)
+    assert closed["groups"] == {"Llama": 60.0, "Mistral": None, "Qwen": None}
+    assert (closed["mean"], closed["winner"]) == (60.0, "Llama")
+    play(stand, "open_round")
+    closed = play(stand, "close_round", generation=2)
+    assert closed["groups"] == dict.fromkeys(("Llama", "Mistral", "Qwen"))
+    assert (closed["mean"], closed["target"], closed["winner"]) == (None, None, None)
+
+
+def test_of_groups_that_are_equally_near_the_first_by_name_wins() -> None:
+    stand = Stand(GuessGame())
+    open_group_round(stand, {"a": "Qwen", "b": "Mistral"})
+    stand.done(report("a", 9.0, 1), report("b", 9.0, 1))
+    closed = play(stand, "close_round", generation=1)
+    assert (closed["winner"], closed["tied"]) == ("Mistral", 2)
+
+
+@pytest.mark.parametrize("membership", [7, None, "Nobody"])
+def test_whoever_is_written_into_no_group_of_the_game_counts_for_the_gate_alone(membership: Any) -> None:
+    stand = Stand(GuessGame())
+    open_group_round(stand, {"a": "Qwen", "b": membership})
+    stand.done(report("a", 9.0, 1), report("b", 90.0, 1))
+    closed = play(stand, "close_round", generation=1)
+    assert (closed["mean"], closed["reported"]) == (9.0, 2)
+
+
+def test_best_responses_lead_from_50_over_30_to_10_where_5_is_added(stand: Stand) -> None:
+    stand.done(new_environment("/five", kind="guess_game", config=Json(b'{"ratio":0.5,"offset":5.0}')))
+    number, chain = 50.0, []
+    for generation in range(1, 60):
+        stand.done(invoke("/five", "open_round", participants=1))
+        stand.done(put("/five/reports", "ann", number, generation=generation))
+        number = stand.do(invoke("/five", "close_round", generation=generation)).invoked.result.document["target"]
+        chain.append(number)
+    assert chain[:5] == [30.0, 20.0, 15.0, 12.5, 11.25]
+    assert chain[-1] == pytest.approx(10.0, abs=1e-12)

@@ -20,16 +20,16 @@ from ecumene.client.reasons import EntryNotFoundError, EnvironmentNotFoundError
 from ecumene.client.runtime_model import Intervention
 from ecumene.client.runtime_nodes import RuntimeNode
 from ecumene.client.world import World
-from ecumene.launch.node_runs import RUNS_PATH, use_host
+from ecumene.launch.node_runs import RUNS_PATH
 from ecumene.sim.asking.intervention_records import describe_intervention, write_interventions
 from ecumene.sim.asking.plans import choose_rows
+from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.populations.population import Population
-from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult
+from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult, RoundsPlan
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
 
 ACTOR = "experiment"
 NOTE_PREFIX = "spec."
-REACHED_AT_A_TIME = 16
 
 
 class Intervener:
@@ -57,7 +57,7 @@ class Intervener:
         self._notes = world.environment(f"{RUNS_PATH}/{run}/interventions")
         self._done: set[str] = set()
 
-    async def settle(self, plan: GamePlan, *, is_resumed: bool) -> GamePlan:
+    async def settle(self, plan: RoundsPlan, *, is_resumed: bool) -> RoundsPlan:
         """Know what was done in earlier lives of the run; the plan with the rules that hold since then.
 
         Rules that were changed, but not noted any more, are as before: they will be changed again. Raises EcumeneError.
@@ -68,6 +68,8 @@ class Intervener:
         # A kill may have come between the last note and what a report reads of it.
         await asyncio.to_thread(write_interventions, self._directory, notes)
         self._done = {str(note["name"]) for note in notes}
+        if not isinstance(plan, GamePlan):
+            return plan
         changed = [note["what"] for note in notes if note["deed"] == "rules"]
         rules: dict[str, Any] = {"ratio": plan.ratio, "offset": plan.offset}
         for change in changed:
@@ -154,30 +156,25 @@ class Intervener:
         """The figure that a condition is about; None = there is none now."""
         if condition.entry is None:
             assert condition.figure is not None
-            figure: Any = getattr(result, condition.figure)
-        else:
-            try:
-                figure = await self._world.environment(condition.entry.path).value(condition.entry.key)
-            except (EntryNotFoundError, EnvironmentNotFoundError):
-                return None
+            return result.find_figure(condition.figure)
+        figure: Any
+        try:
+            figure = await self._world.environment(condition.entry.path).value(condition.entry.key)
+        except (EntryNotFoundError, EnvironmentNotFoundError):
+            return None
         is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
         return float(figure) if is_number else None
 
     async def _reach(self, agents: Sequence[str], one: InterventionSpec) -> None:
         """Mute, unmute or tell each; doing it again changes nothing."""
-        room = asyncio.Semaphore(REACHED_AT_A_TIME)
 
-        async def reach(agent: str) -> None:
-            def use(node: RuntimeNode) -> Awaitable[Intervention]:
-                signed = {"actor": ACTOR, "comment": one.name}
-                if one.tell is not None:
-                    return node.tell(self._run, agent, one.tell.text, **signed)
-                return node.mute(self._run, agent, muted=one.pause is not None, **signed)
+        def reach(node: RuntimeNode, agent: str) -> Awaitable[Intervention]:
+            signed = {"actor": ACTOR, "comment": one.name}
+            if one.tell is not None:
+                return node.tell(self._run, agent, one.tell.text, **signed)
+            return node.mute(self._run, agent, muted=one.pause is not None, **signed)
 
-            async with room:
-                await use_host(self._world, self._run, use, agent=agent)
-
-        await asyncio.gather(*map(reach, agents))
+        await reach_agents(self._world, self._run, agents, reach)
 
     async def _make_place(self, path: str) -> None:
         steps = path.strip("/").split("/")

@@ -21,12 +21,17 @@ from typing import Any
 
 from ecumene.client.records import read_manifest
 from ecumene.sim.asking.recording import read_answers
-from ecumene.sim.populations.population import Population, build_population
+from ecumene.sim.backgrounds.people import write_value
+from ecumene.sim.populations.households import HomelessError, build_homes
+from ecumene.sim.populations.population import Population, build_groups, build_population
 from ecumene.sim.reporting.numbers import read_guess_recording
+from ecumene.sim.runs.launch import fill
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.specs.asking import QuestionSpec, SurveySpec
-from ecumene.sim.specs.population import GroupSpec
+from ecumene.sim.specs.backgrounds import BACKGROUND
+from ecumene.sim.specs.experiment import ExperimentSpec
+from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 PROBE_NAME = "probe.json"
@@ -60,7 +65,8 @@ class CategoryProbe:
         asked: agents. answered: those whose answers were all valid. statuses: of the agents' answers.
         echoed: the share of the persona's words of four letters and more that come back in the texts of an agent, on
             the average; None without persona or answers.
-        age: that the persona tells, if it does. wrong_age: agents that say another one.
+        ages: of those asked, as their profile or persona tells them, ascending; empty = it tells none.
+        wrong_age: agents that say another one than their own.
         nearest: the group whose answers are most similar. similarity: of these to its own, 0 to 1, on the average.
         numbers: named in one round of the game.
         remarks: what to look at, each in a line.
@@ -72,7 +78,7 @@ class CategoryProbe:
     answered: int
     statuses: Mapping[str, int]
     echoed: float | None
-    age: int | None
+    ages: Sequence[int]
     wrong_age: int
     nearest: str | None
     similarity: float | None
@@ -108,23 +114,28 @@ async def probe(spec: RunSpec, *, observer: RunObserver, options: RunOptions | N
 
 def make_probe(spec: RunSpec) -> RunSpec:
     """The spec of the run that a probe is: the same groups and models, few agents, one round."""
-    counts = build_population(spec.population, spec.seed).counts
-    most = spec.probe.per_category
-    groups = [
-        group.model_copy(update={"share": None, "count": min(most, counts[group.name])})
-        for group in spec.population.groups
-    ]
-    population = spec.population.model_copy(update={"groups": tuple(groups), "size": None})
+    counts = build_groups(spec.population, spec.seed).counts
+    few = [min(spec.probe.per_category, counts[group.name]) for group in spec.population.groups]
+    population = _house(spec, few)
     survey = SurveySpec(name=SURVEY, at="before", questions=spec.probe.questions or QUESTIONS)
     changes = {
         "name": f"{spec.name[:33].rstrip('-')}-probe",
         "population": population,
         "game": spec.game.model_copy(update={"rounds": 1, "guests": None}),
+        "experiment": shorten(spec),
         "surveys": (survey,),
         "interviews": (),
         "interventions": (),
     }
     return spec.model_copy(update=changes)
+
+
+def shorten(spec: RunSpec) -> ExperimentSpec | None:
+    """The experiment of a spec, if it has one of its own, with one round, or with no time at all."""
+    experiment = spec.experiment
+    if experiment is None or experiment.environment is not None:
+        return None if experiment is None else experiment.model_copy(update={"rounds": 1})
+    return experiment.model_copy(update={"until": spec.clock_start_ns + 1, "every": None})
 
 
 def read_probe(directory: Path) -> ProbeReport:
@@ -133,6 +144,7 @@ def read_probe(directory: Path) -> ProbeReport:
     population = build_population(spec.population, spec.seed)
     answers: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     groups = _find_groups(population)
+    people = describe_people(population)
     for row in read_answers(directory).to_pylist():
         answers[groups[row["agent"]]][row["agent"]].append(row)
     recording = read_guess_recording(directory)
@@ -141,7 +153,7 @@ def read_probe(directory: Path) -> ProbeReport:
         numbers[groups[recording.agents[agent]]].append(number)
     texts = {name: [_join(rows) for rows in of_group.values() if _join(rows)] for name, of_group in answers.items()}
     kept = [group for group in spec.population.groups if population.counts[group.name]]
-    categories = [_probe_group(spec, group, answers[group.name], texts, numbers[group.name]) for group in kept]
+    categories = [_probe_group(spec, group, answers[group.name], people, texts, numbers[group.name]) for group in kept]
     return ProbeReport(directory, categories, write_note(spec))
 
 
@@ -159,6 +171,30 @@ def find_age(persona: str) -> int | None:
     """The age that a persona tells, such as `a 7-year-old` or `age: 34`; None if it tells none, or several."""
     ages = {int(age) for pattern in _AGES for age in pattern.findall(persona)}
     return ages.pop() if len(ages) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who an agent is to be, as its prompt tells it: persona, background, or attributes; and its age, if told."""
+
+    persona: str
+    age: int | None
+
+
+def describe_people(population: Population) -> dict[str, Person]:
+    """Each agent, from its group's persona and its own profile."""
+    attributes = None if population.profiles is None else population.profiles.drop_columns("agent")
+    rows = [{}] * len(population) if attributes is None else attributes.to_pylist()
+    found = {}
+    for agent, code, row in zip(population.name_agents(), population.codes.tolist(), rows, strict=True):
+        written = population.groups[code].persona
+        told = {name: write_value(value) for name, value in row.items() if value is not None}
+        rest = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if name != BACKGROUND)
+        persona = fill(written, told) if written else told.get(BACKGROUND) or rest
+        age = row.get(AGE)
+        is_number = isinstance(age, int | float)
+        found[agent] = Person(persona, int(age) if is_number else find_age(persona))
+    return found
 
 
 def measure_echo(persona: str, text: str) -> float | None:
@@ -180,6 +216,7 @@ def _probe_group(
     spec: RunSpec,
     group: GroupSpec,
     answers: Mapping[str, Sequence[Mapping[str, Any]]],
+    people: Mapping[str, Person],
     texts: Mapping[str, Sequence[str]],
     numbers: Sequence[float],
 ) -> CategoryProbe:
@@ -187,10 +224,12 @@ def _probe_group(
     for rows in answers.values():
         statuses[rows[0]["status"]] += 1
     own = texts.get(group.name, ())
-    echoes = [echo for text in own if (echo := measure_echo(group.persona, text)) is not None]
-    age = find_age(group.persona)
-    told = [row["answer_number"] for rows in answers.values() for row in rows if row["question"] == AGE]
-    wrong = sum(one is not None and one != age for one in told) if age is not None else 0
+    told = {agent: text for agent, rows in answers.items() if (text := _join(rows))}
+    echoes = [measure_echo(people[agent].persona, text) for agent, text in told.items()]
+    echoed = [echo for echo in echoes if echo is not None]
+    ages = {agent: age for agent in answers if (age := people[agent].age) is not None}
+    said = {agent: row["answer_number"] for agent, rows in answers.items() for row in rows if row["question"] == AGE}
+    wrong = sum(said.get(agent) not in (None, age) for agent, age in ages.items())
     similar = {
         name: similarity
         for name, others in texts.items()
@@ -203,8 +242,8 @@ def _probe_group(
         asked=len(answers),
         answered=statuses["ok"],
         statuses={status: count for status, count in statuses.items() if count},
-        echoed=fmean(echoes) if echoes else None,
-        age=age,
+        echoed=fmean(echoed) if echoed else None,
+        ages=sorted(ages.values()),
         wrong_age=wrong,
         nearest=nearest,
         similarity=None if nearest is None else similar[nearest],
@@ -221,15 +260,17 @@ def list_remarks(found: CategoryProbe, ratio: float) -> list[str]:
     if found.answered < found.asked:
         remarks.append(f"{found.asked - found.answered} of {found.asked} gave no valid answers")
     if found.wrong_age:
-        remarks.append(f"{found.wrong_age} of {found.asked} do not say that they are {found.age}")
+        known = set(found.ages)
+        own = f"that they are {found.ages[0]}" if len(known) == 1 else "their own age"
+        remarks.append(f"{found.wrong_age} of {found.asked} do not say {own}")
     if found.echoed is not None and found.echoed == 0:
         remarks.append("nothing of the persona comes back in the answers")
     if found.similarity is not None and found.similarity >= ALIKE:
         remarks.append(f"answers as {found.nearest} does (similarity {found.similarity:.2f})")
     deep = [number for number in found.numbers if number <= 50 * ratio**CHILD_STEPS] if ratio < 1 else []
-    if found.age is not None and found.age <= CHILD_AGE_MAX and deep:
+    if found.ages and found.ages[-1] <= CHILD_AGE_MAX and deep:
         text = f"{len(deep)} of {len(found.numbers)} numbers take {CHILD_STEPS} steps of reasoning or more"
-        remarks.append(f"{text}, at the age of {found.age}")
+        remarks.append(f"{text}, at the age of {' to '.join(map(str, dict.fromkeys((found.ages[0], found.ages[-1]))))}")
     return remarks
 
 
@@ -241,6 +282,32 @@ def _join(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _list_words(text: str) -> set[str]:
     return {word.casefold() for word in _WORDS.findall(text) if len(word) >= WORD_CHARS_MIN or not word.isascii()}
+
+
+def _house(spec: RunSpec, counts: list[int]) -> PopulationSpec:
+    """The population with so many of each group: each drawn by itself, as few meet no quota and know nobody;
+    backgrounds are put together.
+
+    Of the first group there are more, where households make no population of the size.
+    """
+    counts = list(counts)
+    while True:
+        groups = [
+            group.model_copy(update={"share": None, "count": count})
+            for group, count in zip(spec.population.groups, counts, strict=True)
+        ]
+        changes: dict[str, Any] = {"groups": tuple(groups), "size": None, "sampling": "random"}
+        if spec.world is None:  # else a space may be made of one
+            changes["networks"] = {}
+        if spec.population.backgrounds is not None:
+            changes["backgrounds"] = spec.population.backgrounds.put_together()
+        population = spec.population.model_copy(update=changes)
+        try:
+            build_homes(population, spec.people_seed, sum(counts))
+        except HomelessError:
+            counts[next(place for place, count in enumerate(counts) if count)] += 1
+        else:
+            return population
 
 
 def _find_groups(population: Population) -> dict[str, str]:

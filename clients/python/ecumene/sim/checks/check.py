@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ecumene.sim.checks.installed import Installed, ask_runtime
+from ecumene.sim.checks.kinds import find_kind_problems
 from ecumene.sim.checks.plausibility import list_doubts, list_impossible
 from ecumene.sim.checks.surroundings import list_missing, list_unset
 from ecumene.sim.specs.all_problems import find_problems
@@ -62,6 +63,8 @@ def check_spec(path: Path, *, loads_classes: bool = True) -> CheckReport:
     known = {problem.path for problem in problems}
     installed = ask_runtime(spec) if loads_classes else Installed()
     found = [*list_missing(spec), *installed.problems.items(), *list_impossible(spec, installed.prompts)]
+    if loads_classes:
+        found += find_kind_problems(spec)
     problems += [one for one in _place(found, lines) if not _is_told(one.path, known)]
     if spec.sweep is not None:
         problems += [one for one in list_cell_problems(spec, source, lines) if not _is_told(one.path, known)]

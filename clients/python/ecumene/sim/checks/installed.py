@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ecumene.launch.discovery import SERVICE_GROUP
 from ecumene.sim.populations.population import build_population
@@ -49,7 +50,10 @@ class Installed:
 def ask_runtime(spec: RunSpec, *, timeout_s: float = CHECK_TIMEOUT_S) -> Installed:
     """Let a runtime load the classes, functions and prompts of a spec, from the folder that this process is in."""
     groups = tuple(group.model_copy(update={"count": 1, "share": None}) for group in spec.population.groups)
-    small = spec.population.model_copy(update={"groups": groups, "size": None})
+    few: dict[str, Any] = {"groups": groups, "size": None}
+    if spec.population.backgrounds is not None:
+        few["backgrounds"] = spec.population.backgrounds.put_together()
+    small = spec.population.model_copy(update=few)
     small_spec = spec.model_copy(update={"population": small}).resolve_paths()
     with tempfile.TemporaryDirectory(prefix="ecumene-check-") as folder:
         population = build_population(small, spec.seed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ecumene.sim.checks.surroundings import Told, place_models
-from ecumene.sim.estimates.calls import ModelCalls, plan_calls
-from ecumene.sim.estimates.latencies import typical_latency_s
-from ecumene.sim.specs.models import ModelSpec
+from ecumene.sim.estimates.askings import plan_asked
+from ecumene.sim.estimates.calls import plan_calls
+from ecumene.sim.estimates.times import list_late
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.specs.yaml_reading import Place
 
@@ -29,24 +29,13 @@ def list_impossible(spec: RunSpec, prompts: Mapping[str, tuple[float, float]]) -
 
 def list_doubts(spec: RunSpec) -> Told:
     """Deadlines that are shorter than models take, by their latency, limits of rate and questions in flight."""
-    for name, calls in plan_calls(spec).items():
-        model = spec.list_models()[name]
-        needed_s = _round_s(model, calls)
-        if needed_s > spec.game.deadline_s:
-            text = f"a round of model {name} takes about {needed_s:,.3g} s: turns that come later are missing"
-            yield ("game", "deadline_s"), text
-    asked = plan_calls(spec)
+    for name, needed_s in list_late(spec):
+        text = f"a round of model {name} takes about {needed_s:,.3g} s: turns that come later are missing"
+        yield ("game" if spec.experiment is None else "experiment", "deadline_s"), text
+    asked = {*plan_calls(spec), *(one.model for moment in plan_asked(spec) for one in moment)}
     for place, _ in place_models(spec):
         if place[0] == "models" and place[1] not in asked:
             yield place, "no group asks this model"
-
-
-def _round_s(model: ModelSpec, calls: ModelCalls) -> float:
-    latency_s = typical_latency_s(model) * calls.calls_a_turn
-    waves = -(-calls.turns_a_round // model.in_flight_max)
-    by_rate = 60 * calls.a_round / model.requests_per_minute if model.requests_per_minute else 0.0
-    # Of a minute's allowance the first part goes out at once.
-    return max(latency_s * waves, by_rate - 60)
 
 
 def _compare(

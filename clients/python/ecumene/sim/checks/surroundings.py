@@ -17,6 +17,12 @@ Told = Iterator[tuple[Place, str]]
 def list_missing(spec: RunSpec) -> Told:
     """Files and folders that are not as the run needs them."""
     yield from _check_folder(("recording", "directory"), spec.recording.directory)
+    backgrounds = spec.population.backgrounds
+    if backgrounds is not None and backgrounds.mode == "model" and not backgrounds.file.exists():
+        yield (
+            ("population", "backgrounds", "file"),
+            f"{backgrounds.file} is not there yet: ecumene background SPEC writes it",
+        )
     for place, model in place_models(spec):
         for holder_place, holder in _list_holders(place, model):
             if holder.api_key_file is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ecumene.sim.specs.population import PROMPTED
+from ecumene.sim.specs.population import PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec
 
 
@@ -37,14 +37,20 @@ def plan_calls(spec: RunSpec) -> dict[str, ModelCalls]:
     sizes = count_groups(spec)
     turns: dict[str, dict[str, float]] = {}
     for group in spec.population.groups:
-        asked = spec.list_asked(group)
-        weights = {name: group.models[name] for name in asked} if group.models else dict.fromkeys(asked, 1.0)
-        total = sum(weights.values())
-        for name, weight in weights.items():
-            if weight and sizes[group.name]:
-                turns.setdefault(name, {})[group.name] = sizes[group.name] * weight / total
+        for name, count in divide_by_model(spec, group, sizes[group.name]):
+            turns.setdefault(name, {})[group.name] = count
     two = {name: 2 if model.two_call else 1 for name, model in spec.list_models().items()}
     return {name: ModelCalls(by_group, two[name]) for name, by_group in turns.items()}
+
+
+def divide_by_model(spec: RunSpec, group: GroupSpec, agents: float) -> Iterator[tuple[str, float]]:
+    """The models that some agents of a group ask, each with how many of them do, as expected."""
+    asked = spec.list_asked(group)
+    weights = {name: group.models[name] for name in asked} if group.models else dict.fromkeys(asked, 1.0)
+    total = sum(weights.values())
+    for name, weight in weights.items():
+        if weight and agents:
+            yield name, agents * weight / total
 
 
 def count_groups(spec: RunSpec) -> dict[str, float]:

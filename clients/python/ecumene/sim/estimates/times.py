@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ecumene.sim.estimates.calls import ModelCalls
+from ecumene.sim.estimates.calls import ModelCalls, plan_calls
 from ecumene.sim.estimates.latencies import typical_latency_s
 from ecumene.sim.specs.models import ModelSpec
+from ecumene.sim.specs.spec import RunSpec
 
 START_S = (2.0, 6.0, 30.0)
 """Start and end of a run: server, runtime, report."""
@@ -22,6 +23,17 @@ def estimate_round_s(asked: Iterable[tuple[ModelSpec, ModelCalls, float]], agent
     """One round; models answer side by side. `asked`: model, its calls, tokens of its prompts in a round."""
     slowest = max((_model_s(*one, bound) for one in asked), default=0.0)
     return slowest + agents / TURNS_A_SECOND[bound]
+
+
+def list_late(spec: RunSpec) -> Iterator[tuple[str, float]]:
+    """Models that need longer for a round than its deadline, by what is known of them, and the seconds they need."""
+    for name, calls in plan_calls(spec).items():
+        model = spec.list_models()[name]
+        waves = math.ceil(calls.turns_a_round / model.in_flight_max)
+        by_rate = calls.a_round / model.requests_per_minute * 60 - WINDOW_S if model.requests_per_minute else 0.0
+        needed_s = max(waves * calls.calls_a_turn * typical_latency_s(model), by_rate)
+        if spec.deadline_s is not None and needed_s > spec.deadline_s:
+            yield name, needed_s
 
 
 def _model_s(model: ModelSpec, calls: ModelCalls, tokens: float, bound: str) -> float:

@@ -11,11 +11,14 @@ import numpy as np
 
 from ecumene.sim.populations.columns import Column, read_arrow
 from ecumene.sim.populations.distributions import Choice, Continuum, Source
+from ecumene.sim.populations.households import count_members, make_forms
 from ecumene.sim.populations.joint_tables import JointTable
 from ecumene.sim.populations.population import Population
 from ecumene.sim.populations.streams import Numbers
 from ecumene.sim.populations.units import Unit, list_units
 from ecumene.sim.specs.attributes import describe_conditions
+from ecumene.sim.specs.backgrounds import BACKGROUND
+from ecumene.sim.specs.households import HOUSEHOLD, ROLE, HouseholdsSpec
 from ecumene.sim.specs.population import PopulationSpec
 
 FITS_ABOVE = 0.01
@@ -108,10 +111,19 @@ def compare(spec: PopulationSpec, population: Population, seed: int) -> Populati
     everyone = np.arange(len(population))
     changed = {list(each.never)[-1] for each in spec.constraints}
     attributes: list[AttributeFit] = []
+    alike: frozenset[str] = frozenset()
+    heads = everyone
+    if spec.households is not None:
+        changed |= {each.attribute for each in spec.households.differences}
+        alike = frozenset(spec.households.alike)
+        numbers = columns[HOUSEHOLD].data
+        heads = np.flatnonzero(np.diff(numbers, prepend=0))
+        attributes += _fit_households(spec.households, np.bincount(numbers)[1:], columns)
     pairs: list[PairFit] = []
     for unit in list_units(spec):
         fixed = np.array([not set(unit.names).isdisjoint(group.attributes) for group in spec.groups])
-        rows = everyone[~fixed[population.codes]]
+        drawn = everyone if alike.isdisjoint(unit.names) else heads
+        rows = drawn[~fixed[population.codes[drawn]]]
         is_changed = not changed.isdisjoint(unit.names)
         for case, part in unit.split(rows, lambda name, wanted, rows: columns[name].meets(rows, wanted)):
             if not len(part):
@@ -126,11 +138,36 @@ def compare(spec: PopulationSpec, population: Population, seed: int) -> Populati
     return PopulationFit(len(population), seed, spec.sampling, population.counts, attributes, pairs)
 
 
+def _fit_households(spec: HouseholdsSpec, sizes: Numbers, columns: Mapping[str, Column]) -> Iterator[AttributeFit]:
+    """Households by their number of people, and those of types by who belongs to them."""
+    forms = make_forms(spec)
+    told, codes = np.unique(forms.sizes, return_inverse=True)
+    yield _fit(HOUSEHOLD, "people", Column(sizes), Choice(Column(told), np.bincount(codes, forms.shares)), False)
+    if spec.file is not None:
+        return
+    order = forms.columns[ROLE].texts
+    assert order is not None
+    counts = [
+        count_members(roles, each, order)
+        for roles, each in ((forms.columns[ROLE], forms.sizes), (columns[ROLE], sizes))
+    ]
+    kinds, codes = np.unique(np.concatenate(counts), axis=0, return_inverse=True)
+    names = tuple(
+        ", ".join(f"{count} {role}" for count, role in zip(kind, order, strict=True) if count)
+        for kind in kinds.tolist()
+    )
+    wanted, drawn = np.split(codes.ravel(), [len(forms.sizes)])
+    shares = np.bincount(wanted, forms.shares, minlength=len(names))
+    yield _fit(HOUSEHOLD, "members", Column(drawn, names), Choice(Column(np.arange(len(names)), names), shares), False)
+
+
 def _read_columns(population: Population) -> dict[str, Column]:
     if population.profiles is None:
         return {}
     columns = {}
     for name in population.profiles.column_names[1:]:
+        if name == BACKGROUND:
+            continue
         column = read_arrow(population.profiles.column(name))
         assert column is not None, name
         columns[name] = column

@@ -17,6 +17,7 @@ from ecumene.sim.populations.distributions import read_columns, read_table
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.populations.population import Population
 from ecumene.sim.populations.streams import Numbers, draw_uniform
+from ecumene.sim.specs.households import HOUSEHOLD
 from ecumene.sim.specs.networks import HomophilySpec, NetworkSpec, ScaleFreeSpec, SmallWorldSpec
 
 DRAWS_MAX = 100
@@ -69,6 +70,8 @@ def draw_edges(spec: NetworkSpec, population: Population, seed: int, name: str) 
         return draw_scale_free(spec.scale_free, size, seed, stream)
     if spec.homophily is not None:
         return draw_homophily(spec.homophily, population, seed, stream)
+    if spec.household:
+        return join_households(population)
     return read_edges(spec, population, f"networks.{name}")
 
 
@@ -127,6 +130,19 @@ def draw_homophily(spec: HomophilySpec, population: Population, seed: int, strea
         return np.where(is_alike[edges], own, _pick(uniform, size))
 
     return _draw_apart(start, start.copy(), np.ones(count, dtype=bool), size, choose)
+
+
+def join_households(population: Population) -> Numbers:
+    """All who live together, two by two: their ids follow each other."""
+    assert population.profiles is not None
+    numbers = population.profiles.column(HOUSEHOLD).to_numpy()
+    found = []
+    for step in range(1, len(numbers)):
+        of = np.flatnonzero(numbers[step:] == numbers[:-step])
+        if not len(of):
+            break
+        found.append(np.column_stack((of, of + step)))
+    return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
 
 
 def read_edges(spec: NetworkSpec, population: Population, path: str) -> Numbers:

@@ -15,7 +15,9 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.backgrounds.attaching import attach_backgrounds
 from ecumene.sim.populations import streams
+from ecumene.sim.populations.households import build_homes
 from ecumene.sim.populations.sampling import Sampler
 from ecumene.sim.populations.units import list_units
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
@@ -41,7 +43,7 @@ class Population:
         groups: the groups, as in the spec.
         codes: for each agent, the place of its group in `groups`.
         profiles: for each agent a row, in the same order: its id as `agent`, then one column an attribute, text as a
-            dictionary. None = it has no attributes.
+            dictionary, then `background` if there are backgrounds. None = it has no attributes.
     """
 
     groups: tuple[GroupSpec, ...]
@@ -120,14 +122,19 @@ def build_population(spec: PopulationSpec, seed: int, *, on_unit: Callable[[str]
     `on_unit` is told the attributes that are drawn now. Raises PopulationError: they cannot be drawn.
     """
     bare = build_groups(spec, seed)
+    seed = spec.choose_seed(seed)
     if not spec.list_attributes():
         return bare
-    return Population(bare.groups, bare.codes, draw_profiles(spec, seed, bare, on_unit=on_unit))
+    profiles = draw_profiles(spec, seed, bare, on_unit=on_unit)
+    if spec.backgrounds is not None:
+        names = tuple(group.name for group in bare.groups)
+        profiles = attach_backgrounds(spec.backgrounds, profiles, names, bare.codes, seed)
+    return Population(bare.groups, bare.codes, profiles)
 
 
 def build_groups(spec: PopulationSpec, seed: int) -> Population:
     """The same without attributes: no file is read for it."""
-    return Population(spec.groups, draw_groups(spec, seed))
+    return Population(spec.groups, draw_groups(spec, spec.choose_seed(seed)))
 
 
 def draw_profiles(
@@ -141,15 +148,19 @@ def draw_profiles(
 ) -> pa.Table:
     """The attributes of a stretch, the same in whatever stretches the population is drawn.
 
-    With `quota` the whole is drawn for it. Raises PopulationError.
+    With `quota` the whole is drawn for it; with `random` all of its households. Raises PopulationError.
     """
     bounds = slice(start, len(population) if stop is None else stop)
+    homes = build_homes(spec, seed, len(population))
     drawn = slice(0, len(population)) if spec.sampling == "quota" else bounds
+    if homes is not None and spec.sampling == "random":
+        drawn = homes.widen(bounds.start, bounds.stop)
     places = np.arange(len(population))[drawn]
-    sampler = Sampler(spec, list_units(spec), seed, places, population.codes[drawn], on_unit=on_unit)
+    within = None if homes is None else homes.take(drawn)
+    sampler = Sampler(spec, list_units(spec), seed, places, population.codes[drawn], homes=within, on_unit=on_unit)
     columns = {name: column.to_arrow() for name, column in sampler.draw().items()}
     table = pa.table({"agent": population.name_rows(places), **columns})
-    return table.slice(bounds.start, bounds.stop - bounds.start) if drawn != bounds else table
+    return table.slice(bounds.start - drawn.start, bounds.stop - bounds.start) if drawn != bounds else table
 
 
 def draw_groups(spec: PopulationSpec, seed: int) -> np.ndarray:

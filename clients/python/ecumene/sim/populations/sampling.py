@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from ecumene.sim.populations.columns import Column, make_column
+from ecumene.sim.populations.differences import Pairs, count_broken, list_broken, list_pairs
 from ecumene.sim.populations.errors import PopulationError
+from ecumene.sim.populations.households import Homes
 from ecumene.sim.populations.streams import Numbers, draw_uniform, rank
 from ecumene.sim.populations.units import Case, Rows, Unit
 from ecumene.sim.specs.attributes import ConstraintSpec
@@ -36,17 +38,22 @@ class Sampler:
         places: Numbers,
         groups: Numbers,
         *,
+        homes: Homes | None = None,
         on_unit: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`places`: of its agents in the population; `groups`: the place of the group of each; `on_unit` is told what
-        is drawn."""
+        """`places`: of its agents in the population; `groups`: the place of the group of each; `homes`: who of them
+        live together, whole households; `on_unit` is told what is drawn."""
         self._spec = spec
         self._units = units
         self._seed = seed
         self._places = places
         self._groups = groups
         self._on_unit = on_unit
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, Column] = dict(homes.columns) if homes is not None else {}
+        self._alike = frozenset(spec.households.alike) if spec.households is not None else frozenset()
+        self._heads = homes.find_heads() if homes is not None else None
+        self._homes = homes.numbers - homes.numbers[:1] if homes is not None else None
+        self._pairs = list_pairs(spec.households.differences, homes) if spec.households and homes else []
         self._fixed = {name: _list_fixed(spec, name) for unit in units for name in unit.names}
 
     def draw(self) -> dict[str, Column]:
@@ -69,12 +76,13 @@ class Sampler:
             drawn = self._draw_case(unit, case, part, ranks=ranks)
             self._put(unit, case, part, drawn)
         self._fix(unit)
-        if not constraints:
-            return
-        for case, part in parts:
-            settle = self._exchange if self._spec.sampling == "quota" else self._redraw
-            settle(unit, case, part, constraints)
-        self._check_fixed(constraints)
+        if constraints:
+            for case, part in parts:
+                settle = self._exchange if self._spec.sampling == "quota" else self._redraw
+                settle(unit, case, part, constraints)
+            self._check_fixed(constraints)
+        if pairs := [each for each in self._pairs if each.spec.attribute in unit.names]:
+            self._settle_homes(unit, parts, constraints, pairs)
 
     def _draw_case(
         self, unit: Unit, case: Case, rows: Rows, *, ranks: Numbers | None = None, attempt: int = 0
@@ -115,6 +123,89 @@ class Sampler:
         )
         self._raise_unmet(rows[left], constraints, told)
 
+    def _settle_homes(
+        self,
+        unit: Unit,
+        parts: Sequence[tuple[Case, Rows]],
+        constraints: Sequence[ConstraintSpec],
+        pairs: Sequence[Pairs],
+    ) -> None:
+        """Give one member at a time of each household that does not fit another value, if that makes it fit better."""
+        assert self._homes is not None
+        homes = self._homes
+        settle = self._exchange_members if self._spec.sampling == "quota" else self._redraw_members
+        counts = count_broken(pairs, self._columns, int(homes[-1]) + 1 if len(homes) else 0)
+        for attempt in range(1, DRAWS_MAX + 1):
+            bad = list_broken(pairs, self._columns)
+            if not len(bad):
+                return
+            stream = f"{unit.stream}/members#{attempt}"
+            order = np.lexsort((draw_uniform(self._seed, stream, self._places[bad]), homes[bad]))
+            bad = bad[order][np.unique(homes[bad[order]], return_index=True)[1]]
+            for case, part in parts:
+                mine = bad[np.isin(bad, part)]
+                if len(mine):
+                    counts = settle(unit, case, part, mine, constraints, pairs, counts, attempt)
+        first = next(each for each in pairs if each.find_broken(self._columns).any())
+        left = int(np.count_nonzero(counts))
+        told = f"{left:,} households do not fit after {DRAWS_MAX:,} tries of {', '.join(unit.names)}"
+        raise PopulationError(first.path, f"{first.spec.describe()}: {told}")
+
+    def _exchange_members(
+        self,
+        unit: Unit,
+        case: Case,
+        part: Rows,
+        mine: Rows,
+        constraints: Sequence[ConstraintSpec],
+        pairs: Sequence[Pairs],
+        counts: Numbers,
+        attempt: int,
+    ) -> Numbers:
+        """With members of other households of the same case; returns how many pairs of each household do not fit."""
+        assert self._homes is not None
+        homes = self._homes
+        uniform = draw_uniform(self._seed, f"{unit.stream}/members-with#{attempt}", self._places[mine])
+        others = part[(uniform * len(part)).astype(np.int64)]
+        apart = np.flatnonzero(~np.isin(homes[others], homes[mine]))
+        apart = apart[np.unique(homes[others[apart]], return_index=True)[1]]
+        mine, others = mine[apart], others[apart]
+        before = counts[homes[mine]] + counts[homes[others]]
+        self._swap(unit, mine, others)
+        found = count_broken(pairs, self._columns, len(counts))
+        worse = found[homes[mine]] + found[homes[others]] > before
+        worse |= self._are_never(mine, constraints) | self._are_never(others, constraints)
+        self._swap(unit, mine[worse], others[worse])
+        undone = np.concatenate((homes[mine[worse]], homes[others[worse]]))
+        found[undone] = counts[undone]
+        return found
+
+    def _redraw_members(
+        self,
+        unit: Unit,
+        case: Case,
+        part: Rows,
+        mine: Rows,
+        constraints: Sequence[ConstraintSpec],
+        pairs: Sequence[Pairs],
+        counts: Numbers,
+        attempt: int,
+    ) -> Numbers:
+        """Draw them again; returns how many pairs of each household do not fit."""
+        assert self._homes is not None
+        homes = self._homes
+        kept = {name: self._columns[name].take(mine) for name in unit.names}
+        stream = f"{unit.stream}/members-again#{attempt}"
+        self._put(unit, case, mine, case.source.draw(draw_uniform(self._seed, stream, self._places[mine])))
+        self._fix(unit)
+        found = count_broken(pairs, self._columns, len(counts))
+        worse = (found[homes[mine]] > counts[homes[mine]]) | self._are_never(mine, constraints)
+        for name, column in kept.items():
+            self._columns[name].put(mine[worse], column.take(np.flatnonzero(worse)))
+        undone = homes[mine[worse]]
+        found[undone] = counts[undone]
+        return found
+
     def _swap(self, unit: Unit, one: Rows, other: Rows) -> None:
         for name in unit.names:
             data = self._columns[name].data
@@ -131,11 +222,16 @@ class Sampler:
             known.put(rows, column)
 
     def _list_free(self, unit: Unit) -> Rows:
-        """Whose attributes are not all fixed by their group."""
+        """Who gets a value of its own: whose attributes are not all fixed by their group, or given to its household."""
+        if self._heads is not None and not self._alike.isdisjoint(unit.names):
+            return np.unique(self._heads)
         fixed = [set(unit.names) <= set(group.attributes) for group in self._spec.groups]
         return np.flatnonzero(~np.array(fixed)[self._groups]) if any(fixed) else np.arange(len(self._places))
 
     def _fix(self, unit: Unit) -> None:
+        if self._heads is not None and not self._alike.isdisjoint(unit.names):
+            for name in unit.names:
+                self._columns[name].data = self._columns[name].data[self._heads]
         for name in unit.names:
             for group, value in self._fixed[name].items():
                 given = make_column([value])

@@ -85,17 +85,21 @@ def list_units(spec: PopulationSpec) -> list[Unit]:
                 Case(case.when, make_source(case, f"{path}.table[{at}]")) for at, case in enumerate(attribute.table)
             ]
         units.append(Unit(f"attribute/{name}", path, (name,), tuple(cases), frozenset(attribute.given)))
-    return order_units(units, spec.constraints)
+    home = () if spec.households is None else spec.households.list_attributes()
+    return order_units(units, spec.constraints, home)
 
 
-def order_units(units: Sequence[Unit], constraints: Sequence[ConstraintSpec]) -> list[Unit]:
-    """Units after those that they need; otherwise as they come. Raises PopulationError: some need each other."""
+def order_units(units: Sequence[Unit], constraints: Sequence[ConstraintSpec], home: Sequence[str] = ()) -> list[Unit]:
+    """Units after those that they need; otherwise as they come. `home`: attributes that are there before all.
+
+    Raises PopulationError: some need each other.
+    """
     needs = {unit.stream: set(unit.needs) - set(unit.names) for unit in units}
     for constraint in constraints:
         last = next(unit for unit in units if list(constraint.never)[-1] in unit.names)
         needs[last.stream] |= set(constraint.never) - set(last.names)
     ordered: list[Unit] = []
-    known: set[str] = set()
+    known: set[str] = set(home)
     waiting = list(units)
     while waiting:
         ready = next((unit for unit in waiting if needs[unit.stream] <= known), None)

@@ -42,17 +42,18 @@ class Recording:
 
     def ask(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows of an answer. Raises RecordingError."""
-        return self._execute(sql, values).fetchall()
+        with _telling_damage():
+            return self._connection.execute(sql, values or None).fetchall()
+
+    def ask_columns(self, sql: str, **values: Any) -> pa.Table:
+        """An answer in columns, for many rows. Raises RecordingError."""
+        with _telling_damage():
+            table: pa.Table = self._connection.sql(sql, params=values or None).to_arrow_table()
+        return table
 
     def add_table(self, name: str, table: pa.Table) -> None:
         """Another table to ask about."""
         self._connection.register(name, table)
-
-    def _execute(self, sql: str, values: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        try:
-            return self._connection.execute(sql, values or None)
-        except duckdb.Error as error:  # of parts that are damaged behind their footer, too
-            raise RecordingError(f"the recording cannot be read: {' '.join(str(error).split())}") from error
 
 
 @contextmanager
@@ -76,7 +77,8 @@ def open_recording(directories: Sequence[Path], tables: Sequence[Table] = TABLES
             for table in tables:
                 parts = [part for directory in directories for part in list_parts(directory, table)]
                 _check_parts(parts)
-                connection.execute(f"CREATE VIEW {quote(table.name)} AS {_select(table, parts)}")
+                with _telling_damage():
+                    _make_view(connection, table, parts)
             yield Recording(connection)
 
 
@@ -85,21 +87,33 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _select(table: Table, parts: Sequence[Path]) -> str:
-    """The rows of a table, each once; columns that older parts lack are null."""
+def _make_view(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[Path]) -> None:
+    """The rows of a table, each once; columns that older parts lack are null.
+
+    Rows that stand twice are few, and in most runs there are none: they are found once, by a hash of their ids, and not
+    again by each question.
+    """
     columns = ", ".join(quote(column.name) for column in table.columns)
     empty = ", ".join(f"NULL::{_TYPES[column.kind]} AS {quote(column.name)}" for column in table.columns)
     if not parts:
-        return f"SELECT {empty} WHERE false"
+        connection.execute(f"CREATE VIEW {quote(table.name)} AS SELECT {empty} WHERE false")
+        return
     names = ", ".join(_write_text(_escape(str(part.absolute()))) for part in parts)
-    ids = ", ".join(map(quote, table.ids))
-    return (
-        f"SELECT {columns} FROM (SELECT {empty}, NULL::VARCHAR AS filename, NULL::BIGINT AS file_row_number "
-        "WHERE false "
+    rows = (
+        f"(SELECT {empty}, NULL::VARCHAR AS filename, NULL::BIGINT AS file_row_number WHERE false "
         "UNION ALL BY NAME SELECT * FROM "
-        f"read_parquet([{names}], union_by_name=true, filename=true, file_row_number=true)) "
-        f"QUALIFY row_number() OVER (PARTITION BY {ids} ORDER BY {_rank(table)}) = 1"
+        f"read_parquet([{names}], union_by_name=true, filename=true, file_row_number=true))"
     )
+    ids = ", ".join(map(quote, table.ids))
+    superseded = quote(f"superseded {table.name}")
+    connection.execute(
+        f"CREATE TEMP TABLE {superseded} AS SELECT filename, file_row_number FROM {rows} WHERE hash({ids}) IN "
+        f"(SELECT hash({ids}) AS place FROM {rows} GROUP BY place HAVING count(*) > 1) "
+        f"QUALIFY row_number() OVER (PARTITION BY {ids} ORDER BY {_rank(table)}) > 1"
+    )
+    (count,) = connection.execute(f"SELECT count(*) FROM {superseded}").fetchone() or (0,)
+    without = f" ANTI JOIN {superseded} USING (filename, file_row_number)" if count else ""
+    connection.execute(f"CREATE VIEW {quote(table.name)} AS SELECT {columns} FROM {rows}{without}")
 
 
 def _rank(table: Table) -> str:
@@ -110,6 +124,14 @@ def _rank(table: Table) -> str:
     reasons = ", ".join(map(_write_text, CUT_SHORT))
     cut_short = f"coalesce(status = {_write_text(TurnStatus.CANCELLED)} AND reason IN ({reasons}), false)"
     return f"{cut_short}, wall_time_ns DESC, {later}"
+
+
+@contextmanager
+def _telling_damage() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:  # of parts that are damaged behind their footer, too
+        raise RecordingError(f"the recording cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _check_parts(parts: Sequence[Path]) -> None:

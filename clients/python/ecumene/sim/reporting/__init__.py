@@ -1,5 +1,6 @@
 """From recorded parts to a page, a table, a plot and a summary."""
 
+from ecumene.sim.reporting.experiment import ExperimentReport, report_experiment
 from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_guess_recording
 from ecumene.sim.reporting.pages import REPORT_NAME, write_report
 from ecumene.sim.reporting.references import Reference, list_references
@@ -11,6 +12,7 @@ __all__ = [
     "PLOT_NAME",
     "REPORT_NAME",
     "SUMMARY_NAME",
+    "ExperimentReport",
     "GuessRecording",
     "GuessReport",
     "Reference",
@@ -20,6 +22,7 @@ __all__ = [
     "list_references",
     "read_guess_recording",
     "render_report",
+    "report_experiment",
     "report_guess_run",
     "summarise_rounds",
     "write_report",

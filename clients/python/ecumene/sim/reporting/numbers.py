@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.records import ACTIONS, CUT_SHORT, TURNS, Table, TurnStatus, list_parts
+from ecumene.client.records import ACTIONS, TURNS
+
+if TYPE_CHECKING:
+    from ecumene.sim.recordings import Recording
 
 REPORT_ACTION = "report"
 
@@ -55,99 +57,66 @@ class GuessRecording:
 def read_guess_recording(directory: Path, *, action: str = REPORT_ACTION) -> GuessRecording:
     """Read the turns in rounds, and the committed actions of a name, from a run's directory.
 
-    A row that stands twice (a crash between write and commit) counts once: the last that is not of a turn that was cut
-    short, as in the digest of a run. Raises ReportError if there are no turns, or a part
-    cannot be read.
+    A row that stands twice (a crash between write and commit) counts once, as in all that is read of a run. Raises
+    ReportError if there are no turns, or a part cannot be read.
     """
-    columns = ["agent", "turn", "round", "status", "latency_ms", "prompt_tokens", "completion_tokens"]
-    turns = read_parts(directory, TURNS, [*columns, "model", "flags", "reason", "wall_time_ns"])
-    turns = turns.filter(pc.field("round").is_valid())
+    # Opening takes a tenth of a second, which a run's start need not wait for.
+    from ecumene.sim.recordings import RecordingError, open_recording
+
+    try:
+        with open_recording([directory], (TURNS, ACTIONS)) as recording:
+            return read_guess(recording, str(directory), action=action)
+    except RecordingError as error:
+        raise ReportError(str(error)) from error
+
+
+def read_guess(recording: Recording, source: str, *, action: str = REPORT_ACTION) -> GuessRecording:
+    """Likewise from an open recording; `source` names it. Raises ReportError if there are no turns, RecordingError."""
+    turns = recording.ask_columns(
+        "SELECT agent, round, status, latency_ms, prompt_tokens::BIGINT + completion_tokens AS tokens, "
+        "coalesce(flags, '') AS flags, coalesce(model, '') AS model FROM turns WHERE round IS NOT NULL"
+    )
     if len(turns) == 0:
-        raise ReportError(f"{directory}: no turns of any round are recorded here")
-    actions = read_parts(
-        directory,
-        ACTIONS,
-        ["agent", "turn", "seq", "round", "action", "value_double", "value_int", "commit_revision"],
+        raise ReportError(f"{source}: no turns of any round are recorded here")
+    numbers = recording.ask_columns(
+        "SELECT agent, round, coalesce(value_double, value_int)::DOUBLE AS number FROM actions WHERE action = $action "
+        "AND commit_revision IS NOT NULL AND round IS NOT NULL AND number IS NOT NULL",
+        action=action,
     )
-    counted = (pc.field("action") == action) & pc.field("commit_revision").is_valid() & pc.field("round").is_valid()
-    actions = actions.filter(counted)
-    actions = actions.append_column(
-        "number", pc.coalesce(actions["value_double"], actions["value_int"].cast(pa.float64()))
-    ).filter(pc.field("number").is_valid())
-    ids = pa.chunked_array([*turns["agent"].chunks, *actions["agent"].chunks], pa.string()).combine_chunks()
-    agents, codes = encode(ids)
-    turn_codes, action_codes = codes[: len(turns)], codes[len(turns) :]
-    cut_short = pc.and_(
-        pc.equal(turns["status"].cast(pa.string()), TurnStatus.CANCELLED.value),
-        pc.is_in(turns["reason"].cast(pa.string()), pa.array(CUT_SHORT)),
-    )
-    ranks = np.where(to_numpy(cut_short), -1, to_numpy(turns["wall_time_ns"].cast(pa.int64())))
-    turn_rows = keep_last(turn_codes, to_numpy(turns["turn"]), ranks)
-    action_rows = keep_last(action_codes, to_numpy(actions["turn"]) * 1_000 + to_numpy(actions["seq"]))
-    statuses, status_codes = encode(turns["status"].cast(pa.string()).combine_chunks())
-    flags, flag_codes = encode(turns["flags"].cast(pa.string()).fill_null("").combine_chunks())
-    tokens = to_numpy(turns["prompt_tokens"]).astype(np.int64) + to_numpy(turns["completion_tokens"])
+    agents, codes = _encode(pa.chunked_array([*turns["agent"].chunks, *numbers["agent"].chunks], pa.string()))
+    statuses, status_codes = _encode(turns["status"])
+    flags, flag_codes = _encode(turns["flags"])
+    models, _ = _encode(turns["model"])
     return GuessRecording(
         agents=agents,
         statuses=statuses,
         flags=flags,
-        turn_rounds=to_numpy(turns["round"])[turn_rows],
-        turn_agents=turn_codes[turn_rows],
-        turn_statuses=status_codes[turn_rows],
-        turn_latency_ms=to_numpy(turns["latency_ms"])[turn_rows],
-        turn_tokens=tokens[turn_rows],
-        turn_flags=flag_codes[turn_rows],
-        number_rounds=to_numpy(actions["round"])[action_rows],
-        number_agents=action_codes[action_rows],
-        numbers=to_numpy(actions["number"])[action_rows],
-        models=sorted(model for model in turns["model"].cast(pa.string()).unique().to_pylist() if model),
-        reasons=find_reasons(turns.take(turn_rows)),
+        turn_rounds=turns["round"].to_numpy(),
+        turn_agents=codes[: len(turns)],
+        turn_statuses=status_codes,
+        turn_latency_ms=turns["latency_ms"].to_numpy(),
+        turn_tokens=turns["tokens"].to_numpy(),
+        turn_flags=flag_codes,
+        number_rounds=numbers["round"].to_numpy(),
+        number_agents=codes[len(turns) :],
+        numbers=numbers["number"].to_numpy(),
+        models=sorted(filter(None, models)),
+        reasons=_read_reasons(recording),
     )
 
 
-def find_reasons(turns: pa.Table) -> dict[str, tuple[str, int]]:
+def _read_reasons(recording: Recording) -> dict[str, tuple[str, int]]:
     """The commonest reason of each status; of several, the first by name."""
-    told = turns.select(["status", "reason"]).filter(pc.field("reason").is_valid())
-    columns = {name: told[name].cast(pa.string()) for name in told.column_names}
-    counted = pa.table(columns).group_by(["status", "reason"]).aggregate([("reason", "count")])
     found: dict[str, tuple[str, int]] = {}
-    for row in counted.sort_by([("reason_count", "descending"), ("reason", "ascending")]).to_pylist():
-        found.setdefault(row["status"], (row["reason"], row["reason_count"]))
+    for status, reason, count in recording.ask(
+        "SELECT status, reason, count(*) AS n FROM turns WHERE round IS NOT NULL AND reason IS NOT NULL "
+        "GROUP BY ALL ORDER BY n DESC, reason"
+    ):
+        found.setdefault(status, (reason, count))
     return found
 
 
-def read_parts(directory: Path, table: Table, columns: list[str]) -> pa.Table:
-    """All closed parts of a table, some columns, in the order of their names. Raises ReportError."""
-    schema = pa.schema([table.schema.field(name) for name in columns])
-    parts = []
-    for part in list_parts(directory, table):
-        try:
-            parts.append(pq.read_table(part, columns=columns).cast(schema))
-        except (pa.ArrowException, OSError) as error:  # of what is damaged, too
-            raise ReportError(f"{part}: is damaged, or cannot be read: {error}") from error
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-def encode(column: pa.Array) -> tuple[list[str], np.ndarray]:
+def _encode(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     """The distinct texts of a column without nulls, and the place of each row's among them."""
-    encoded = column.dictionary_encode()
+    encoded = column.combine_chunks().dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
-
-
-def keep_last(agents: np.ndarray, numbers: np.ndarray, ranks: np.ndarray | None = None) -> np.ndarray:
-    """The places of the last row of each (agent, number), in order; with `ranks`, of that of the highest rank."""
-    if len(agents) == 0:
-        return np.empty(0, dtype=np.int64)
-    keys = agents.astype(np.int64) * (int(numbers.max()) + 1) + numbers
-    ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return np.arange(len(keys))
-    # Stable: the last of equal keys is the one that stood last, or has the highest rank.
-    order = np.argsort(keys, kind="stable") if ranks is None else np.lexsort((ranks, keys))
-    differs = np.diff(keys[order]) != 0
-    return np.sort(order[np.append(differs, True)])
-
-
-def to_numpy(column: pa.ChunkedArray) -> np.ndarray:
-    """A column without nulls as one array."""
-    return column.to_numpy()

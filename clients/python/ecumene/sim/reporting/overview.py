@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ecumene.client.records import TURNS
+from ecumene.client.records import TURNS, TurnStatus
 from ecumene.sim.recordings import Recording
 from ecumene.sim.reporting.rounds import is_acting
 
 REASONS_SHOWN_MAX = 5
 """Of each status; the others are counted together."""
 NAMES_SHOWN_MAX = 20
+PAUSED = "muted"
+"""Reason of a turn of an agent that an intervention has paused: it took none, as was wanted."""
 BINS = 60
 PERCENTILES = (0.5, 0.9, 0.95, 0.99, 1.0)
 
@@ -73,6 +75,8 @@ class Overview:
         agents, turns, turns_in_rounds: counted once each.
         prompt_tokens, completion_tokens: of all turns.
         models: empty if no call is recorded.
+        paused: turns that paused agents did not take.
+        asked_tokens: sent and received by surveys and interviews, which are in no turn.
         latency_ms: percentile -> ms, of turns that acted; empty if there are none.
         starts_s, acted, failed: turns begun in each stretch of the run; `starts_s` has its edges, in seconds since the
             first turn.
@@ -87,6 +91,8 @@ class Overview:
     groups: list[GroupRow]
     models: list[ModelRow]
     flags: list[NameRow]
+    paused: int
+    asked_tokens: tuple[int, int]
     actions: list[NameRow]
     events: list[NameRow]
     latency_ms: Mapping[str, float]
@@ -96,8 +102,8 @@ class Overview:
 
     @property
     def turns_failed(self) -> int:
-        """Turns that did not do what they were woken for."""
-        return sum(row.turns for row in self.statuses if not row.acted)
+        """Turns that did not do what they were woken for, but for those of paused agents."""
+        return sum(row.turns for row in self.statuses if not row.acted) - self.paused
 
 
 def read_overview(recording: Recording) -> Overview:
@@ -109,6 +115,14 @@ def read_overview(recording: Recording) -> Overview:
     statuses = _read_statuses(recording)
     acting = [row.status for row in statuses if row.acted]
     starts_s, acted, failed = _read_timeline(recording, acting)
+    ((paused,),) = recording.ask(
+        "SELECT count(*) FROM turns WHERE status = $cancelled AND reason = $paused",
+        cancelled=TurnStatus.CANCELLED.value,
+        paused=PAUSED,
+    )
+    ((asked, answered),) = recording.ask(
+        "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM surveys"
+    )
     return Overview(
         agents=agents,
         turns=turns,
@@ -119,6 +133,8 @@ def read_overview(recording: Recording) -> Overview:
         groups=_read_groups(recording, acting),
         models=_read_models(recording),
         flags=_read_flags(recording),
+        paused=paused,
+        asked_tokens=(int(asked), int(answered)),
         actions=_read_names(recording, "action", "count(commit_revision)", "actions"),
         events=_read_names(recording, "type", "count(*)", "events"),
         latency_ms=_read_percentiles(recording, TURNS.name, "list_contains($acting, status)", acting=acting),

@@ -1,10 +1,11 @@
-"""A page of sections, each of texts, pictures and tables, as one HTML file that needs nothing else."""
+"""A page of sections, each of texts, pictures, bars and tables, as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
 import base64
 import importlib.metadata
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,25 +14,81 @@ from typing import IO
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ecumene.sim.reporting.theme import DARK, LIGHT, Theme, shade, tint
+
 CELL_CHARS_MAX = 500
+_PATH = re.compile(rb' d="[^"]*"')
+_DIGITS = re.compile(rb"(\d\.\d\d)\d+")
+ROUNDING = 1e-9
+"""What is nearer to zero is zero, but for how numbers are summed."""
+OPEN_ROWS_MAX = 40
+"""Longer tables are folded."""
+OPEN_BARS_MAX = 10
+"""Likewise bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: its columns with whether they hold numbers, its cells as text, and what it shows."""
+    """A table: its columns with whether they hold numbers, its cells as text, and what it shows.
+
+    `is_folded`: only its caption is seen until it is opened. `marked`: rows that stand out.
+    """
 
     caption: str
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]
+    is_folded: bool = False
+    marked: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A PNG in Base64, with what it tells those who do not see it."""
+    """A picture in Base64, for light pages and for dark ones, with what it tells those who do not see it.
 
-    data: str
+    `legend`: letters that stand in the picture, their colours there, and what they mean.
+    """
+
+    light: str
+    dark: str
     alt: str
     caption: str
+    legend: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageStacks:
+    """How answers divide, a line each: its label, what it is of, and how many gave each of `answers`, in their order.
+
+    `is_ordered`: whether they go from less to more.
+    """
+
+    caption: str
+    answers: Sequence[str]
+    lines: Sequence[tuple[str, str, Sequence[int]]]
+    is_ordered: bool = True
+
+    def list_shades(self) -> list[tuple[str, str]]:
+        """Background and ink of each answer."""
+        count = len(self.answers)
+        return [shade(place, count) if self.is_ordered else tint(place) for place in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageBars:
+    """Counts as bars: label, count, and the count that is wanted, where one is."""
+
+    caption: str
+    bars: Sequence[tuple[str, float, float | None]]
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether only its caption is seen until it is opened."""
+        return len(self.bars) > OPEN_BARS_MAX
+
+    @property
+    def most(self) -> float:
+        """What a bar of full length tells."""
+        return max((max(have, wanted or 0) for _, have, wanted in self.bars), default=0) or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +99,38 @@ class PageSection:
     texts: Sequence[str] = ()
     images: Sequence[PageImage] = ()
     tables: Sequence[PageTable] = ()
+    stacks: Sequence[PageStacks] = ()
+    bars: Sequence[PageBars] = ()
     folded: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class PageNote:
+    """What must be known before anything else is read; `label`: of what kind it is, in a word or two."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageFigure:
+    """A result to see at once: what it is, its value, and what belongs to it."""
+
+    name: str
+    value: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A page; `notes` stand at its top, in a frame."""
+    """A page; `notes` stand at its top, in a frame, `figures` below them."""
 
     title: str
     subtitle: str
     place: Path
-    notes: Sequence[str]
+    notes: Sequence[PageNote]
     sections: Sequence[PageSection]
+    figures: Sequence[PageFigure] = ()
 
 
 def write_page(path: Path, page: Page) -> None:
@@ -69,8 +146,11 @@ def write_page(path: Path, page: Page) -> None:
         subtitle=page.subtitle,
         place=str(page.place),
         notes=page.notes,
+        figures=page.figures,
         sections=page.sections,
         version=importlib.metadata.version("ecumene"),
+        light=LIGHT,
+        dark=DARK,
     )
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -81,11 +161,23 @@ def write_page(path: Path, page: Page) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def make_image(draw: Callable[[IO[bytes]], None], *, alt: str, caption: str) -> PageImage:
-    """A picture that `draw` writes as PNG."""
+def make_image(
+    draw: Callable[[IO[bytes], Theme], None], *, alt: str, caption: str, legend: Sequence[tuple[str, str]] = ()
+) -> PageImage:
+    """A picture that `draw` writes as SVG, in the colours that it is given."""
+    light, dark = (_draw(draw, theme) for theme in (LIGHT, DARK))
+    return PageImage(light, dark, alt, caption, legend)
+
+
+def _draw(draw: Callable[[IO[bytes], Theme], None], theme: Theme) -> str:
     target = BytesIO()
-    draw(target)
-    return PageImage(base64.b64encode(target.getvalue()).decode("ascii"), alt, caption)
+    draw(target, theme)
+    return base64.b64encode(_PATH.sub(_shorten_path, target.getvalue())).decode("ascii")
+
+
+def _shorten_path(match: re.Match[bytes]) -> bytes:
+    """A path of an SVG to a hundredth of a point, which takes half of the bytes."""
+    return b" " + b" ".join(_DIGITS.sub(rb"\1", match[0]).split())
 
 
 def show(value: object) -> str:
@@ -98,13 +190,32 @@ def show(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 10 else f"{value:,.2f}"
+        shown = f"{value:.3f}" if ROUNDING < abs(value) < 1 else f"{value:,.2f}"
+        return shown.replace("-", "−")
     return str(value)
 
 
+def show_duration(seconds: float) -> str:
+    """Seconds in the units that one would say."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
 def make_table(
-    caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, texts: int = 1, remarks: int = 0
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    texts: int = 1,
+    remarks: int = 0,
+    is_folded: bool = False,
+    marked: Sequence[int] = (),
 ) -> PageTable:
-    """A table whose first `texts` and last `remarks` columns hold text, and the others numbers."""
+    """A table whose first `texts` and last `remarks` columns hold text, the others numbers. Long ones are folded."""
     named = [(name, texts <= place < len(columns) - remarks) for place, name in enumerate(columns)]
-    return PageTable(caption, named, [[show(cell) for cell in row] for row in rows])
+    shown = [[show(cell) for cell in row] for row in rows]
+    return PageTable(caption, named, shown, is_folded or len(rows) > OPEN_ROWS_MAX, frozenset(marked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,46 +16,67 @@ from matplotlib.patches import Patch
 from ecumene.sim.reporting.numbers import GuessRecording
 from ecumene.sim.reporting.references import Reference
 from ecumene.sim.reporting.rounds import RoundRow
+from ecumene.sim.reporting.theme import LIGHT, Theme
 
 WIDTH_PX, HEIGHT_PX, DPI = 1200, 600, 100
+TITLE_PX = 60
 ROUNDS_SHOWN_MAX = 6
 GROUPS_SHOWN_MAX = 8
 MARKERS_MAX = 20
 """On a line; more would hide it."""
 LEGEND_CHARS_MAX = 90
+MARK_CHARS_MAX = 40
 BINS = np.linspace(0.0, 100.0, 51)
-# Okabe and Ito's palette, told apart with most kinds of colour blindness.
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#F0E442", "#666666")
-INK, MUTED, MEAN_COLOUR, TARGET_COLOUR = "#222222", "#777777", "#111111", "#C1121F"
+LEGEND_COLUMNS = 2
+HEADING_POINTS = 44
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsPicture:
+    """What the picture shows.
+
+    Attributes:
+        recording, rows: of the run.
+        target_label: what the winning number is called.
+        references: what the mean is compared with.
+        groups: agent -> group; histograms are stacked by them where they are few enough, in `group_order`.
+        marks: round from which on something was changed -> what.
+        title, subtitle: above the picture; empty on a page, which has its own.
+    """
+
+    recording: GuessRecording
+    rows: Sequence[RoundRow]
+    target_label: str
+    references: Sequence[Reference] = ()
+    groups: Mapping[str, str] | None = None
+    group_order: Sequence[str] = ()
+    marks: Mapping[int, str] = field(default_factory=dict)
+    title: str = ""
+    subtitle: str = ""
 
 
 def draw_rounds(
-    path: Path | IO[bytes],
-    recording: GuessRecording,
-    rows: Sequence[RoundRow],
-    *,
-    title: str,
-    subtitle: str,
-    target_label: str,
-    references: Sequence[Reference] = (),
-    groups: Mapping[str, str] | None = None,
-    group_order: Sequence[str] = (),
+    target: Path | IO[bytes], shown: RoundsPicture, *, theme: Theme = LIGHT, file_format: str = "png"
 ) -> None:
-    """Write a PNG of 1200 × 600 pixels.
+    """Write a picture of 1200 × 600 pixels, or as wide and less high without a title.
 
-    Left a histogram for each round (of many rounds, a few), stacked by group where `groups` (agent ->
-    group) tells few enough, in `group_order`; right the mean and the winning number by round, beside the references.
-    Draws without a display and keeps no state between calls. Raises OSError.
+    Left a histogram for each round (of many rounds, a few), stacked by group; right the mean and the winning number by
+    round, beside the references. Draws without a display and keeps no state between calls. Raises OSError.
     """
-    figure = Figure(figsize=(WIDTH_PX / DPI, HEIGHT_PX / DPI), dpi=DPI, facecolor="white")
+    height = HEIGHT_PX if shown.title else HEIGHT_PX - TITLE_PX
+    figure = Figure(figsize=(WIDTH_PX / DPI, height / DPI), dpi=DPI, facecolor=theme.page)
     FigureCanvasAgg(figure)
-    figure.text(0.045, 0.945, title, fontsize=15, fontweight="bold", color=INK, va="center")
-    figure.text(0.045, 0.895, subtitle, fontsize=10, color=MUTED, va="center")
-    grid = figure.add_gridspec(1, 2, left=0.075, right=0.98, top=0.775, bottom=0.1, wspace=0.15)
-    shown = choose_rounds([row for row in rows if row.reported])
-    draw_histograms(figure, grid, recording, shown, *code_groups(recording, groups, group_order))
-    draw_means(figure.add_subplot(grid[0, 1]), rows, target_label, references)
-    figure.savefig(path, dpi=DPI, format="png", metadata={"Title": title})
+    if shown.title:
+        figure.text(0.045, 0.945, shown.title, fontsize=15, fontweight="bold", color=theme.ink, va="center")
+        figure.text(0.045, 0.895, shown.subtitle, fontsize=10, color=theme.muted, va="center")
+    top, bottom = 1 - (HEIGHT_PX * 0.225 - (0 if shown.title else TITLE_PX)) / height, HEIGHT_PX * 0.1 / height
+    grid = figure.add_gridspec(1, 2, left=0.055, right=0.985, top=top, bottom=bottom, wspace=0.15)
+    reported = choose_rounds([row for row in shown.rows if row.reported])
+    names, codes = code_groups(shown.recording, shown.groups, shown.group_order)
+    draw_histograms(figure, grid, shown.recording, reported, names, codes, theme)
+    draw_means(figure.add_subplot(grid[0, 1]), shown, theme)
+    metadata = {"Title": shown.title or shown.target_label} | ({"Date": None} if file_format == "svg" else {})
+    figure.savefig(target, dpi=DPI, format=file_format, facecolor=theme.page, metadata=metadata)
 
 
 def choose_rounds(rows: Sequence[RoundRow]) -> list[RoundRow]:
@@ -71,6 +93,7 @@ def draw_histograms(
     rows: Sequence[RoundRow],
     names: Sequence[str],
     codes: np.ndarray,
+    theme: Theme,
 ) -> None:
     """One flat histogram under the other, with a common axis of numbers."""
     inner = grid[0, 0].subgridspec(max(len(rows), 1), 1, hspace=0.28)
@@ -81,33 +104,39 @@ def draw_histograms(
         for code in range(len(names)):
             numbers = recording.numbers[counted & (codes == code)]
             height = np.histogram(numbers, BINS)[0] / row.reported
-            axes.stairs(bottom + height, BINS, baseline=bottom, fill=True, color=pick_colour(code), linewidth=0)
+            axes.stairs(bottom + height, BINS, baseline=bottom, fill=True, color=pick_colour(code, theme), linewidth=0)
             bottom = bottom + height
         top = max(float(bottom.max()), 1e-9)
         assert row.mean is not None
         assert row.target is not None
-        axes.axvline(row.mean, color=MEAN_COLOUR, linewidth=1.3)
-        axes.axvline(row.target, color=TARGET_COLOUR, linewidth=1.3, linestyle=(0, (4, 2)))
-        write_caption(axes, f"round {row.round}", -2, fontsize=10, color=INK)
-        write_caption(axes, f"mean {row.mean:.2f} · n = {row.reported:,}", -16, fontsize=8.5, color=MUTED)
-        style_histogram(axes, top, last=place == len(rows) - 1)
+        axes.axvline(row.mean, color=theme.mean, linewidth=1.3)
+        axes.axvline(row.target, color=theme.target, linewidth=1.3, linestyle=(0, (4, 2)))
+        write_caption(axes, f"round {row.round}", -2, fontsize=10, color=theme.ink)
+        write_caption(axes, f"mean {row.mean:.2f} · n = {row.reported:,}", -16, fontsize=8.5, color=theme.muted)
+        style_histogram(axes, top, theme, last=place == len(rows) - 1)
         if place == 0:
-            write_heading(axes, "Numbers named, share of players per 2 units")
+            write_heading(axes, "Numbers named, share of players per 2 units", theme)
             if len(names) > 1:
-                add_group_legend(axes, names)
+                add_group_legend(axes, names, theme)
 
 
-def style_histogram(axes: Any, top: float, *, last: bool) -> None:
+def style_axes(axes: Any, theme: Theme) -> None:
+    """Quiet axes on a page of a theme."""
+    axes.set_facecolor("none")
+    axes.tick_params(labelsize=9, labelcolor=theme.muted, color=theme.line, length=3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(theme.line)
+
+
+def style_histogram(axes: Any, top: float, theme: Theme, *, last: bool) -> None:
     """Axes of a flat histogram: its own height, labelled at the top only."""
     axes.set_xlim(0, 100)
     axes.set_ylim(0, top * 1.12)
     axes.set_yticks([top], [f"{top:.0%}" if top >= 0.1 else f"{top:.1%}"])
-    axes.tick_params(labelsize=8.5, colors=MUTED, length=2)
+    style_axes(axes, theme)
     axes.tick_params(labelbottom=last)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#BBBBBB")
     if last:
-        axes.set_xlabel("number", fontsize=10, color=INK)
+        axes.set_xlabel("number", fontsize=10, color=theme.ink)
 
 
 def write_caption(axes: Any, text: str, down_points: float, **style: Any) -> None:
@@ -116,19 +145,21 @@ def write_caption(axes: Any, text: str, down_points: float, **style: Any) -> Non
     axes.annotate(text, (1, 1), (-2, down_points), **corner, **style)
 
 
-def write_heading(axes: Any, text: str) -> None:
-    """The heading of a panel, with room for a line of legend below it."""
-    axes.annotate(text, (0, 1), (0, 29), xycoords="axes fraction", textcoords="offset points", fontsize=11, color=INK)
+def write_heading(axes: Any, text: str, theme: Theme) -> None:
+    """The heading of a panel, with room for some lines of legend below it."""
+    place = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(text, (0, 1), (0, HEADING_POINTS), **place, fontsize=11, fontweight="bold", color=theme.ink)
 
 
-def add_group_legend(axes: Any, names: Sequence[str]) -> None:
+def add_group_legend(axes: Any, names: Sequence[str], theme: Theme) -> None:
     """Colours of the groups, in a line above the first histogram, in two if they are long."""
-    handles = [Patch(color=pick_colour(code)) for code in range(len(names))]
+    handles = [Patch(color=pick_colour(code, theme)) for code in range(len(names))]
     short = sum(map(len, names)) + 5 * len(names) <= LEGEND_CHARS_MAX
     axes.legend(
         handles,
         names,
-        fontsize=8,
+        fontsize=8.5,
+        labelcolor=theme.ink,
         frameon=False,
         ncols=len(names) if short else -(-len(names) // 2),
         loc="lower left",
@@ -141,55 +172,72 @@ def add_group_legend(axes: Any, names: Sequence[str]) -> None:
     )
 
 
-def draw_means(axes: Any, rows: Sequence[RoundRow], target_label: str, references: Sequence[Reference]) -> None:
-    """The mean by round, the winning number, and what they are compared with."""
-    played = [row for row in rows if row.reported]
+def draw_means(axes: Any, shown: RoundsPicture, theme: Theme) -> None:
+    """The mean by round, the winning number, what they are compared with, and where something was changed."""
+    played = [row for row in shown.rows if row.reported]
     rounds = [row.round for row in played]
-    for reference in references:
+    for number, what in shown.marks.items():
+        axes.axvline(number - 0.5, color=theme.muted, linewidth=1, linestyle=":")
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "rotation": 90, "va": "top"}
+        axes.annotate(what[:MARK_CHARS_MAX], (number - 0.5, 1), (3, -2), **place, fontsize=8, color=theme.muted)
+    for reference in shown.references if rounds else ():
         # A run in a world whose game was played before begins beyond the rounds that some of them are about.
-        shown = {
-            number: mean for number, mean in reference.means.items() if rounds and rounds[0] <= number <= rounds[-1]
-        }
-        if shown:
-            style = REFERENCE_STYLES[reference.kind, len(set(reference.means.values())) == 1]
-            axes.plot(list(shown), list(shown.values()), label=f"{reference.kind}: {reference.name}", **style)
-    means, targets = [row.mean for row in played], [row.target for row in played]
-    winning = f"winning number, {target_label}"
+        known = {number: mean for number, mean in reference.means.items() if rounds[0] <= number <= rounds[-1]}
+        if known:
+            label = f"{reference.kind}: {reference.name}"
+            axes.plot(list(known), list(known.values()), label=label, **style_reference(reference, theme))
     every = -(-len(rounds) // MARKERS_MAX) or 1
-    mean_style = {"color": MEAN_COLOUR, "linewidth": 2.4, "marker": "o", "markersize": 7, "markevery": every}
-    target_style = {"color": TARGET_COLOUR, "linewidth": 1.8, "ls": (0, (4, 2)), "marker": "D", "markevery": every}
+    means, targets = [row.mean for row in played], [row.target for row in played]
+    mean_style = {"color": theme.mean, "linewidth": 2.4, "marker": "o", "markersize": 6.5, "markevery": every}
+    target_style = {"color": theme.target, "linewidth": 1.8, "ls": (0, (4, 2)), "marker": "D", "markevery": every}
     axes.plot(rounds, means, label="mean of this run", **mean_style)
-    axes.plot(rounds, targets, label=winning, markersize=6, **target_style)
+    axes.plot(rounds, targets, label=shown.target_label, markersize=5.5, **target_style)
     for row in played if len(played) <= 10 else ():
-        place = (row.round, row.mean)
-        axes.annotate(f"{row.mean:.1f}", place, (7, 6), textcoords="offset points", fontsize=9, color=MEAN_COLOUR)
-    style_means(axes, rounds)
+        axes.annotate(
+            f"{row.mean:.1f}", (row.round, row.mean), (7, 6), textcoords="offset points", fontsize=9, color=theme.mean
+        )
+    style_means(axes, rounds, theme)
 
 
-def style_means(axes: Any, rounds: Sequence[int]) -> None:
+def style_means(axes: Any, rounds: Sequence[int], theme: Theme) -> None:
     """Axes, grid and legend of the right panel."""
-    write_heading(axes, "Mean by round")
-    axes.set_xlabel("round", fontsize=10, color=INK)
-    axes.set_ylabel("number", fontsize=10, color=INK)
+    write_heading(axes, "Mean by round", theme)
+    style_axes(axes, theme)
+    axes.set_xlabel("round", fontsize=10, color=theme.ink)
+    axes.set_ylabel("number", fontsize=10, color=theme.ink)
     axes.set_xticks(rounds if len(rounds) <= 20 else rounds[:: len(rounds) // 10])
     if rounds:
         axes.set_xlim(rounds[0] - 0.25, rounds[-1] + 0.45)
     axes.set_ylim(bottom=min(0.0, -0.02 * axes.get_ylim()[1]))
-    axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
+    axes.grid(axis="y", color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(labelsize=9, colors=MUTED)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#BBBBBB")
-    axes.legend(fontsize=9, frameon=False, loc="best")
+    handles, labels = axes.get_legend_handles_labels()
+    # The run's own two lines first, beside each other.
+    order = [*range(len(labels) - 2, len(labels)), *range(len(labels) - 2)]
+    axes.legend(
+        [handles[place] for place in order],
+        [labels[place] for place in order],
+        fontsize=8.5,
+        labelcolor=theme.ink,
+        frameon=False,
+        ncols=LEGEND_COLUMNS,
+        loc="lower left",
+        bbox_to_anchor=(-0.015, 1.0),
+        handlelength=2.2,
+        columnspacing=1.4,
+        labelspacing=0.15,
+        borderaxespad=0.1,
+    )
 
 
-# By kind, and whether it is one level: a point or a horizontal line.
-REFERENCE_STYLES: dict[tuple[str, bool], dict[str, Any]] = {
-    ("theory", False): {"color": "#0072B2", "linewidth": 1.3, "linestyle": ":"},
-    ("theory", True): {"color": "#0072B2", "linewidth": 1.3, "linestyle": "-."},
-    ("people", False): {"color": "#999999", "linewidth": 1.4, "linestyle": "-", "marker": "s", "markersize": 4},
-    ("people", True): {"color": "#999999", "linestyle": "none", "marker": "*", "markersize": 10},
-}
+def style_reference(reference: Reference, theme: Theme) -> dict[str, Any]:
+    """Theory dotted, what people and others did as quiet lines; of one round, a point."""
+    is_level = len(set(reference.means.values())) == 1
+    if reference.kind == "theory":
+        return {"color": theme.theory, "linewidth": 1.3, "linestyle": "-." if is_level else ":"}
+    if len(reference.means) == 1:
+        return {"color": theme.people, "linestyle": "none", "marker": "*", "markersize": 10}
+    return {"color": theme.people, "linewidth": 1.4, "linestyle": "-", "marker": "s", "markersize": 4}
 
 
 def code_groups(
@@ -208,6 +256,6 @@ def code_groups(
     return ([*names, "other"] if (codes == len(names)).any() else names), codes
 
 
-def pick_colour(code: int) -> str:
+def pick_colour(code: int, theme: Theme) -> str:
     """The colour of a group."""
-    return COLOURS[code % len(COLOURS)]
+    return theme.colours[code % len(theme.colours)]

@@ -1,10 +1,12 @@
-"""What results are compared with: theory, and people. Neither is a claim that a run reproduces them."""
+"""What results are compared with: theory, people, and what a spec gives. None is a claim that a run reproduces it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ecumene.sim.specs.references import ReferenceSpec
 
 LOW, MIDDLE, HIGH = 0.0, 50.0, 100.0
 
@@ -15,15 +17,18 @@ class Reference:
 
     Attributes:
         name: short, for a legend.
-        kind: `theory` or `people`.
+        kind: `theory`, `people`, or `given` by the spec.
         source: where it comes from.
         means: round -> mean.
+        median, players: of round 1, where they are known.
     """
 
     name: str
     kind: str
     source: str
     means: Mapping[int, float]
+    median: float | None = None
+    players: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,16 @@ _SESSIONS = {
 }
 
 
-def list_references(*, ratio: float, offset: float, rounds: int) -> list[Reference]:
-    """The references that exist for a game: best response and equilibrium always, people where played."""
-    found = [
+def list_references(
+    *, ratio: float, offset: float, rounds: int, given: Sequence[ReferenceSpec] = ()
+) -> list[Reference]:
+    """The references that exist for a game: theory always, people where they played, and given ones."""
+    own = [Reference(one.name, "given", one.source or "given by the spec", dict(one.means)) for one in given]
+    return [*_list_theory(ratio, offset, rounds), *_list_people(ratio, offset, rounds), *own]
+
+
+def _list_theory(ratio: float, offset: float, rounds: int) -> list[Reference]:
+    return [
         Reference(
             name="best response each round",
             kind="theory",
@@ -58,18 +70,23 @@ def list_references(*, ratio: float, offset: float, rounds: int) -> list[Referen
             means=dict.fromkeys(range(1, rounds + 1), find_equilibrium(ratio, offset)),
         ),
     ]
+
+
+def _list_people(ratio: float, offset: float, rounds: int) -> list[Reference]:
     session = next((s for known, s in _SESSIONS.items() if math.isclose(known, ratio, rel_tol=1e-6)), None)
     if session is None or offset != 0:
-        return found
+        return []
     first = Reference(
         name=f"Nagel 1995, round 1, n = {session.players}",
         kind="people",
         source=f"{_NAGEL}; all sessions, median {session.first_median:g}",
         means={1: session.first_mean},
+        median=session.first_median,
+        players=session.players,
     )
     shown = dict(enumerate(session.means[:rounds], start=1))
     repeated = Reference("Nagel 1995, one session", "people", f"{_NAGEL}; one session of four rounds", shown)
-    return [*found, first, *([repeated] if shown else [])]
+    return [first, *([repeated] if shown else [])]
 
 
 def chain_best_responses(ratio: float, offset: float, steps: int) -> list[float]:

@@ -8,18 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ecumene.client.records import RunManifest, read_manifest
-from ecumene.sim.asking.intervention_records import find_rules
+from ecumene.sim.asking.intervention_records import find_rules, read_interventions
 from ecumene.sim.populations.population import Population, build_groups
-from ecumene.sim.reporting.numbers import GuessRecording, read_guess_recording
+from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_guess, read_guess_recording
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
-from ecumene.sim.specs.spec import GameSpec, parse_spec
+from ecumene.sim.specs.spec import GameSpec, RunSpec, parse_spec
+
+if TYPE_CHECKING:
+    from ecumene.sim.recordings import Recording
+    from ecumene.sim.reporting.theme import Theme
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
@@ -35,7 +39,7 @@ class GuessReport:
 
     Attributes:
         manifest: of the run.
-        game: what was played.
+        spec: as its manifest has it.
         agents, groups: the size of the population, and of its groups.
         guests: round -> those who had a turn in it and are not of the population.
         rows: one a round.
@@ -49,10 +53,11 @@ class GuessReport:
         subtitle: who played, in a line.
         plot: where the picture is.
         changed: round -> ratio and offset, where an intervention has changed them.
+        marks: the first round that interventions could have changed -> their names.
     """
 
     manifest: RunManifest
-    game: GameSpec
+    spec: RunSpec
     agents: int
     groups: Mapping[str, int]
     guests: Mapping[int, int]
@@ -67,6 +72,12 @@ class GuessReport:
     subtitle: str
     plot: Path
     changed: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    marks: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def game(self) -> GameSpec:
+        """What was played."""
+        return self.spec.game
 
     def count_players(self, round_number: int) -> int:
         """Agents of the run, and guests of a round."""
@@ -114,23 +125,27 @@ class GuessReading:
     groups: Mapping[str, str]
     group_order: Sequence[str]
 
-    def draw(self, target: Path | IO[bytes]) -> None:
-        """Draw the picture of the rounds. Raises OSError."""
-        from ecumene.sim.reporting.plot import (
-            draw_rounds,
-        )  # some tenths of a second, which a run's start need not wait for
+    def draw(self, target: Path | IO[bytes], theme: Theme | None = None) -> None:
+        """Draw the picture of the rounds: a PNG with its title, or in the colours of a page as SVG. Raises OSError."""
+        # Some tenths of a second, which a run's start need not wait for.
+        from ecumene.sim.reporting.plot import RoundsPicture, draw_rounds
 
-        draw_rounds(
-            target,
+        report = self.report
+        shown = RoundsPicture(
             self.recording,
-            self.report.rows,
-            title=f"Guess the average: nearest to {describe_target(self.report.game)} wins",
-            subtitle=self.report.subtitle,
-            target_label=describe_winning(self.report),
-            references=self.report.references,
-            groups=self.groups,
-            group_order=self.group_order,
+            report.rows,
+            WINNING_NUMBER if report.changed else f"{WINNING_NUMBER}, {describe_winning(report)}",
+            report.references,
+            self.groups,
+            self.group_order,
+            report.marks,
+            "" if theme else f"Guess the average: nearest to {describe_target(report.game)} wins",
+            "" if theme else report.subtitle,
         )
+        if theme is None:
+            draw_rounds(target, shown)
+        else:
+            draw_rounds(target, shown, theme=theme, file_format="svg")
 
 
 def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReport:
@@ -146,21 +161,31 @@ def report_guess_run(directory: Path, *, told: Mapping[int, float] | None = None
     return reading.report
 
 
-def read_guess_report(directory: Path, *, told: Mapping[int, float] | None = None) -> GuessReading:
-    """Read a run's directory and change nothing. Raises ManifestError, SpecError, ReportError, OSError."""
+def read_guess_report(
+    directory: Path, *, told: Mapping[int, float] | None = None, opened: Recording | None = None
+) -> GuessReading:
+    """Read a run's directory and change nothing; `opened`: its recording, if it is open already.
+
+    Raises ManifestError, SpecError, ReportError, OSError; of an open recording RecordingError.
+    """
     manifest = read_manifest(directory)
     spec = parse_spec(manifest.spec, source=f"{directory}: spec of the manifest")
+    if spec.experiment is not None:
+        raise ReportError(f"{directory}: here no guess game was played, but an experiment of one's own")
     population = build_groups(spec.population, spec.seed)
-    recording = read_guess_recording(directory)
+    recording = read_guess_recording(directory) if opened is None else read_guess(opened, str(directory))
     ratio, offset, rounds = spec.game.ratio, spec.game.offset, spec.game.rounds
     changed = find_rules(directory, ratio=ratio, offset=offset, rounds=rounds)
-    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed)
-    references = list_references(ratio=ratio, offset=offset, rounds=rounds)
+    names = [group.name for group in population.groups]
+    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
+    teams = groups if spec.game.players == "groups" else None
+    rows = summarise_rounds(recording, ratio=ratio, offset=offset, told=told, changed=changed, teams=teams)
+    references = list_references(ratio=ratio, offset=offset, rounds=rounds, given=spec.references)
     guests = {} if spec.game.guests is None else count_guests(recording, population)
     asked = ", ".join(recording.models) or describe_classes(population)
     report = GuessReport(
         manifest=manifest,
-        game=spec.game,
+        spec=spec,
         agents=len(population),
         groups=population.counts,
         guests=guests,
@@ -175,9 +200,8 @@ def read_guess_report(directory: Path, *, told: Mapping[int, float] | None = Non
         subtitle=f"population {len(population):,}  ·  seed {manifest.seed}  ·  {asked}  ·  run {manifest.run}",
         plot=directory / PLOT_NAME,
         changed=changed,
+        marks=name_interventions(directory),
     )
-    names = [group.name for group in population.groups]
-    groups = dict(zip(population.name_agents(), (names[code] for code in population.codes), strict=True))
     order = [name for name, count in population.counts.items() if count]
     if guests:
         groups.update((name, GUESTS) for name in recording.agents if name not in groups)
@@ -188,6 +212,15 @@ def read_guess_report(directory: Path, *, told: Mapping[int, float] | None = Non
 def describe_winning(report: GuessReport) -> str:
     """What the winning number is called: its formula, where it is the same in all rounds."""
     return WINNING_NUMBER if report.changed else describe_target(report.game)
+
+
+def name_interventions(directory: Path) -> dict[int, str]:
+    """The first round that interventions could have changed -> their names."""
+    found: dict[int, list[str]] = {}
+    for done in read_interventions(directory):
+        if isinstance(done.get("from_round"), int):
+            found.setdefault(done["from_round"], []).append(str(done.get("name")))
+    return {number: ", ".join(names) for number, names in found.items()}
 
 
 def keep_rounds(reference: Reference, *, before: int) -> Reference:
@@ -215,4 +248,4 @@ def describe_target(game: GameSpec) -> str:
     fraction = Fraction(game.ratio).limit_denominator(100)
     share = str(fraction) if abs(float(fraction) - game.ratio) < 1e-9 else f"{game.ratio:g}"
     shift = f" {'+' if game.offset > 0 else '−'} {abs(game.offset):g}" if game.offset else ""
-    return f"{share} × mean{shift}"
+    return f"{share} × mean{' of groups' if game.players == 'groups' else ''}{shift}"

@@ -25,11 +25,14 @@ class RoundRow:
         reported: numbers that took effect; only they are in the figures below.
         statuses: status -> turns that ended so; those of failed turns are in no mean.
         mean, std, median: of the numbers; std with n - 1. None where there are too few.
-        target: the winning number, ratio × mean + offset; the mean is summed exactly.
+        target: the winning number, ratio × mean + offset; the mean is summed exactly, and that of the groups' numbers
+            where groups play.
         told: the winning number that the world told; None if not known.
-        winners: agents nearest to the target, the first few; `winner_count` is how many tie.
-        winner_number: what the winners named.
+        winners: agents, or groups where those play, nearest to the target, the first few; `winner_count` is how many
+            tie.
+        winner_number: what the first of them named; the others named it, too, or one as far on the other side.
         flags: flag -> turns whose answer has it.
+        groups: where groups play, the number of each that has one, the mean of its members' numbers.
     """
 
     round: int
@@ -45,6 +48,7 @@ class RoundRow:
     winner_count: int = 0
     winner_number: float | None = None
     flags: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failed(self) -> dict[str, int]:
@@ -59,27 +63,36 @@ def summarise_rounds(
     offset: float = 0.0,
     told: Mapping[int, float] | None = None,
     changed: Mapping[int, tuple[float, float]] | None = None,
+    teams: Mapping[str, str] | None = None,
 ) -> list[RoundRow]:
     """One row for each round that has a turn or a number, in order.
 
     `told` gives the winning numbers that the world told, by round, to stand beside the computed ones;
-    `changed` ratio and offset of rounds that were played by other rules.
+    `changed` ratio and offset of rounds that were played by other rules; `teams` the group of each agent, where groups
+    play.
     """
     told, changed = told or {}, changed or {}
     rounds = np.union1d(recording.turn_rounds, recording.number_rounds)
     return [
-        summarise_round(recording, number, *changed.get(number, (ratio, offset)), told.get(number))
+        summarise_round(recording, number, *changed.get(number, (ratio, offset)), told.get(number), teams)
         for number in map(int, rounds)
     ]
 
 
 def summarise_round(
-    recording: GuessRecording, number: int, ratio: float, offset: float, told: float | None
+    recording: GuessRecording,
+    number: int,
+    ratio: float,
+    offset: float,
+    told: float | None,
+    teams: Mapping[str, str] | None = None,
 ) -> RoundRow:
-    """The row of one round."""
+    """The row of one round; `teams`: the group of each agent, where groups play."""
     in_round = recording.turn_rounds == number
     counted = recording.number_rounds == number
-    numbers, agents = recording.numbers[counted], recording.number_agents[counted]
+    # Rows of a recording have no order: sorted, so that the same ones give the same figures to the last digit.
+    order = np.argsort(recording.numbers[counted], kind="stable")
+    numbers, agents = recording.numbers[counted][order], recording.number_agents[counted][order]
     row = RoundRow(
         round=number,
         turns=int(in_round.sum()),
@@ -91,10 +104,14 @@ def summarise_round(
     if len(numbers) == 0:
         return row
     mean = math.fsum(numbers) / len(numbers)
-    target = ratio * mean + offset
-    distances = np.abs(numbers - target)
+    names = [recording.agents[agent] for agent in agents]
+    groups = average_groups(names, numbers.tolist(), teams) if teams else {}
+    taken = math.fsum(groups.values()) / len(groups) if groups else mean
+    target = ratio * taken + offset
+    players, played = (list(groups), np.array(list(groups.values()))) if groups else (names, numbers)
+    distances = np.abs(played - target)
     nearest = np.flatnonzero(distances <= distances.min() + 1e-12)
-    names = sorted(recording.agents[agent] for agent in agents[nearest])
+    winners = sorted((players[place], float(played[place])) for place in nearest)
     return RoundRow(
         round=row.round,
         turns=row.turns,
@@ -105,11 +122,21 @@ def summarise_round(
         median=float(np.median(numbers)),
         target=target,
         told=told,
-        winners=tuple(names[:WINNERS_NAMED_MAX]),
-        winner_count=len(names),
-        winner_number=float(numbers[nearest[0]]),
+        winners=tuple(name for name, _ in winners[:WINNERS_NAMED_MAX]),
+        winner_count=len(winners),
+        winner_number=winners[0][1],
         flags=row.flags,
+        groups=groups,
     )
+
+
+def average_groups(agents: Sequence[str], numbers: Sequence[float], teams: Mapping[str, str]) -> dict[str, float]:
+    """Group -> the mean of its members' numbers, by name; agents of no group are left out."""
+    members: dict[str, list[float]] = {}
+    for agent, number in zip(agents, numbers, strict=True):
+        if agent in teams:
+            members.setdefault(teams[agent], []).append(number)
+    return {name: math.fsum(members[name]) / len(members[name]) for name in sorted(members)}
 
 
 def count_names(names: Sequence[str], codes: np.ndarray) -> dict[str, int]:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 from ecumene.client.records import ManifestError, RunManifest, RunState, digest_turns, read_manifest
 from ecumene.client.records.manifest import MANIFEST_NAME
-from ecumene.sim.recordings import RecordingError, open_recording
-from ecumene.sim.reporting.game_sections import make_game_sections
+from ecumene.sim.recordings import Recording, RecordingError, open_recording
+from ecumene.sim.reporting.asking_sections import make_asking_sections
+from ecumene.sim.reporting.experiment_sections import make_experiment_sections
+from ecumene.sim.reporting.game_sections import list_game_figures, make_game_sections
+from ecumene.sim.reporting.interventions_section import make_interventions_sections
 from ecumene.sim.reporting.numbers import ReportError
-from ecumene.sim.reporting.overview import Overview, read_overview
-from ecumene.sim.reporting.page import Page, PageSection, make_image, make_table, write_page
+from ecumene.sim.reporting.overview import PAUSED, Overview, read_overview
+from ecumene.sim.reporting.overview_sections import make_overview_sections
+from ecumene.sim.reporting.page import (
+    Page,
+    PageFigure,
+    PageNote,
+    PageSection,
+    make_table,
+    show_duration,
+    write_page,
+)
+from ecumene.sim.reporting.population_sections import make_population_sections
 from ecumene.sim.reporting.report import GuessReading, read_guess_report
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
-from ecumene.sim.reporting.timeline_plot import draw_timeline
 from ecumene.sim.specs.errors import SpecError
 
 ROUNDS_NAME = "rounds.jsonl"
@@ -33,20 +45,27 @@ def write_run_page(directory: Path, path: Path) -> None:
         overview = read_overview(recording)
         if manifest is None and not overview.turns and not overview.events:
             raise RecordingError(f"{directory}: neither a manifest nor any turn or event is here")
-        stand_ins = describe_stand_ins(
-            {} if manifest is None else manifest.spec, [row.model for row in overview.models]
-        )
-        notes = [*([stand_ins] if stand_ins else []), *_note_state(manifest)]
-        game: list[PageSection] = []
-        reading, problem = _try_game(directory, manifest, overview)
-        if problem:
-            notes.append(problem)
-        if reading is not None:
-            game = make_game_sections(reading)
-    notes += _note_failures(overview)
-    sections = [_describe_run(directory, manifest, overview), *game, *make_overview_sections(overview)]
+        reading, problem = _try_game(directory, manifest, overview, recording)
+        asked = make_asking_sections(recording, {} if manifest is None else manifest.spec)
+    stand_ins = describe_stand_ins({} if manifest is None else manifest.spec, [row.model for row in overview.models])
+    notes = [
+        *([PageNote("Stand-ins.", stand_ins)] if stand_ins else []),
+        *_note_state(manifest),
+        *([PageNote("Incomplete.", problem)] if problem else []),
+        *_note_failures(overview),
+    ]
+    sections = [
+        *([] if reading is None else make_game_sections(reading)),
+        *([] if manifest is None else make_experiment_sections(directory, manifest, overview)),
+        *asked,
+        *make_interventions_sections(directory, {} if manifest is None else manifest.spec),
+        *([] if manifest is None else make_population_sections(directory, manifest)),
+        *make_overview_sections(overview),
+        _describe_run(directory, manifest, overview),
+    ]
     title = manifest.run if manifest else directory.resolve().name
-    write_page(path, Page(title, _write_subtitle(manifest, overview), directory, notes, sections))
+    figures = [*([] if reading is None else list_game_figures(reading.report)), *_list_figures(manifest, overview)]
+    write_page(path, Page(title, _write_subtitle(manifest, overview), directory, notes, sections, figures))
 
 
 def read_told(directory: Path) -> dict[int, float]:
@@ -66,82 +85,11 @@ def read_told(directory: Path) -> dict[int, float]:
     return told
 
 
-def make_overview_sections(overview: Overview) -> list[PageSection]:
-    """Turns, models, and what happened."""
-    turns = PageSection(
-        "Turns",
-        [
-            f"{overview.turns:,} turns of {overview.agents:,} agents; {overview.turns_failed:,} of them failed: they "
-            "did not do what they were woken for, and are counted here and in no mean."
-        ],
-        [
-            make_image(
-                lambda target: draw_timeline(target, overview), alt=_tell_timeline(overview), caption="Turns over time"
-            )
-        ]
-        if overview.turns
-        else [],
-        [
-            make_table("How turns ended, and why", ("status", "reason", "turns"), _list_statuses(overview), texts=2),
-            make_table(
-                "By group of the population",
-                ("group", "agents", "turns", "failed", "tokens", "median latency, ms"),
-                [
-                    (row.group or "(none)", row.agents, row.turns, row.turns - row.acted, row.tokens, row.latency_ms)
-                    for row in overview.groups
-                ],
-            ),
-            make_table(
-                "Latency of turns that acted, from the waking event to the outcome",
-                ("percentile", "ms"),
-                list(overview.latency_ms.items()),
-            ),
-            make_table(
-                "What was noticed in answers", ("flag", "turns"), [(row.name, row.count) for row in overview.flags]
-            ),
-        ],
-    )
-    happened = PageSection(
-        "Actions and events",
-        tables=[
-            make_table(
-                "Actions, and how many took effect",
-                ("action", "decided", "took effect"),
-                [(row.name, row.count, row.effective) for row in overview.actions],
-            ),
-            make_table("Events of the world", ("type", "events"), [(row.name, row.count) for row in overview.events]),
-        ],
-    )
-    sections = [turns, _describe_models(overview), happened]
-    return [_drop_empty(section) for section in sections]
-
-
-def _describe_models(overview: Overview) -> PageSection:
-    rows = [
-        (
-            row.model,
-            row.calls,
-            row.failed,
-            row.cached,
-            row.prompt_tokens,
-            row.completion_tokens,
-            None if row.microdollars is None else f"{row.microdollars / 1e6:,.4f}",
-            row.unpriced,
-            *(row.latency_ms.get(name) for name in ("p50", "p95", "p99")),
-        )
-        for row in overview.models
-    ]
-    texts = [f"{overview.prompt_tokens:,} tokens sent and {overview.completion_tokens:,} received in all turns."]
-    if not rows:
-        texts.append("No call of a model is recorded.")
-    columns = ("model", "calls", "failed", "cached", "tokens sent", "received", "dollars", "calls without price")
-    table = make_table("Calls of models", (*columns, "p50, ms", "p95, ms", "p99, ms"), rows)
-    return PageSection("Models, tokens and cost", texts, tables=[table])
-
-
 def _describe_run(directory: Path, manifest: RunManifest | None, overview: Overview) -> PageSection:
     if manifest is None:
-        return PageSection("The run", [f"There is no {MANIFEST_NAME} here: what is known is what its parts hold."])
+        return PageSection(
+            "How it was run", [f"There is no {MANIFEST_NAME} here: what is known is what its parts hold."]
+        )
     if overview.turns <= DIGESTED_TURNS_MAX:
         digest = digest_turns(directory)
     else:
@@ -157,67 +105,84 @@ def _describe_run(directory: Path, manifest: RunManifest | None, overview: Overv
     ]
     spec = json.dumps(manifest.spec, indent=2, ensure_ascii=False)
     table = make_table("What was run", ("what", "value"), facts, texts=2)
-    return PageSection("The run", tables=[table], folded=("The whole spec", spec))
+    return PageSection("How it was run", tables=[table], folded=("The whole spec", spec))
 
 
-def _try_game(directory: Path, manifest: RunManifest | None, overview: Overview) -> tuple[GuessReading | None, str]:
+def _try_game(
+    directory: Path, manifest: RunManifest | None, overview: Overview, recording: Recording
+) -> tuple[GuessReading | None, str]:
     """The guess game of a run, or why there is none to be told of; "" where that needs no word."""
-    if manifest is None or not overview.turns_in_rounds:
+    if manifest is None or not overview.turns_in_rounds or manifest.spec.get("experiment") is not None:
         return None, ""
     try:
-        return read_guess_report(directory, told=read_told(directory)), ""
+        return read_guess_report(directory, told=read_told(directory), opened=recording), ""
     except (SpecError, ReportError, ManifestError) as error:
         return None, f"The rounds are not shown: {error}"
 
 
-def _note_state(manifest: RunManifest | None) -> list[str]:
+def _list_figures(manifest: RunManifest | None, overview: Overview) -> list[PageFigure]:
+    """What any run is asked for first: failures, tokens, money, time."""
+    failed = f"{overview.turns_failed:,} of {overview.turns:,}"
+    figures = [PageFigure("Turns that failed", failed, _share(overview.turns_failed, overview.turns))]
+    if tokens := overview.prompt_tokens + overview.completion_tokens:
+        asked = f"; {sum(overview.asked_tokens):,} more for surveys" if any(overview.asked_tokens) else ""
+        detail = f"{overview.prompt_tokens:,} sent, {overview.completion_tokens:,} received{asked}"
+        figures.append(PageFigure("Tokens of turns", f"{tokens:,}", detail))
+    priced = [row.microdollars for row in overview.models if row.microdollars is not None]
+    if any(priced):
+        unpriced = sum(row.unpriced for row in overview.models)
+        detail = f"{unpriced:,} calls have no price" if unpriced else ""
+        figures.append(PageFigure("Cost", f"${sum(priced) / 1e6:,.4f}", detail))
+    if manifest is not None and manifest.ended_at:
+        took = datetime.fromisoformat(manifest.ended_at) - datetime.fromisoformat(manifest.started_at)
+        figures.append(PageFigure("Took", show_duration(took.total_seconds()), manifest.started_at[:10]))
+    return figures
+
+
+def _share(some: int, of: int) -> str:
+    return f"{some / of:.1%}" if some else ""
+
+
+def _note_state(manifest: RunManifest | None) -> list[PageNote]:
     if manifest is None or manifest.state is RunState.DONE:
         return []
     if manifest.state is RunState.RUNNING:
-        return [
+        text = (
             "This run has not ended, or was killed: the page tells what was recorded so far. What the last seconds "
             "brought may not be on the disk yet."
-        ]
+        )
+        return [PageNote("Not ended.", text)]
     reason = f": {manifest.note}" if manifest.note else ""
-    return [
-        f"This run ended before its time ({manifest.state.value.replace('_', ' ')}{reason}). "
-        "The page tells what is there."
-    ]
+    state = manifest.state.value.replace("_", " ")
+    text = f"This run ended before its time ({state}{reason}). The page tells what is there."
+    return [PageNote("Ended early.", text)]
 
 
-def _note_failures(overview: Overview) -> list[str]:
+def _note_failures(overview: Overview) -> list[PageNote]:
+    notes = []
+    if overview.paused:
+        text = (
+            f"{overview.paused:,} turns of agents that an intervention had paused were not taken; they are in no mean."
+        )
+        notes.append(PageNote("Paused.", text))
     if not overview.turns_failed:
-        return []
-    return [
-        f"{overview.turns_failed:,} of {overview.turns:,} turns failed; means are of those that acted. Reasons: Turns."
-    ]
-
-
-def _list_statuses(overview: Overview) -> list[tuple[str, str, int]]:
-    rows = []
-    for row in overview.statuses:
-        rows += [(row.status, reason, count) for reason, count in row.reasons]
-        if row.other_reasons:
-            rows.append((row.status, "(other reasons)", row.other_reasons))
-        if without := row.turns - row.other_reasons - sum(count for _, count in row.reasons):
-            rows.append((row.status, "–", without))
-    return rows
-
-
-def _tell_timeline(overview: Overview) -> str:
-    return (
-        f"Turns begun over {overview.starts_s[-1]:.1f} seconds: {overview.turns - overview.turns_failed:,} that acted "
-        f"and {overview.turns_failed:,} that failed."
+        return notes
+    failed = [row for row in overview.statuses if not row.acted]
+    reasons = [(count, row.status, reason) for row in failed for reason, count in row.reasons if reason != PAUSED]
+    told = ""
+    if reasons:
+        count, status, reason = max(reasons, key=lambda one: one[0])
+        told = f" Most often {status} ({count:,}): {reason}."
+    share = _share(overview.turns_failed, overview.turns)
+    text = (
+        f"{overview.turns_failed:,} of {overview.turns:,} turns failed ({share}); "
+        f"means are of those that acted.{told} All reasons stand below, under Turns."
     )
+    return [*notes, PageNote("Failures.", text)]
 
 
 def _write_subtitle(manifest: RunManifest | None, overview: Overview) -> str:
-    parts: Mapping[str, str] = {} if manifest is None else {"state": manifest.state.value, "seed": str(manifest.seed)}
-    told = [f"{name} {value}" for name, value in parts.items()]
-    return "  ·  ".join([*told, f"{overview.agents:,} agents", f"{overview.turns:,} turns"])
-
-
-def _drop_empty(section: PageSection) -> PageSection:
-    """Without tables that have no rows."""
-    tables = [table for table in section.tables if table.rows]
-    return PageSection(section.title, section.texts, section.images, tables, section.folded)
+    told = [] if manifest is None else [manifest.state.value.replace("_", " "), f"seed {manifest.seed}"]
+    asked = [row.model for row in overview.models]
+    models = [f"models {', '.join(asked)}"] if asked else []
+    return "  ·  ".join([f"{overview.agents:,} agents", f"{overview.turns:,} turns", *models, *told])

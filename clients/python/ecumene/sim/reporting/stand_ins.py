@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ecumene.sim.specs.population import RULE_PLAYERS
+from ecumene.sim.specs.rule_players import RULE_PARAMETERS
 
 NO_REPRODUCTION = "This checks arithmetic and pipeline; it reproduces nobody's behaviour."
 
@@ -16,7 +16,7 @@ def describe_stand_ins(spec: Mapping[str, Any], models: Sequence[str]) -> str:
     Reads the spec as it was recorded, which need not be one that this version knows. `models`: those that were asked.
     """
     groups = [group for group in _read_list(spec, "population", "groups") if isinstance(group, Mapping)]
-    rules = [str(group.get("name")) for group in groups if group.get("agent") in RULE_PLAYERS]
+    rules = [str(group.get("name")) for group in groups if group.get("agent") in RULE_PARAMETERS]
     scripted = [name for name in models if name in _list_scripted(spec)]
     told = []
     if rules:

@@ -90,8 +90,8 @@ def compare_means(values: Sequence[float], against: Sequence[float]) -> Effect:
     if abs(t) > T_MAX:
         return Effect(difference, t * scale * correction, note="too far apart for an interval")
     tail = (1 - CONFIDENCE) / 2
-    low = _solve(lambda shift: float(stats.nct.sf(t, freedom, shift)) - tail, t)
-    high = _solve(lambda shift: float(stats.nct.cdf(t, freedom, shift)) - tail, t)
+    low = _solve(lambda shift: float(stats.nct.sf(t, freedom, shift)) - tail, t, -1.0)
+    high = _solve(lambda shift: float(stats.nct.cdf(t, freedom, shift)) - tail, t, 1.0)
     to_g = correction * scale
     return Effect(difference, t * to_g, low * to_g, high * to_g)
 
@@ -101,7 +101,12 @@ def _is_constant(values: Sequence[float]) -> bool:
     return max(values) - min(values) <= 1e-12 * max(abs(value) for value in values)
 
 
-def _solve(function: Callable[[float], float], t: float) -> float:
-    """The noncentrality at which a tail has its size."""
-    width = 6.0 + abs(t)
-    return float(optimize.brentq(function, t - width, t + width))
+def _solve(function: Callable[[float], float], t: float, step: float) -> float:
+    """The noncentrality, on one side of t, at which a tail has its size.
+
+    It is neared from t on: far out, where a tail is all but nothing, the distribution is not a number now and then.
+    """
+    near, far = t, t + step
+    while function(far) > 0:
+        near, far = far, far + step
+    return float(optimize.brentq(function, near, far))

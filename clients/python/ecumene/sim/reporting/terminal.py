@@ -8,6 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ecumene.sim.reporting.experiment import ExperimentReport
+from ecumene.sim.reporting.experiment_terminal import render_experiment
 from ecumene.sim.reporting.references import Reference
 from ecumene.sim.reporting.report import GuessReport, describe_winning
 from ecumene.sim.reporting.rounds import RoundRow
@@ -16,8 +18,10 @@ COMPARED_ROUNDS_MAX = 5
 REASON_CHARS_MAX = 150
 
 
-def render_report(report: GuessReport) -> RenderableType:
+def render_report(report: GuessReport | ExperimentReport) -> RenderableType:
     """The table of rounds, the comparison below it, and where the plot is; print it with a rich console."""
+    if isinstance(report, ExperimentReport):
+        return render_experiment(report)
     lines = [f"turns: {describe_statuses(report.statuses) or 'none'}"]
     lines += [describe_reason(status, *told) for status, told in report.reasons.items()]
     compared = [compare(reference, report.rows) for reference in report.references]

@@ -23,9 +23,10 @@ from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
+from ecumene.sim.specs.interventions import GAME_FIGURES
 
 GAME_KIND = "guess_game"
-DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0}
+DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0, "groups": []}
 """The behaviour's own, for a game that was made without."""
 GAME_PATH = "/game"
 REPORTS_PATH = f"{GAME_PATH}/reports"
@@ -33,19 +34,29 @@ ROUND_KEY = "round"
 """Entry of the game: the round that is open, or was the last."""
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
-COUNT, DEADLINE = "count", "deadline"
+COUNT, DEADLINE, TIME = "count", "deadline", "time"
 
 
-@dataclass(frozen=True, slots=True)
-class GamePlan:
-    """What is played. The target of a round is `ratio` × mean + `offset`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsPlan:
+    """How many rounds there are, and for how many agents."""
 
     rounds: int
     participants: int
-    ratio: float
-    offset: float = 0.0
     deadline_ms: int = 0
     """A round ends so long after its opening even if reports are missing; 0 = it waits for all."""
+    path: str = GAME_PATH
+    """Of the environment whose rounds are played."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GamePlan(RoundsPlan):
+    """The guess game. The target of a round is `ratio` × mean + `offset`."""
+
+    ratio: float
+    offset: float = 0.0
+    groups: tuple[str, ...] = ()
+    """Those who play where groups do; none = every agent plays for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +72,12 @@ class RoundResult:
     failed: int
     """Turns that reported in time that they have no number; they are not in the mean."""
     mean: float | None
-    """Of the reported numbers; None if there is none."""
+    """Of the reported numbers, or of those of groups where they play; None if there is none."""
     target: float | None
     winning_number: float | None
     """The target under the name by which the agents are told of it."""
     winner: str | None
-    """Whose number is nearest; of several the smallest id."""
+    """Whose number is nearest, an agent or a group; of several the smallest id."""
     winner_number: float | None
     gate_cause: str
     """Why the round ended: count, deadline, or what else opened its gate."""
@@ -76,11 +87,21 @@ class RoundResult:
     """The closing's own."""
     guests: Mapping[str, GuestTurn] = field(default_factory=dict)
     """What became of those who are no agents of the run; they are among the participants."""
+    groups: Mapping[str, float | None] = field(default_factory=dict)
+    """Where groups play, the number of each; None of one without a number."""
+    figures: Mapping[str, Json] = field(default_factory=dict)
+    """Of an experiment of one's own: what its behaviour told, and what was read in the world."""
+
+    def find_figure(self, name: str) -> float | None:
+        """A figure of the round, if it is a number."""
+        own = getattr(self, name) if name in GAME_FIGURES else None
+        figure = self.figures.get(name, own)
+        return float(figure) if isinstance(figure, int | float) and not isinstance(figure, bool) else None
 
     @property
     def missing(self) -> int:
-        """Participants of whom nothing came in time."""
-        return max(0, self.participants - self.reported - self.failed)
+        """Participants of whom nothing came in time; none where nobody was asked for anything."""
+        return 0 if self.gate_cause == TIME else max(0, self.participants - self.reported - self.failed)
 
 
 class GameMismatchError(EcumeneError):
@@ -115,7 +136,7 @@ class Conductor:
     """Async context manager around the rounds of one game; its watch on the gate lives as long."""
 
     def __init__(
-        self, world: World, plan: GamePlan, *, producer: str, observer: RoundObserver, guests: Guests | None = None
+        self, world: World, plan: RoundsPlan, *, producer: str, observer: RoundObserver, guests: Guests | None = None
     ) -> None:
         """`producer` identifies the run for ever: the same one must not conduct another game of this world.
 
@@ -126,7 +147,7 @@ class Conductor:
         self._stack = AsyncExitStack()
         self._producer = producer
         self._observer = observer
-        self._game = world.environment(GAME_PATH)
+        self._game = world.environment(plan.path)
         self._world = world
         self._gate: Watch | None = None
 
@@ -134,7 +155,7 @@ class Conductor:
         is_new = await self.register_game()
         # From before the first opening on, so that no gate can be missed.
         types = (EventType.GATE_OPENED,) if self._guests is None else (EventType.GATE_OPENED, *MEMBER_EVENTS)
-        wanted = EventFilter(path_prefix=GAME_PATH, types=types, exclude_own=self._guests is not None)
+        wanted = EventFilter(path_prefix=self._plan.path, types=types, exclude_own=self._guests is not None)
         self._gate = self._world.watch(wanted)
         self._stack.push_async_callback(self._gate.aclose)
         try:
@@ -159,12 +180,15 @@ class Conductor:
             KindNotFoundError: the server has no such behaviour.
             GameMismatchError: something else is there.
         """
+        assert isinstance(self._plan, GamePlan)
         config: dict[str, Json] = {"ratio": self._plan.ratio, "offset": self._plan.offset}
+        if self._plan.groups:
+            config["groups"] = list(self._plan.groups)
         if (await self._game.register(kind=GAME_KIND, config=config, if_absent=True)).changed:
             return True
         found = await self._game.describe()
         # A game that was made by hand may leave to the behaviour what is as usual.
-        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != config:
+        if found.kind != GAME_KIND or DEFAULT_RULES | _document(found.config) != DEFAULT_RULES | config:
             raise GameMismatchError(self._world.name, found.kind, found.config)
         return False
 
@@ -191,8 +215,7 @@ class Conductor:
         except SequencePassedError:
             pass  # It was closed, too, and nobody noted it: asked again, its closing tells everything.
         else:
-            opened = _document(invoked.result)
-            generation, path = opened["generation"], str(opened.get("reports", REPORTS_PATH))
+            generation, path = self._read_opening(round_number, _document(invoked.result))
             if self._guests is not None:
                 self._guests.begin_round(invoked.revision)
             started_at = asyncio.get_running_loop().time()
@@ -201,9 +224,13 @@ class Conductor:
         closing = await self._invoke("close_round", {"generation": generation}, seq=2 * round_number)
         wall_s = asyncio.get_running_loop().time() - started_at
         turns = await self._guests.read_turns(self._game, closing) if self._guests is not None and generation else {}
-        result = self._read_result(closing, cause, wall_s, turns)
+        result = await self._read_result(closing, cause, wall_s, turns)
         self._observer.round_closed(result)
         return result
+
+    def _read_opening(self, round_number: int, opened: Mapping[str, Any]) -> tuple[int, str]:
+        """The generation of the gate that a round waits for, and the environment that has it."""
+        return opened["generation"], str(opened.get("reports", REPORTS_PATH))
 
     async def _wait_for_gate(self, round_number: int, path: str, generation: int, *, is_new: bool) -> str:
         """Why the gate of a generation opened, or "deadline"; meanwhile the observer hears of the reports."""
@@ -252,7 +279,9 @@ class Conductor:
                 # A server that stops refuses what it has not begun; the SDK reconnects, and gives up in its time.
                 await asyncio.sleep(error.retry_delay_s or RETRY_DELAY_S)
 
-    def _read_result(self, closing: Invoked, cause: str, wall_s: float, guests: Mapping[str, GuestTurn]) -> RoundResult:
+    async def _read_result(
+        self, closing: Invoked, cause: str, wall_s: float, guests: Mapping[str, GuestTurn]
+    ) -> RoundResult:
         closed = _document(closing.result)
         reported, failed, participants = closed["reported"], closed["failed"], self._plan.participants + len(guests)
         return RoundResult(
@@ -271,6 +300,7 @@ class Conductor:
             wall_s=wall_s,
             revision=closing.revision,
             guests=guests,
+            groups=closed.get("groups") or {},
         )
 
 

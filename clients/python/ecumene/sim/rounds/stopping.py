@@ -26,6 +26,9 @@ def find_stop(stop: StopSpec | None, rounds: Sequence[RoundResult]) -> str:
         if len(means) == stop.converged.rounds and max(means) - min(means) <= stop.converged.within:
             spread = max(means) - min(means)
             return f"converged within {stop.converged.within:g}: {len(means)} rounds differ by {spread:.6g}"
+    figure = None if stop.when is None else last.find_figure(stop.when.figure or "")
+    if stop.when is not None and figure is not None and stop.when.holds(figure):
+        return f"when {stop.when}: it is {figure:.6g} after round {number}"
     lost = (last.failed + last.missing) / max(1, last.participants)
     if stop.failed_share_above is not None and lost > stop.failed_share_above:
         return f"failed_share_above {stop.failed_share_above:g}: of round {number} {lost:.6g} failed or are missing"

@@ -119,7 +119,7 @@ class OwnNode(NodeAgents):
         self._arguments = ["--server", server, "--world", world.name, "--workers", str(workers)]
         # Launched by whoever conducts the run, it may use what he may.
         self._scratch = launch_path.parent.parent / NODE_FOLDER
-        self._arguments += ["--records", "/", "--scratch", str(self._scratch)]
+        self._arguments += ["--records", "/", "--scratch", str(self._scratch), "--tell-causes"]
         for secret in list_secrets(models):
             self._arguments += ["--secret", secret]
         self._name = f"own.{blake2b(stage.run.encode(), digest_size=8).hexdigest()}"

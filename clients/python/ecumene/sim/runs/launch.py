@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ecumene.sim.backgrounds.people import write_value
 from ecumene.sim.populations.population import Population, dump_parameters
+from ecumene.sim.rounds.conductor import GAME_PATH
 from ecumene.sim.runs.budgets import Quotas, describe_budget
 from ecumene.sim.runs.launched_models import describe_choice, describe_models
-from ecumene.sim.specs.population import PLACEHOLDER, PROMPTED, GroupSpec
+from ecumene.sim.specs.backgrounds import PLACEHOLDER
+from ecumene.sim.specs.population import PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec
 
 LAUNCH_NAME = "launch.json"
 AGENTS_PER_WORKER_MIN = 25_000
 PARTS_MAX = 256
+TURN_TIMEOUT_MIN_S = 300.0
 
-# The event that opens a round; what it asks for stands in its document.
-WAKE_RULES = [{"path": "/game", "types": ["behaviour"], "key": "round.opened"}]
 AGENT_CLASSES = {PROMPTED: "prompted-player"}
 
 
@@ -109,16 +112,30 @@ def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
     if not names:
         return [persona] * len(attributes)
     values = zip(*(attributes.column(name).to_pylist() for name in names), strict=True)
-    return [_fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
+    return [fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
 
 
-def _fill(persona: str, values: dict[str, str]) -> str:
+def fill(persona: str, values: Mapping[str, str]) -> str:
+    """A persona with some values in place of their names in braces."""
     return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
 
 
-def write_value(value: object) -> str:
-    """A value as people write it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def describe_wakes(spec: RunSpec, group: GroupSpec) -> list[dict[str, Any]]:
+    """Which events wake the agents of a group: first that which opens a round; its document says what it asks for."""
+    path = GAME_PATH if spec.experiment is None else spec.experiment.environment
+    opening = [] if path is None else [{"path": path, "types": ["behaviour"], "key": "round.opened"}]
+    return [*opening, *(rule.model_dump(mode="json") for rule in group.wake)]
+
+
+def describe_clock(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
+    """By which clock the agents of a group live, and when they are first woken."""
+    path = spec.find_clock_path(group)
+    if not path:
+        return {}
+    first_ns = group.first_wake
+    if first_ns is None and spec.experiment is not None and path == spec.experiment.clock:
+        first_ns = spec.clock_start_ns
+    return {"clock": path, **({} if first_ns is None else {"first_wake_ns": first_ns})}
 
 
 def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
@@ -128,13 +145,20 @@ def describe_group(spec: RunSpec, group: GroupSpec) -> dict[str, Any]:
         "name": group.name,
         "agent": AGENT_CLASSES.get(group.agent, group.agent),
         "agents": f"{group.name}.arrow",
-        "wake": WAKE_RULES,
+        "wake": describe_wakes(spec, group),
         "parameters": parameters,
         "process": group.process,
+        # Within a round the waiting for a model's free place counts: the round's own deadline ends it.
+        "turn_timeout_s": max(TURN_TIMEOUT_MIN_S, spec.deadline_s or 0.0),
+        **describe_clock(spec, group),
     }
     if group.agent == PROMPTED:
         if parameters["fallback"] is None:
             del parameters["fallback"]
+        if not parameters["note"]:
+            del parameters["note"]
+        if spec.game.players == "groups":
+            parameters["groups_play"] = [each.name for each in spec.population.groups if each.count != 0]
         del parameters["temperature"]
     if spec.list_asked(group):
         described["model"] = describe_choice(spec, group)

@@ -16,8 +16,9 @@ from typing import Any
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState, read_manifest
 from ecumene.launch import Services
-from ecumene.sim.populations.population import build_population
-from ecumene.sim.rounds.conductor import GamePlan
+from ecumene.sim.populations.population import Population, build_population
+from ecumene.sim.rounds.conductor import GamePlan, RoundsPlan
+from ecumene.sim.rounds.group_players import list_players
 from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budgets
 from ecumene.sim.runs.directory import RunLock, make_directory
 from ecumene.sim.runs.launch import write_launch
@@ -115,14 +116,8 @@ async def _live_on(
         observer.stage_began("drawing the population")
         population = await asyncio.to_thread(build_population, spec.population, spec.seed)
         await asyncio.to_thread(keep_profiles, population, record.directory)
-        await asyncio.to_thread(keep_networks, spec.population, population, spec.seed, record.directory)
-        plan = GamePlan(
-            rounds=spec.game.rounds,
-            participants=len(population),
-            ratio=float(spec.game.ratio),
-            offset=float(spec.game.offset),
-            deadline_ms=round(spec.game.deadline_s * 1000),
-        )
+        await asyncio.to_thread(keep_networks, spec.population, population, spec.people_seed, record.directory)
+        plan = plan_rounds(spec, population)
         # Who asks agents hosts them on a node, the run's own or others': what that is launched with never changes.
         is_hosted = over_nodes or spec.asks
         quotas = plan_quotas(spec, record.run, over_nodes=is_hosted)
@@ -144,7 +139,7 @@ async def _live_on(
                 observer,
                 options,
                 population=population,
-                agents=[] if spec.game.guests is None else population.name_agents(),
+                agents=[] if spec.game.guests is None or spec.experiment is not None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,
                 is_resumed=is_resumed,
@@ -163,3 +158,22 @@ async def _live_on(
         told = isinstance(error, EcumeneError | OSError) and " ".join(str(error).split())
         record.end(RunState.FAILED, told or f"{type(error).__name__}: {' '.join(str(error).split())}")
         raise
+
+
+def plan_rounds(spec: RunSpec, population: Population) -> RoundsPlan:
+    """What is played by a population."""
+    agents = len(population)
+    deadline_ms = 0 if spec.deadline_s is None else round(spec.deadline_s * 1000)
+    experiment = spec.experiment
+    if experiment is not None:
+        path = experiment.environment or experiment.clock or ""
+        return RoundsPlan(rounds=spec.rounds, participants=agents, deadline_ms=deadline_ms, path=path)
+    ratio, offset = float(spec.game.ratio), float(spec.game.offset)
+    return GamePlan(
+        rounds=spec.rounds,
+        participants=agents,
+        deadline_ms=deadline_ms,
+        ratio=ratio,
+        offset=offset,
+        groups=list_players(spec, population),
+    )

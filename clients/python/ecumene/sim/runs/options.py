@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from ecumene.sim.rounds.conductor import GamePlan, RoundObserver
+from ecumene.sim.rounds.conductor import RoundObserver, RoundsPlan
 
 
 class RunObserver(RoundObserver, Protocol):
@@ -20,7 +20,7 @@ class RunObserver(RoundObserver, Protocol):
     def directory_chosen(self, directory: Path) -> None:
         """The run has its directory: from now on it can be gone on with."""
 
-    def run_began(self, run: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
+    def run_began(self, run: str, directory: Path, plan: RoundsPlan, rounds_done: int) -> None:
         """The agents are there, and the next round follows; so many were played in earlier lives of the run."""
 
 

@@ -15,7 +15,15 @@ from typing import Any
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import ManifestError, RunManifest, RunState, TurnStatus, read_manifest, write_manifest
-from ecumene.sim.reporting import SUMMARY_NAME, ReportError, report_guess_run
+from ecumene.sim.recordings import RecordingError
+from ecumene.sim.reporting import (
+    SUMMARY_NAME,
+    ExperimentReport,
+    GuessReport,
+    ReportError,
+    report_experiment,
+    report_guess_run,
+)
 from ecumene.sim.rounds.conductor import RoundResult
 from ecumene.sim.rounds.guests import GuestTurn
 from ecumene.sim.rounds.stopping import find_stop
@@ -137,7 +145,7 @@ class RunRecord:
         """Write that its rounds are over, and what ended them, and the report. Raises OSError, ReportError."""
         self._manifest = dataclasses.replace(self._manifest, ended_by=self.find_stop())
         manifest = self._write_end(RunState.DONE, "")
-        report = report_guess_run(self.directory, told=self._list_told())
+        report = self._report()
         return RunOutcome(self.directory, manifest, tuple(self.rounds), report)
 
     def end(self, state: RunState, note: str) -> None:
@@ -146,8 +154,13 @@ class RunRecord:
         Raises OSError.
         """
         self._write_end(state, note)
-        with contextlib.suppress(ReportError):
-            report_guess_run(self.directory, told=self._list_told())
+        with contextlib.suppress(ReportError, RecordingError):
+            self._report()
+
+    def _report(self) -> GuessReport | ExperimentReport:
+        if self._manifest.spec.get("experiment") is not None:
+            return report_experiment(self.directory)
+        return report_guess_run(self.directory, told=self._list_told())
 
     def _write_end(self, state: RunState, note: str) -> RunManifest:
         ended_at = self._now().isoformat(timespec="milliseconds")

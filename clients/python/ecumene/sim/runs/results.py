@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ecumene.client.records import TABLES, RunManifest, list_parts
 from ecumene.sim.asking.intervention_records import read_interventions
-from ecumene.sim.reporting import GuessReport
+from ecumene.sim.reporting import ExperimentReport, GuessReport
 from ecumene.sim.rounds.conductor import RoundResult
 
 
@@ -30,14 +30,14 @@ class RunOutcome:
     directory: Path
     manifest: RunManifest
     rounds: tuple[RoundResult, ...]
-    report: GuessReport
+    report: GuessReport | ExperimentReport
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON, and beside it what the world told and what was recorded."""
         told = [dataclasses.asdict(result) | {"missing": result.missing} for result in self.rounds]
         return self.report.to_document() | {
             "directory": str(self.directory),
-            "plot": str(self.report.plot),
+            "plot": None if self.report.plot is None else str(self.report.plot),
             "told": told,
             "recorded": dict(self.manifest.counts),
             "interventions": read_interventions(self.directory),

@@ -22,9 +22,13 @@ from ecumene.sim.asking.asker import Asker
 from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
-from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan
+from ecumene.sim.rounds.clock_rounds import ClockRounds
+from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan, RoundsPlan
+from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
+from ecumene.sim.rounds.own_rounds import OwnRounds
+from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
 from ecumene.sim.runs.hosts import RUNTIME_STOP_TIMEOUT_S, NodeAgents, OwnNode, OwnRuntime
@@ -33,6 +37,7 @@ from ecumene.sim.runs.launched_models import list_launched
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
 from ecumene.sim.specs.spec import RunSpec
+from ecumene.sim.worlds.layout import make_world, start_clocks
 
 WORLD_CHARS_MAX = 40
 NODES_WORLD = "main"
@@ -50,7 +55,7 @@ class Stage:
     def __init__(
         self,
         spec: RunSpec,
-        plan: GamePlan,
+        plan: RoundsPlan,
         record: RunRecord,
         services: Services,
         observer: RunObserver,
@@ -83,25 +88,30 @@ class Stage:
             server = record.manifest.server or await self._start_server()
             world: World = await stack.enter_async_context(self._open_world(server))
             record.begin(world.name, world.history, world.revision)
+            stack.enter_context(tell_address(record.directory, server, world.name))
             await keep_quotas(world, self._quotas)
             # Whoever shares a world with others records what is the run's own.
-            is_shared = self._spec.world is not None or record.manifest.over_nodes
-            wanted = EventFilter(path_prefix=GAME_PATH) if is_shared else None
+            is_shared = self._world_name is not None or record.manifest.over_nodes
+            wanted = EventFilter(path_prefix=plan.path) if is_shared else None
             first = record.manifest.first_revision
             recorder = EventRecorder(world, record.directory, run=record.run, event_filter=wanted, from_revision=first)
             await stack.enter_async_context(recorder)
+            await make_world(world, self._spec, self._population, record.directory)
             guests = self._invite(world)
             intervener = Intervener(world, self._population, self._spec.interventions, **self._describe_life())
             plan = await intervener.settle(plan, is_resumed=self._is_resumed)
-            conductor = Conductor(world, plan, producer=record.run, observer=self._observer, guests=guests)
+            conductor = self._choose_conductor(world, plan, guests)
             await stack.enter_async_context(conductor)
-            if not self._is_resumed:
+            if isinstance(plan, GamePlan):
+                await keep_members(world, GAME_PATH, plan.groups, self._population, is_resumed=self._is_resumed)
+            if not self._is_resumed and self._spec.experiment is None:
                 await self._tell_history(world)
             agents = self._choose_agents(world, server, launch_path)
             await agents.clear()
             budgets = await stack.enter_async_context(BudgetWatch(world, record.run, list_launched(self._spec)))
             self._observer.stage_began("launching the agents")
             await agents.start()
+            await start_clocks(world, self._spec)
             if guests is not None and not guests.are_enough and not record.rounds:
                 self._observer.stage_began(describe_wait(self._spec.game.guests or 0, world.name, server))
                 await self._beside_services(conductor.wait_for_guests())
@@ -128,7 +138,17 @@ class Stage:
         if isinstance(played, int) and played > 0:
             self._observer.stage_began(describe_history(world.name, played))
 
-    async def _play_rounds(self, conductor: Conductor, asker: Asker, intervener: Intervener) -> None:
+    def _choose_conductor(self, world: World, plan: RoundsPlan, guests: Guests | None) -> Conductor | ClockRounds:
+        experiment, observer = self._spec.experiment, self._observer
+        if experiment is None:
+            return Conductor(world, plan, producer=self._record.run, observer=observer, guests=guests)
+        if experiment.clock is None:
+            figures = experiment.figures
+            return OwnRounds(world, plan, producer=self._record.run, observer=observer, figures=figures)
+        start_ns = self._spec.clock_start_ns
+        return ClockRounds(world, plan, experiment, start_ns=start_ns, observer=observer, tell=observer.stage_began)
+
+    async def _play_rounds(self, conductor: Conductor | ClockRounds, asker: Asker, intervener: Intervener) -> None:
         recorder = GuestRecorder(self._record.directory, run=self._record.run)
         done = len(self._record.rounds)
         if not done:
@@ -163,13 +183,15 @@ class Stage:
         return {"run": record.run, "seed": self._spec.seed, "directory": record.directory, "tell": tell}
 
     def _invite(self, world: World) -> Guests | None:
-        awaited = self._spec.game.guests
+        awaited = self._spec.game.guests if self._spec.experiment is None else None
         return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
 
     async def _start_server(self) -> str:
         self._observer.stage_began("starting the server")
         data = str(self._record.directory / "world")
         arguments = ["--data-dir", data, "--port", "0", "--log-age-s", str(LOG_AGE_S), *self._options.server_arguments]
+        for behaviour in self._spec.world.behaviours if self._spec.world is not None else ():
+            arguments += ["--behaviour", behaviour]
         server = await self._services.start(
             "env-server", arguments, log_path=self._logs / "server.log", keep_open=(self._lock,)
         )
@@ -179,7 +201,12 @@ class Stage:
         settings = ClientSettings(reconnect_timeout_s=120.0)
         is_over_nodes = self._record.manifest.over_nodes
         own = NODES_WORLD if is_over_nodes else self._record.run[-WORLD_CHARS_MAX:].lstrip("-")
-        return connect(server, self._spec.world or own, create=not is_over_nodes, timeout_s=30.0, settings=settings)
+        return connect(server, self._world_name or own, create=not is_over_nodes, timeout_s=30.0, settings=settings)
+
+    @property
+    def _world_name(self) -> str | None:
+        """Of a world that others share, too."""
+        return self._spec.world.name if self._spec.world is not None else None
 
     def _choose_agents(self, world: World, server: str, launch_path: Path) -> OwnRuntime | NodeAgents:
         run, spec = self._record.run, self._spec

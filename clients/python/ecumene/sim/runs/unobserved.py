@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ecumene.sim.rounds.conductor import GamePlan, RoundResult
+from ecumene.sim.rounds.conductor import RoundResult, RoundsPlan
 
 
 class Unobserved:
@@ -16,7 +16,7 @@ class Unobserved:
     def directory_chosen(self, directory: Path) -> None:
         """Nothing."""
 
-    def run_began(self, run: str, directory: Path, plan: GamePlan, rounds_done: int) -> None:
+    def run_began(self, run: str, directory: Path, plan: RoundsPlan, rounds_done: int) -> None:
         """Nothing."""
 
     def round_opened(self, round_number: int) -> None:

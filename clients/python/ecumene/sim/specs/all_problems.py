@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ecumene.sim.specs.errors import SpecProblem, list_problems
+from ecumene.sim.specs.errors import SpecProblem, find_place, list_problems
 from ecumene.sim.specs.yaml_reading import Lines, Place
 
 PASSES_MAX = 5
@@ -37,7 +37,8 @@ def find_problems(
             break
         except ValidationError as error:
             told = [
-                tuple(one["loc"]) for one in error.errors(include_url=False, include_context=False, include_input=False)
+                find_place(one["loc"])
+                for one in error.errors(include_url=False, include_context=False, include_input=False)
             ]
             new = [(place, problem) for place, problem in zip(told, list_problems(error, model, lines), strict=True)]
             problems += [problem for place, problem in new if not any(is_near(place, other) for other in places)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from ecumene.sim.specs.section import Section
+from ecumene.sim.specs.section import TAG, Section
 
 QUESTIONS_MAX = 32
 SCALE = (1, 7)
@@ -85,11 +85,12 @@ class AfterRounds(Section):
 
 
 def _tag_moment(given: object) -> str:
-    return "some" if isinstance(given, dict | AfterRounds) else "named"
+    return f"{TAG}some" if isinstance(given, dict | AfterRounds) else f"{TAG}named"
 
 
 At = Annotated[
-    Annotated[Literal["before", "after", "every_round"], Tag("named")] | Annotated[AfterRounds, Tag("some")],
+    Annotated[Literal["before", "after", "every_round"], Tag(f"{TAG}named")]
+    | Annotated[AfterRounds, Tag(f"{TAG}some")],
     Discriminator(_tag_moment),
 ]
 """Before the first round, after the last one, after each one, or after some."""
@@ -103,16 +104,18 @@ class AskingSpec(Section):
         at: `before` the first round, `after` the last, `every_round` (after each), or `{after_rounds: [1, 3]}`.
         groups: only agents of these groups of the population; none = of all.
         timeout_s: for the answers of one agent, waiting for the limits of its model included.
+        remembered: whether agents remember what they were asked and have answered; the run is another one then.
     """
 
     name: AskingName
     at: At = "after"
     groups: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 600.0
+    remembered: bool = False
 
 
 class SurveySpec(AskingSpec):
-    """Typed questions to all agents, or to a sample of them; nobody remembers having been asked.
+    """Typed questions to all agents, or to a sample of them.
 
     Attributes:
         questions: what is asked, in one question to the model of each agent.
@@ -135,7 +138,7 @@ class SurveySpec(AskingSpec):
 
 
 class InterviewSpec(AskingSpec):
-    """Open questions to a few agents, whose answers are texts; nobody remembers having been asked.
+    """Open questions to a few agents, whose answers are texts.
 
     Attributes:
         questions: what is asked, in one question to the model of each agent; in records they are q1, q2 and so on.

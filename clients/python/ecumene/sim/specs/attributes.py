@@ -324,10 +324,12 @@ def check_shares(shares: list[Fraction], normalise: bool) -> None:
 
 
 def list_attribute_problems(
-    attributes: dict[str, AttributeSpec], tables: tuple[TableSpec, ...], constraints: tuple[ConstraintSpec, ...]
+    attributes: dict[str, AttributeSpec],
+    tables: tuple[TableSpec, ...],
+    constraints: tuple[ConstraintSpec, ...],
+    known: list[str],
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What does not fit together: place, and what is wrong."""
-    known = [*attributes, *(name for table in tables for name in table.columns.values())]
+    """What does not fit together: place, and what is wrong. `known`: all attributes that there are."""
     for place, table in enumerate(tables):
         for name in table.columns.values():
             if known.count(name) > 1:

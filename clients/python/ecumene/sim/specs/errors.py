@@ -11,11 +11,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ecumene.client.errors import EcumeneError
+from ecumene.sim.specs.section import TAG
 from ecumene.sim.specs.yaml_reading import Lines, find_line
 
 _SHOWN_MAX = 10
 _GIVEN_CHARS_MAX = 60
 _QUOTED = re.compile(r"'([^']+)'")
+_LENGTH = re.compile(r"(?:Tuple|List|Dictionary|String) should have at least (\d+) (items?|characters?).*?(\d+)?$")
 _ASIDES = re.compile(r" or instance of \w+|, (unable to|got) .*")
 _WORDS = (
     ("a valid dictionary", "a mapping"),
@@ -24,6 +26,9 @@ _WORDS = (
     ("a valid string", "text"),
     ("a valid tuple", "a list"),
     ("a valid boolean", "true or false"),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "more than"),
 )
 
 
@@ -62,9 +67,15 @@ class SpecError(EcumeneError):
 def list_problems(error: ValidationError, model: type[BaseModel], lines: Lines | None = None) -> list[SpecProblem]:
     """The problems that pydantic found, with exact paths and, for unknown fields, the nearest known one."""
     return [
-        SpecProblem(format_path(found["loc"]), describe(found, model), find_line(lines or {}, found["loc"]))
+        SpecProblem(format_path(place), describe(found, model), find_line(lines or {}, place))
         for found in error.errors(include_url=False, include_context=False)
+        for place in (find_place(found["loc"]),)
     ]
+
+
+def find_place(steps: Sequence[int | str]) -> tuple[int | str, ...]:
+    """Where in a document an error is, by the steps that pydantic tells."""
+    return tuple(step for step in steps if not str(step).startswith(TAG))
 
 
 def format_path(steps: Sequence[int | str]) -> str:
@@ -77,6 +88,8 @@ def format_path(steps: Sequence[int | str]) -> str:
 
 def describe(found: Any, model: type[BaseModel]) -> str:
     """One line on one problem."""
+    if (least := _LENGTH.match(str(found["msg"]))) is not None:
+        return "is empty" if not found["input"] else f"must have {least[1]} {least[2]} or more, not {least[3]}"
     if found["type"] == "extra_forbidden":
         known = list_fields(model, found["loc"][:-1])
         near = difflib.get_close_matches(str(found["loc"][-1]), known, n=1)

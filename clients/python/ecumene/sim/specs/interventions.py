@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -10,6 +10,7 @@ from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.section import Section
 
 RoundNumber = Annotated[int, Field(ge=1, le=1_000)]
+GAME_FIGURES = ("mean", "winning_number", "reported")
 GAME_PATH = "/game"
 BOOKS_PATH = "/runtime"
 DEEDS = ("set", "delete", "rules", "tell", "pause", "resume")
@@ -100,12 +101,13 @@ class ConditionSpec(Section):
     """A figure of the round that is over, or an entry of the world, compared with a number.
 
     Attributes:
-        figure: `mean`, `winning_number` or `reported` (how many numbers came in); or
+        figure: of the guess game `mean`, `winning_number` or `reported` (how many numbers came in); of an experiment
+            one of its figures, or what `close_round` returns under this name; or
         entry: whose value is a number.
         below, above, equals: what it must be; one of them.
     """
 
-    figure: Literal["mean", "winning_number", "reported"] | None = None
+    figure: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     entry: EntrySpec | None = None
     below: RealNumber | None = None
     above: RealNumber | None = None

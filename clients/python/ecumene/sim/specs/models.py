@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ecumene.sim.specs.rule_players import check_rule_player
 from ecumene.sim.specs.section import BaseUrl, FilePath, Section
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -146,7 +147,8 @@ class ModelSpec(Section):
         latency_ms: thinking time of `scripted`, always the same.
         latency: thinking time of `scripted`, by a distribution.
         faults: of `scripted`.
-        answers: the function that answers for `scripted`, as `module:function`; None = one that plays the guess game.
+        answers: what answers for `scripted`: a function, as `module:function`, or a rule player of the guess game with
+            its parameters, such as `{player: level-k, level: 1}`; None = players of mixed sophistication.
         slots: questions that `local` answers side by side.
         context_tokens: of each slot of `local`.
         threads: of `local`; None = one a core.
@@ -185,7 +187,7 @@ class ModelSpec(Section):
     latency_ms: Milliseconds = 0.0
     latency: LatencySpec | None = None
     faults: FaultSpec | None = None
-    answers: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    answers: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | dict[str, Any] | None = None
     slots: Annotated[int, Field(ge=1, le=256)] | None = None
     context_tokens: Annotated[int, Field(ge=256)] = 2048
     threads: Count | None = None
@@ -204,6 +206,12 @@ class ModelSpec(Section):
                 raise ValueError(f"{given[0]} is for provider {provider}")
         if self.provider == "replay" and self.replay_from is None:
             raise ValueError("provider replay needs replay_from, the directory of a recorded run")
+        return self
+
+    @model_validator(mode="after")
+    def _check_answers(self) -> Self:
+        if isinstance(self.answers, dict):
+            check_rule_player("answers", self.answers)
         return self
 
     @model_validator(mode="after")

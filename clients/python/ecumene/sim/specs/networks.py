@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ecumene.sim.specs.attributes import AttributeName
 from ecumene.sim.specs.section import FilePath, Section
 
-_KINDS = ("small_world", "scale_free", "homophily", "file")
+_KINDS = ("small_world", "scale_free", "homophily", "household", "file")
 Part = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -56,12 +56,14 @@ class NetworkSpec(Section):
         small_world: short ways, and circles of friends.
         scale_free: few who know many.
         homophily: by what people have in common.
+        household: true: all who live together know each other, and nobody else.
         file: its edges, CSV or Parquet with columns `from` and `to`, of ids of agents or of their places from 0.
     """
 
     small_world: SmallWorldSpec | None = None
     scale_free: ScaleFreeSpec | None = None
     homophily: HomophilySpec | None = None
+    household: Literal[True] | None = None
     file: FilePath | None = None
 
     @model_validator(mode="after")

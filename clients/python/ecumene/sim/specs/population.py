@@ -20,32 +20,22 @@ from ecumene.sim.specs.attributes import (
     list_attribute_problems,
     resolve_file,
 )
+from ecumene.sim.specs.backgrounds import BACKGROUND, PLACEHOLDER, BackgroundsSpec
+from ecumene.sim.specs.durations import Time
+from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
+from ecumene.sim.specs.rule_players import RULE_PARAMETERS, check_rule_player, place_under
 from ecumene.sim.specs.section import Section
+from ecumene.sim.specs.waking import WakeSpec
+from ecumene.sim.specs.world import EnvironmentPath
 
 POPULATION_MAX = 100_000_000
 PROMPTED = "prompted"
-PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
-"""In a persona: the name of an attribute."""
+PROMPTED_AGENT = "prompted-agent"
+"""Looks and acts as its parameters say, in any world; a class like one's own, which is installed with the runtime."""
 _CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-
-
-class NoParameters(Section):
-    """For `equilibrium` and `random`."""
-
-
-class LevelKParameters(Section):
-    """For `level-k`: the steps of best response."""
-
-    level: Annotated[int, Field(ge=0, le=1_000)]
-
-
-class NoisyLevelKParameters(LevelKParameters):
-    """For `noisy-level-k`: and the standard deviation of the noise, in the units of the numbers."""
-
-    deviation: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PromptedParameters(Section):
@@ -56,42 +46,28 @@ class PromptedParameters(Section):
         temperature: None = that of the spec's model.
         fallback: a rule player that decides when the model does not, such as `{player: level-k, level: 1}`; None = such
             a turn reports nothing.
+        note: whether the template's note is told, that the game is a variant of a well-known one.
     """
 
     prompt: str | dict[str, Any] = "guess-p2"
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     fallback: dict[str, Any] | None = None
+    note: bool = False
 
     @model_validator(mode="after")
     def _check_fallback(self) -> Self:
-        if self.fallback is None:
-            return self
-        player = self.fallback.get("player")
-        if player not in RULE_PLAYERS:
-            raise ValueError(f"fallback names a player: {', '.join(RULE_PLAYERS)}, not {player!r}")
-        try:
-            PARAMETERS[player].model_validate(
-                {name: value for name, value in self.fallback.items() if name != "player"}
-            )
-        except ValidationError as error:
-            raise ValidationError.from_exception_data("Prompted", _place_under("fallback", error)) from error
+        if self.fallback is not None:
+            check_rule_player("fallback", self.fallback)
         return self
 
 
-RULE_PLAYERS = ("level-k", "noisy-level-k", "equilibrium", "random")
-PARAMETERS: dict[str, type[Section]] = {
-    "level-k": LevelKParameters,
-    "noisy-level-k": NoisyLevelKParameters,
-    "equilibrium": NoParameters,
-    "random": NoParameters,
-    "prompted": PromptedParameters,
-}
+PARAMETERS: dict[str, type[Section]] = {**RULE_PARAMETERS, PROMPTED: PromptedParameters}
 
 
 def _check_agent(name: str) -> str:
-    if name in PARAMETERS or _CLASS.fullmatch(name):
+    if name in (*PARAMETERS, PROMPTED_AGENT) or _CLASS.fullmatch(name):
         return name
-    known = f"{', '.join(map(repr, PARAMETERS))} or module:Class"
+    known = f"{', '.join(map(repr, (*PARAMETERS, PROMPTED_AGENT)))} or module:Class"
     raise PydanticCustomError("literal_error", "Input should be {known}", {"known": known})
 
 
@@ -106,11 +82,16 @@ class GroupSpec(Section):
         share: which share of the population, a number or a fraction such as "1/3".
         parameters: of the class.
         persona: who a prompted agent is; a class of your own finds it in its profile. Names of attributes in
-            braces, such as {age}, become the values of each agent. Empty = what its attributes say, if it has any.
+            braces, such as {age}, become the values of each agent, {background} its background. Empty = its background,
+            else what its attributes say, if it has any.
         model: which of the spec's `models` its agents ask (a class of your own may ask none); or give models.
         models: several, each with its weight: which one an agent asks is drawn once, by its id and the seed.
         attributes: what all of its agents are, whatever the population's attributes would make them.
         process: `shared`: many agents a worker process; `agent`: each has a process of its own, 256 at most.
+        wake: events that wake them, beside the opening of a round.
+        clock: the environment by whose clock they live; none = by that of the experiment, if it has one.
+        first_wake: when each is first woken by its clock; none = where the clock of the experiment begins, and not at
+            all by another clock. For later wakes agents ask themselves.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -123,6 +104,9 @@ class GroupSpec(Section):
     models: dict[str, Annotated[float, Field(ge=0, le=WEIGHT_MAX, allow_inf_nan=False)]] = Field(default_factory=dict)
     attributes: dict[AttributeName, Value] = Field(default_factory=dict)
     process: Literal["shared", "agent"] = "shared"
+    wake: Annotated[tuple[WakeSpec, ...], Field(max_length=100)] = ()
+    clock: EnvironmentPath | None = None
+    first_wake: Time | None = None
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -138,7 +122,7 @@ class GroupSpec(Section):
     @property
     def is_deaf(self) -> bool:
         """Whether its agents follow a rule, and remember nothing."""
-        return self.agent in RULE_PLAYERS
+        return self.agent in RULE_PARAMETERS
 
     @property
     def may_ask(self) -> bool:
@@ -167,7 +151,8 @@ class GroupSpec(Section):
         try:
             PARAMETERS[self.agent].model_validate(self.parameters)
         except ValidationError as error:
-            raise ValidationError.from_exception_data("GroupSpec", _place_under("parameters", error)) from error
+            found = place_under("parameters", error, PARAMETERS[self.agent])
+            raise ValidationError.from_exception_data("GroupSpec", found) from error
         return self
 
     @model_validator(mode="after")
@@ -192,8 +177,12 @@ class PopulationSpec(Section):
         normalise: divide shares of groups by their sum instead of refusing a sum that is not one.
         attributes: what each agent has: its class finds it in its profile, and the prompt of a prompted agent tells it.
         tables: attributes that are drawn together, from rows of a sample of people.
+        households: who lives together; their members are drawn to fit each other.
         constraints: what no agent is.
         networks: who knows whom, by the name of each network; kept in the run's directory.
+        backgrounds: a text for each agent that says who it is.
+        seed: from which follows who the agents are; None = the spec's. With one of its own, the runs of a sweep have
+            the same agents.
     """
 
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=1_000)]
@@ -202,14 +191,22 @@ class PopulationSpec(Section):
     normalise: bool = False
     attributes: dict[AttributeName, AttributeSpec] = Field(default_factory=dict)
     tables: Annotated[tuple[TableSpec, ...], Field(max_length=100)] = ()
+    households: HouseholdsSpec | None = None
     constraints: Annotated[tuple[ConstraintSpec, ...], Field(max_length=1_000)] = ()
     networks: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], NetworkSpec] = Field(
         default_factory=dict
     )
+    backgrounds: BackgroundsSpec | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+
+    def choose_seed(self, seed: int) -> int:
+        """From which follows who the agents are, in a run of some seed."""
+        return seed if self.seed is None else self.seed
 
     def list_attributes(self) -> list[str]:
-        """The names of all attributes, those of tables first."""
-        return [*(name for table in self.tables for name in table.columns.values()), *self.attributes]
+        """The names of all attributes, those of households and tables first."""
+        home = [] if self.households is None else self.households.list_attributes()
+        return [*home, *(name for table in self.tables for name in table.columns.values()), *self.attributes]
 
     def resolve_paths(self) -> PopulationSpec:
         """The same with absolute paths of its files."""
@@ -219,20 +216,36 @@ class PopulationSpec(Section):
             attributes[name] = resolve_file(attribute).model_copy(update={"table": table})
         tables = tuple(map(resolve_file, self.tables))
         networks = {name: resolve_file(network) for name, network in self.networks.items()}
-        return self.model_copy(update={"attributes": attributes, "tables": tables, "networks": networks})
+        households = None if self.households is None else resolve_file(self.households)
+        changed: dict[str, Any] = {
+            "attributes": attributes,
+            "tables": tables,
+            "networks": networks,
+            "households": households,
+            "backgrounds": None if self.backgrounds is None else self.backgrounds.resolve_paths(),
+        }
+        return self.model_copy(update=changed)
 
     @model_validator(mode="after")
     def _check_attributes(self) -> Self:
-        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints))
         known = self.list_attributes()
+        problems = list(list_attribute_problems(self.attributes, self.tables, self.constraints, known))
+        if self.households is not None:
+            fixed = {place: set(group.attributes) for place, group in enumerate(self.groups)}
+            lasts = [list(constraint.never)[-1] for constraint in self.constraints]
+            problems += list_household_problems(self.households, self.attributes, self.tables, fixed, lasts)
         for place, group in enumerate(self.groups):
             if unknown := [name for name in group.attributes if name not in known]:
                 told = f"there are {', '.join(known)}" if known else "population.attributes names none"
                 problems.append((("groups", place, "attributes"), f"no attribute is called {unknown[0]!r}; {told}"))
-            if known and (unknown := [name for name in PLACEHOLDER.findall(group.persona) if name not in known]):
-                told = f"no attribute is called {unknown[0]!r}; there are {', '.join(known)}"
-                problems.append((("groups", place, "persona"), told))
+            problems += self._list_persona_problems(place, group, known)
+        if self.backgrounds is not None:
+            groups = [group.name for group in self.groups]
+            found = self.backgrounds.list_problems(known, groups)
+            problems += [(("backgrounds", *where), text) for where, text in found]
         for name, network in self.networks.items():
+            if network.household and self.households is None:
+                problems.append((("networks", name, "household"), "there are no households"))
             by = network.homophily.by if network.homophily else ()
             if unknown := [each for each in by if each not in known]:
                 told = f"there are {', '.join(known)}" if known else "there are none"
@@ -248,6 +261,19 @@ class PopulationSpec(Section):
             ]
             raise ValidationError.from_exception_data("PopulationSpec", details)
         return self
+
+    def _list_persona_problems(self, place: int, group: GroupSpec, known: list[str]) -> list[tuple[Any, str]]:
+        used = PLACEHOLDER.findall(group.persona)
+        where = ("groups", place, "persona")
+        backgrounds = self.backgrounds
+        has_background = backgrounds is not None and (not backgrounds.groups or group.name in backgrounds.groups)
+        if has_background and group.persona and BACKGROUND not in used:
+            told = f"does not tell the background: name it as {{{BACKGROUND}}}, or leave the group out of "
+            return [(where, told + "backgrounds.groups")]
+        names = [*known, *([BACKGROUND] if backgrounds is not None else [])]
+        if known and (unknown := [name for name in used if name not in names]):
+            return [(where, f"no attribute is called {unknown[0]!r}; there are {', '.join(names)}")]
+        return []
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
@@ -270,19 +296,3 @@ class PopulationSpec(Section):
             raise ValueError("shares need a size")
         check_shares([group.share or Fraction(0) for group in self.groups], self.normalise)
         return self
-
-
-def _place_under(field: str, error: ValidationError) -> list[InitErrorDetails]:
-    """The errors of what a field holds, with their place; an unknown one is told the known ones by its message."""
-    return [
-        InitErrorDetails(
-            type=PydanticCustomError("parameter", "{problem}", {"problem": _describe(found)}),
-            loc=(field, *found["loc"]),
-            input=found["input"],
-        )
-        for found in error.errors(include_url=False)
-    ]
-
-
-def _describe(found: Any) -> str:
-    return {"missing": "is missing", "extra_forbidden": "unknown parameter"}.get(found["type"], found["msg"])

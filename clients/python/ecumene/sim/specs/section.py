@@ -15,6 +15,10 @@ from pydantic_core import CoreSchema
 _ATTRIBUTES = re.compile(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", re.MULTILINE)
 
 
+TAG = "~"
+"""Begins what tells the kinds of a field apart, which are no part of its path."""
+
+
 class Section(BaseModel):
     """A part of a spec: immutable, and a field that it does not know is an error."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -15,14 +15,18 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from ecumene.sim.specs.all_problems import find_problems
 from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, SurveySpec
 from ecumene.sim.specs.errors import SpecError, SpecProblem
+from ecumene.sim.specs.experiment import ExperimentSpec
 from ecumene.sim.specs.interventions import InterventionSpec
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
 from ecumene.sim.specs.numbers import RealNumber
-from ecumene.sim.specs.population import PROMPTED, GroupSpec, PopulationSpec
+from ecumene.sim.specs.population import PROMPTED, PROMPTED_AGENT, GroupSpec, PopulationSpec
 from ecumene.sim.specs.probe import ProbeSpec
+from ecumene.sim.specs.references import ReferenceSpec
 from ecumene.sim.specs.section import FilePath, Section
 from ecumene.sim.specs.stop import StopSpec
 from ecumene.sim.specs.sweep import SweepSpec
+from ecumene.sim.specs.world import WorldField
+from ecumene.sim.specs.world_problems import list_world_problems
 from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
 SPEC_BYTES_MAX = 4 * 1024 * 1024
@@ -38,6 +42,8 @@ class GameSpec(Section):
         rounds: how many.
         deadline_s: a round ends at the latest this many seconds after it began; of one that a resumed run goes on
             with, after it is gone on with.
+        players: `agents`, each for itself; or `groups`: the number of a group of the population is the mean of its
+            members' numbers, the mean of a round that of the groups, and the nearest group wins.
         guests: whether others than the agents may play; the first round waits for so many of them. None = nobody else.
     """
 
@@ -45,7 +51,14 @@ class GameSpec(Section):
     offset: RealNumber = 0.0
     rounds: Annotated[int, Field(ge=1, le=1_000)] = 5
     deadline_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
+    players: Literal["agents", "groups"] = "agents"
     guests: Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _check_guests(self) -> Self:
+        if self.players == "groups" and self.guests is not None:
+            raise ValueError("guests belong to no group: they play where players are agents")
+        return self
 
 
 class RecordingSpec(Section):
@@ -66,9 +79,11 @@ class RunSpec(Section):
     Attributes:
         name: of the experiment; the run's id begins with it.
         seed: everything random follows from it.
-        world: the world to live in; None = one of the run's own, with `--nodes` that of the nodes.
+        world: what the world consists of; or the name of one that others share. None = an empty one of the run's own,
+            with `--nodes` that of the nodes.
         population: who plays.
-        game: what is played.
+        game: what is played; or
+        experiment: what is done in a world of one's own.
         model: what prompted agents ask; or give models.
         models: several, by a name by which groups choose.
         budget: what all of them may cost together.
@@ -79,13 +94,15 @@ class RunSpec(Section):
         interviews: open questions to some agents, likewise.
         interventions: what is done to the world or to agents between rounds.
         probe: what `ecumene probe` asks.
+        references: figures of others that reports show beside the run.
     """
 
     name: Name
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    world: Name | None = None
+    world: WorldField = None
     population: PopulationSpec
     game: GameSpec = GameSpec()
+    experiment: ExperimentSpec | None = None
     model: ModelSpec | None = None
     models: Annotated[dict[Name, ModelSpec], Field(max_length=100)] = Field(default_factory=dict)
     budget: BudgetSpec = BudgetSpec()
@@ -96,6 +113,7 @@ class RunSpec(Section):
     interviews: Annotated[tuple[InterviewSpec, ...], Field(max_length=100)] = ()
     interventions: Annotated[tuple[InterventionSpec, ...], Field(max_length=100)] = ()
     probe: ProbeSpec = ProbeSpec()
+    references: Annotated[tuple[ReferenceSpec, ...], Field(max_length=100)] = ()
 
     @model_validator(mode="after")
     def _check_models(self) -> Self:
@@ -106,9 +124,15 @@ class RunSpec(Section):
             *self._list_budget_problems(),
             *self._list_asking_problems(),
             *self._list_deed_problems(),
+            *(_describe_problem(text, where, None) for where, text in list_world_problems(self)),
         ]:
             raise ValidationError.from_exception_data("RunSpec", problems)
         return self
+
+    @property
+    def people_seed(self) -> int:
+        """From which follows who the agents are."""
+        return self.population.choose_seed(self.seed)
 
     def list_models(self) -> Mapping[str, ModelSpec]:
         """The models by name; a single one has the name under which its endpoint knows it."""
@@ -125,7 +149,8 @@ class RunSpec(Section):
             return (group.model,)
         # A class of one's own asks the only model that there is, if there is one.
         is_one = self.model is not None or len(self.models) == 1
-        return (next(iter(self.list_models())),) if group.agent == PROMPTED or (group.may_ask and is_one) else ()
+        always = group.agent in (PROMPTED, PROMPTED_AGENT)
+        return (next(iter(self.list_models())),) if always or (group.may_ask and is_one) else ()
 
     def resolve_paths(self) -> RunSpec:
         """The same with absolute paths of its files, so that it holds in another working directory."""
@@ -137,7 +162,30 @@ class RunSpec(Section):
 
     def to_document(self) -> dict[str, Any]:
         """The spec as plain JSON, for a manifest; `parse_spec` gives the same spec back."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude=None if self.experiment is None else {"game"})
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are at most."""
+        if self.experiment is None:
+            return self.game.rounds
+        return self.experiment.count_rounds(self.clock_start_ns)
+
+    @property
+    def clock_start_ns(self) -> int:
+        """The time at which the clock of the experiment begins, if it has one."""
+        path = self.experiment.clock if self.experiment is not None else None
+        found = self.world.find(path) if path is not None and self.world is not None else None
+        return found.clock.start if found is not None and found.clock is not None else 0
+
+    @property
+    def deadline_s(self) -> float | None:
+        """How long a round may take; None = as long as it takes."""
+        return self.game.deadline_s if self.experiment is None else self.experiment.deadline_s
+
+    def find_clock_path(self, group: GroupSpec) -> str:
+        """The environment by whose clock a group lives; "" = by none."""
+        return group.clock or (self.experiment.clock if self.experiment is not None else None) or ""
 
     def _list_group_problems(self) -> list[InitErrorDetails]:
         known = self.models or {}
@@ -148,9 +196,24 @@ class RunSpec(Section):
                 if unknown := [name for name in names if name not in known]:
                     text = f"no model is called {unknown[0]!r}; " + _list_known(list(known))
                     problems.append(_describe_problem(text, (*where, field), names))
-            if group.agent == PROMPTED and len(known) > 1 and not group.model and not group.models:
+            if group.agent in (PROMPTED, PROMPTED_AGENT) and len(known) > 1 and not group.model and not group.models:
                 problems.append(_describe_problem("is missing: there are several models", (*where, "model"), None))
-        return problems
+        return [*problems, *self._list_writer_problems()]
+
+    def _list_writer_problems(self) -> list[InitErrorDetails]:
+        backgrounds = self.population.backgrounds
+        if backgrounds is None or backgrounds.mode != "model":
+            return []
+        where = ("population", "backgrounds", "model")
+        if self.sweep is not None and self.population.seed is None and not self.sweep.varies("population.seed"):
+            text = "are written for the people of one seed, and each run of a sweep has another: give population.seed"
+            return [_describe_problem(text, where[:2], None)]
+        if backgrounds.model is not None and backgrounds.model not in self.models:
+            text = f"no model is called {backgrounds.model!r}; " + _list_known(list(self.models))
+            return [_describe_problem(text, where, backgrounds.model)]
+        if backgrounds.model is None and len(self.models) > 1:
+            return [_describe_problem("is missing: there are several models", where, None)]
+        return []
 
     def _list_budget_problems(self) -> list[InitErrorDetails]:
         given = self.budget.microdollars_max
@@ -177,11 +240,16 @@ class RunSpec(Section):
                 if unknown := [name for name in asking.groups if name not in groups]:
                     text = f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"
                     problems.append(_describe_problem(text, (*where, "groups"), asking.groups))
+                mute = [group.is_deaf for group in self.population.groups if group.name in (asking.groups or groups)]
+                if asking.remembered and mute and all(mute):
+                    text = "agents that decide by a rule answer nothing, and remember nothing"
+                    problems.append(_describe_problem(text, (*where, "remembered"), True))
                 if isinstance(asking, InterviewSpec) and (stray := self._find_strange(asking.agents)):
                     text = f"no agent of this population is called {stray!r}; the first is agent-000001"
                     problems.append(_describe_problem(text, (*where, "agents"), asking.agents))
-                if isinstance(asking.at, AfterRounds) and max(asking.at.after_rounds) > self.game.rounds:
-                    text = f"the game has {self.game.rounds} rounds, none of number {max(asking.at.after_rounds)}"
+                if isinstance(asking.at, AfterRounds) and max(asking.at.after_rounds) > self.rounds:
+                    what = "game" if self.experiment is None else "experiment"
+                    text = f"the {what} has {self.rounds} rounds, none of number {max(asking.at.after_rounds)}"
                     problems.append(_describe_problem(text, (*where, "at"), asking.at))
         return problems
 
@@ -193,7 +261,7 @@ class RunSpec(Section):
             where = ("interventions", place)
             if one.name in names[:place]:
                 problems.append(_describe_problem("is the name of another intervention", (*where, "name"), one.name))
-            if (found := one.find_problem(self.game.rounds)) is not None:
+            if (found := one.find_problem(self.rounds)) is not None:
                 field, text, given = found
                 problems.append(_describe_problem(text, (*where, field), given))
             whom = one.whom

@@ -52,6 +52,10 @@ class SweepSpec(Section):
             raise ValueError(f"the cell {key} stands there twice; replicates: 2 runs it twice")
         return self
 
+    def varies(self, field: str) -> bool:
+        """Whether cells give a field."""
+        return field in self.grid or any(field in cell for cell in self.list)
+
     def list_cells(self) -> tuple[Values, ...]:
         """The values of each cell, those of the list in the outer order, the last field of the grid in the inner."""
         combined = [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]

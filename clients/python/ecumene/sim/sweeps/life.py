@@ -92,7 +92,7 @@ async def run_sweep(
     """
     options, spec = options or RunOptions(), take_spec(spec)
     if options.over_nodes:
-        problem = "runs of a sweep have a world each, and nodes have one: leave out --nodes"
+        problem = "runs of a sweep have a world each, and a node lives in one: leave out --nodes (--server alone works)"
         raise SpecError(spec.name, [SpecProblem("sweep", problem)])
     record = await asyncio.to_thread(SweepRecord.create, spec.resolve_paths(), options.now())
     return await _live(record, observer or UnobservedSweep(), options)

@@ -120,8 +120,9 @@ def _walk(path: str) -> Iterator[str | int]:
 
 
 def _list_shared(spec: RunSpec) -> Iterator[SpecProblem]:
-    if spec.world is not None:
-        yield SpecProblem("world", "runs of a sweep have a world each, or one would be told of another's winners")
+    if spec.world is not None and spec.world.name is not None:
+        problem = "leave its name out: runs of a sweep have a world each, or one would be told of another's winners"
+        yield SpecProblem("world", problem)
 
 
 def _place(path: str, message: str, lines: Lines) -> SpecProblem:

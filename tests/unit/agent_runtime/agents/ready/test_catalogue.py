@@ -19,6 +19,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "level-k": {"level": 2},
     "equilibrium": {},
     "noisy-level-k": {"level": 1, "deviation": 5.0},
+    "listed": {"numbers": [32.91, 17.58]},
     "random": {},
 }
 
@@ -32,7 +33,7 @@ def test_every_rule_player_is_made_by_its_name() -> None:
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
-    with pytest.raises(UnknownPlayerError, match="equilibrium, level-k, noisy-level-k, random"):
+    with pytest.raises(UnknownPlayerError, match="equilibrium, level-k, listed, noisy-level-k, random"):
         make_rule_player("level_k", {}, GAME, seed=1)
 
 
@@ -44,6 +45,10 @@ def test_an_unknown_name_is_told_the_known_ones() -> None:
         ("level-k", {"level": "two"}, "not supported"),
         ("equilibrium", {"level": 1}, "does not take level"),
         ("noisy-level-k", {"level": 1}, "needs deviation"),
+        ("listed", {}, "needs numbers"),
+        ("listed", {"numbers": []}, "a list of numbers from 0 to 100"),
+        ("listed", {"numbers": [101]}, "a list of numbers from 0 to 100"),
+        ("listed", {"numbers": 5}, "not"),
         ("random", {"seed": 1}, "does not take seed"),
     ],
 )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from agent_runtime.agents.ready import GuessGame
+from agent_runtime.agents.ready import GuessGame, find_told_game
 
 TWO_THIRDS = GuessGame(2 / 3)
 SHIFTED = GuessGame(ratio=0.5, offset=5)
@@ -62,13 +62,34 @@ def test_the_equilibrium_is_where_best_responses_lead(game: GuessGame, equilibri
     [
         (TWO_THIRDS, "2/3 of the average"),
         (GuessGame(0.51), "51/100 of the average"),
-        (SHIFTED, "1/2 of the average plus 5"),
-        (GuessGame(1.0, -2.5), "the average minus 2.5"),
+        (SHIFTED, "5 plus 1/2 of the average"),
+        (GuessGame(1.0, -2.5), "2.5 less than the average"),
         (GuessGame(0.123456789), "0.123456789 of the average"),
     ],
 )
 def test_a_target_is_told_as_people_tell_it(game: GuessGame, words: str) -> None:
     assert game.describe_target() == words
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        TWO_THIRDS,
+        SHIFTED,
+        *(GuessGame(ratio, offset) for ratio in (0.51, 1.0, 4 / 3, 0.123456) for offset in (0, 5, -2.5)),
+    ],
+)
+def test_what_is_told_of_a_target_is_understood(game: GuessGame) -> None:
+    for told in (f"The winning number is {game.describe_target()}, and", f"It is y = {game.describe_formula()}, and"):
+        found = find_told_game(told)
+        assert found is not None
+        assert math.isclose(found.ratio, game.ratio, rel_tol=1e-9)
+        assert found.offset == game.offset
+
+
+@pytest.mark.parametrize("text", ["", "Guess my number.", "1/0 of the average", "0 of the average", "y = 1/0 · x"])
+def test_a_text_that_tells_no_target_tells_no_game(text: str) -> None:
+    assert find_told_game(text) is None
 
 
 @pytest.mark.parametrize(("ratio", "offset"), [(0, 0), (-1, 0), (math.nan, 0), (math.inf, 0), (0.5, math.nan)])

@@ -8,6 +8,7 @@ import pytest
 
 from agent_runtime.agents.memory import Memory
 from agent_runtime.agents.ready import (
+    GroupsTold,
     GuessGame,
     NumberAnswer,
     PromptedPlayer,
@@ -22,12 +23,28 @@ from agent_runtime.llm.answers.contradictions import contradicts
 from agent_runtime.llm.answers.reading import read_object, strip_thinking
 
 GAME = GuessGame(2 / 3)
+GROUPS = GroupsTold("Mistral", {"Llama": 39.36, "Mistral": 21.14, "Qwen": None})
 
 
-def ask(name: str, persona: str, round_number: int, last_winner: float | None, game: GuessGame = GAME) -> str:
+def ask(
+    name: str,
+    persona: str,
+    round_number: int,
+    last_winner: float | None,
+    game: GuessGame = GAME,
+    *,
+    has_note: bool = False,
+) -> str:
     """The whole text that a model reads."""
+    template = load_template(name)
     messages = build_messages(
-        load_template(name), game, persona=persona, round_number=round_number, last_winner=last_winner
+        template,
+        game,
+        persona=persona,
+        round_number=round_number,
+        last_winner=last_winner,
+        groups=GROUPS if template.tells_of_groups else None,
+        has_note=has_note,
     )
     assert [message.role for message in messages] == ["system", "user"]
     return "\n".join(message.content for message in messages)
@@ -36,10 +53,12 @@ def ask(name: str, persona: str, round_number: int, last_winner: float | None, g
 @pytest.mark.parametrize("name", list_templates())
 def test_a_prompt_tells_rules_round_last_winner_and_persona(name: str) -> None:
     text = ask(name, "Ada, 36, a mathematician.", 4, 21.456)
-    for told in ("from 0 to 100", "2/3 of the average", "Round 4", "21.46", "Ada, 36, a mathematician.", '"number"'):
+    rule = "y = 2/3 · x" if name == "guess-p7" else "2/3 of the average"
+    for told in ("from 0 to 100", rule, "Round 4", "21.46", "Ada, 36, a mathematician.", '"number"'):
         assert told in text
     assert "$" not in text
-    assert "1/2 of the average plus 5" in ask(name, "", 1, None, GuessGame(0.5, 5))
+    rule = "y = 5 + 1/2 · x" if name == "guess-p7" else "5 plus 1/2 of the average"
+    assert rule in ask(name, "", 1, None, GuessGame(0.5, 5))
 
 
 @pytest.mark.parametrize("name", list_templates())
@@ -47,6 +66,7 @@ def test_the_first_round_tells_no_winner_and_an_empty_persona_leaves_no_trace(na
     text = ask(name, "", 1, None)
     assert "winning number was" not in text
     assert "This is you" not in text
+    assert "The background of" not in text
 
 
 @pytest.mark.parametrize("name", list_templates())
@@ -54,16 +74,44 @@ def test_agents_share_everything_but_the_persona_and_rounds_share_the_rules(name
     one, other = ask(name, "Ada.", 2, 30.0), ask(name, "Boole.", 2, 30.0)
     assert one.removesuffix("Ada.") == other.removesuffix("Boole.")
     later = ask(name, "Ada.", 3, 20.0)
-    rules = build_messages(load_template(name), GAME, persona="", round_number=1, last_winner=None)[0].content
+    rules, _, _ = ask(name, "", 1, None).partition("\nRound 1")
     assert one.startswith(rules)
     assert later.startswith(rules)
 
 
-def test_only_the_second_prompt_asks_for_thoughts() -> None:
-    assert "step by step" not in ask("guess-p1", "", 1, None)
-    assert "step by step" in ask("guess-p2", "", 1, None)
+def test_only_the_first_prompt_asks_for_no_thoughts() -> None:
+    assert [name for name in list_templates() if "step by step" not in ask(name, "", 1, None)] == ["guess-p1"]
     assert PromptedPlayer(load_template("guess-p1"), GAME).answer_type is NumberAnswer
     assert PromptedPlayer(load_template("guess-p2"), GAME).answer_type is ReasonedAnswer
+
+
+def test_the_third_prompt_says_that_all_are_rational_and_the_fourth_that_they_adapt_too() -> None:
+    third, fourth = ask("guess-p3", "", 1, None), ask("guess-p4", "", 1, None)
+    assert "All players are rational" not in ask("guess-p2", "", 1, None)
+    assert "All players are rational" in third
+    assert "adapts" not in third
+    assert "All players are rational" in fourth
+    assert "adapts" in fourth
+
+
+@pytest.mark.parametrize("name", [name for name in list_templates() if load_template(name).has_note])
+def test_a_note_is_told_where_it_is_asked_for(name: str) -> None:
+    assert "a variant of a well-known game" not in ask(name, "", 1, None)
+    assert "a variant of a well-known game" in ask(name, "", 1, None, has_note=True)
+
+
+def test_where_groups_play_their_numbers_are_told_from_the_second_round_on() -> None:
+    first, later = ask("guess-p6", "", 1, None), ask("guess-p6", "", 2, 22.5)
+    assert "form 3 groups" in first
+    assert "You are a member of the group Mistral." in first
+    assert "39.36" not in first
+    assert "Llama: 39.36, Mistral: 21.14, Qwen: none" in later
+    assert "the winning number was 22.5" in later
+
+
+def test_a_prompt_that_tells_of_groups_needs_them() -> None:
+    with pytest.raises(ValueError, match="prompt guess-p6 tells of groups, which need a game of them"):
+        build_messages(load_template("guess-p6"), GAME, persona="", round_number=1, last_winner=None)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from agent_runtime.agents.ready import (
     EquilibriumPlayer,
     GuessGame,
     LevelK,
+    ListedNumbers,
     NoisyLevelK,
     RandomPlayer,
     RulePlayer,
@@ -40,6 +41,12 @@ def test_level_one_plays_the_last_winning_number() -> None:
 def test_the_equilibrium_player_never_moves() -> None:
     assert EquilibriumPlayer(GAME).choose_many(IDS[:2], 3, 40.0) == [0, 0]
     assert EquilibriumPlayer(GuessGame(0.5, 5)).choose("a", 1, None) == 10
+
+
+def test_listed_numbers_are_named_round_by_round_and_the_last_from_then_on() -> None:
+    player = ListedNumbers([32.91, 17.58, 0])
+    assert [player.choose("a", number, 5.0) for number in range(1, 6)] == [32.91, 17.58, 0, 0, 0]
+    assert player.choose_many(IDS[:3], 2, None) == [17.58] * 3
 
 
 @pytest.mark.parametrize("make", [lambda seed: NoisyLevelK(GAME, 1, 8.0, seed), RandomPlayer])

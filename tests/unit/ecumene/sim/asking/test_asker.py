@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from ecumene.client.reasons import EntryNotFoundError
 from ecumene.client.runtime_errors import RunNotFoundError
 from ecumene.client.runtime_model import AnswerStatus, SurveyQuestion, SurveyRow
 from ecumene.client.world import World
 from ecumene.sim.asking import asker as asker_module
-from ecumene.sim.asking.asker import Asker
+from ecumene.sim.asking.asker import Asker, write_memory
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.asking.recording import list_asked, read_answers
 from ecumene.sim.specs.asking import InterviewSpec, SurveySpec
@@ -115,3 +116,75 @@ async def test_rows_hold_answers_statuses_reasons_and_what_it_cost_once(
 
 async def test_a_run_that_asks_nothing_has_no_answers(tmp_path: Path) -> None:
     assert len(read_answers(tmp_path)) == 0 and list_asked(tmp_path) == set()
+
+
+class Notes:
+    """Stand in for a world that keeps notes, and for agents that remember."""
+
+    def __init__(self, breaks_after: int | None = None) -> None:
+        self.kept: dict[str, Any] = {}
+        self.told: list[tuple[str, str]] = []
+        self.breaks_after = breaks_after
+
+    def environment(self, path: str) -> "Notes":
+        assert path == "/runtime/runs/r/interventions"
+        return self
+
+    async def get(self, key: str) -> Any:
+        if key not in self.kept:
+            raise EntryNotFoundError(key)
+        return self.kept[key]
+
+    async def create(self, key: str, note: Any, **_: Any) -> None:
+        self.kept[key] = note
+
+    async def tell(self, _run: str, agent: str, text: str, **_: Any) -> None:
+        self.told.append((agent, text))
+
+    async def reach(self, _world: Any, _run: str, agents: Sequence[str], deed: Any) -> None:
+        for agent in agents:
+            if len(self.told) == self.breaks_after:
+                raise RunNotFoundError("no node hosts it")
+            await deed(self, agent)
+
+
+async def test_what_is_remembered_is_told_once_all_of_it_is_recorded_and_noted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    agents, notes, told = Agents(), Notes(breaks_after=2), list[str]()
+    monkeypatch.setattr(asker_module, "survey_agents", agents.survey)
+    monkeypatch.setattr(asker_module, "reach_agents", notes.reach)
+    survey = SurveySpec.model_validate({"name": "s", "at": "every_round", "remembered": True, "questions": QUESTIONS})
+    asker = Asker(
+        cast(World, notes),
+        make_population(a=6),
+        plan_askings([survey], []),
+        run="r",
+        seed=1,
+        directory=tmp_path,
+        tell=told.append,
+    )
+    moment = Moment("after_round", 1)
+    with pytest.raises(RunNotFoundError):
+        await asker.ask(moment)
+    assert len(agents.asked) == 6 and not notes.kept
+    notes.breaks_after = None
+    await asker.ask(moment)
+    await asker.ask(moment)
+    assert len(agents.asked) == 6, "nobody is asked again"
+    told_at_last = [agent for agent, _ in notes.told[2:]]
+    assert told_at_last == [f"agent-{number:06d}" for number in (1, 2, 5, 6)], "all who have answered, and only they"
+    note = {"kind": "experiment", "name": "s", "moment": "after round 1", "agents": 4}
+    assert notes.kept == {"asked.s.after_round.1": note}
+    assert {text for _, text in notes.told} == {
+        "You were asked: ? You answered: 2.5\n? You answered: yes\n? You answered: größer – 数"
+    }
+    assert told[-1] == "survey s, after round 1 is remembered by 4 agents"
+
+
+def test_a_memory_is_no_longer_than_an_agent_may_be_told() -> None:
+    questions = [{"name": f"q{n}", "text": "ü" * 2_000} for n in range(32)]
+    (asking,) = plan_askings([SurveySpec.model_validate({"name": "s", "questions": questions})], [])
+    text = write_memory(asking, {f"q{n}": "数" * 500 for n in range(32)})
+    assert text.startswith("You were asked: ü") and len(text.encode()) <= 1_900
+    assert "ü… You answered: 数" in text

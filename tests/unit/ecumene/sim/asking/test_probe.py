@@ -9,6 +9,8 @@ import pytest
 from ecumene.client.records import ACTIONS, SURVEYS, TURNS, RunManifest, RunState, Table, close_part, write_manifest
 from ecumene.sim.asking.probe import (
     CategoryProbe,
+    Person,
+    describe_people,
     find_age,
     list_remarks,
     make_probe,
@@ -17,6 +19,7 @@ from ecumene.sim.asking.probe import (
     read_probe,
     write_note,
 )
+from ecumene.sim.populations.population import build_population
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 CHILD = "You are Tim, a 7-year-old who loves dinosaurs."
@@ -31,7 +34,7 @@ def make(provider: str = "openai", **more: Any) -> RunSpec:
         {"name": "nobody", "agent": "prompted", "count": 0},
     ]
     model = {"provider": provider, "name": "m", **endpoint}
-    return parse_spec({"name": "x" * 40, "population": {"groups": groups}, "model": model, **more})
+    return parse_spec({"name": "x" * 40, "population": {"groups": groups}, "model": model} | more)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_a_probe_is_a_run_of_few_agents_and_one_round() -> None:
 
 def test_what_stands_out_is_remarked() -> None:
     found = CategoryProbe(
-        "child", CHILD, 3, 2, {"ok": 2, "timeout": 1}, 0.0, 7, 1, "nurse", 0.9, [15.0, 22.0, 60.0], ()
+        "child", CHILD, 3, 2, {"ok": 2, "timeout": 1}, 0.0, [7, 7, 7], 1, "nurse", 0.9, [15.0, 22.0, 60.0], ()
     )
     assert list_remarks(found, 2 / 3) == [
         "1 of 3 gave no valid answers",
@@ -81,8 +84,44 @@ def test_what_stands_out_is_remarked() -> None:
         "answers as nurse does (similarity 0.90)",
         "2 of 3 numbers take 2 steps of reasoning or more, at the age of 7",
     ]
-    fine = CategoryProbe("nurse", NURSE, 3, 3, {"ok": 3}, 0.5, 34, 0, "child", 0.2, [1.0], ())
+    fine = CategoryProbe("nurse", NURSE, 3, 3, {"ok": 3}, 0.5, [34], 0, "child", 0.2, [1.0], ())
     assert list_remarks(fine, 2 / 3) == []
+
+
+def test_each_is_compared_with_its_own_profile() -> None:
+    groups = [
+        {"name": "told", "agent": "prompted", "count": 3, "persona": "You are {age} and {beruf} by trade."},
+        {"name": "plain", "agent": "prompted", "count": 2},
+    ]
+    attributes = {"age": {"integers": {"low": 20, "high": 60}}, "beruf": {"values": ["Müllerin"]}}
+    spec = make(population={"groups": groups, "attributes": attributes})
+    population = build_population(spec.population, spec.seed)
+    people = describe_people(population)
+    assert population.profiles is not None
+    for row, code in zip(population.profiles.to_pylist(), population.codes.tolist(), strict=True):
+        written = f"You are {row['age']} and Müllerin by trade." if code == 0 else f"age: {row['age']}; beruf: Müllerin"
+        assert people[row["agent"]] == Person(written, row["age"])
+    several = CategoryProbe("told", "", 3, 3, {"ok": 3}, 0.5, [5, 9], 2, None, None, [1.0], ())
+    assert list_remarks(several, 2 / 3) == [
+        "2 of 3 do not say their own age",
+        "1 of 1 numbers take 2 steps of reasoning or more, at the age of 5 to 9",
+    ]
+
+
+def test_few_are_drawn_by_themselves_and_whole_households_of_them() -> None:
+    types = {"pair": {"share": 1, "members": {"one": 1, "other": 1}}}
+    population: dict[str, Any] = {
+        "size": 1_000,
+        "groups": [{"name": name, "agent": "prompted", "share": share} for name, share in (("a", 0.5), ("b", 0.5))],
+        "households": {"types": types},
+        "networks": {"n": {"small_world": {"neighbours": 20}}},
+    }
+    spec = make_probe(make(population=population, probe={"per_category": 3}))
+    assert [group.count for group in spec.population.groups] == [3, 3]
+    assert (spec.population.sampling, spec.population.networks) == ("random", {})
+    alone = population | {"groups": [{"name": "a", "agent": "prompted", "share": 1}]}
+    odd = make_probe(make(population=alone, probe={"per_category": 3}))
+    assert [group.count for group in odd.population.groups] == [4], "pairs are no three"
 
 
 def test_where_nobody_holds_a_role_that_is_said() -> None:
@@ -98,8 +137,6 @@ def test_records_give_the_figures_of_each_group(tmp_path: Path) -> None:
     manifest = RunManifest("r", RunState.DONE, 0, document, {}, "main", "h", "2026-01-01T00:00:00+00:00")
     write_manifest(tmp_path, manifest)
     answers = {"child": ("I love dinosaurs", 7.0), "nurse": ("I love dinosaurs", 35.0)}
-    from ecumene.sim.populations.population import build_population
-
     population = build_population(spec.population, spec.seed)
     names = [spec.population.groups[code].name for code in population.codes]
     surveys, turns, actions = [], [], []
@@ -116,7 +153,7 @@ def test_records_give_the_figures_of_each_group(tmp_path: Path) -> None:
     for table, rows in ((SURVEYS, surveys), (TURNS, turns), (ACTIONS, actions)):
         write(tmp_path, table, rows)
     child, nurse = read_probe(tmp_path).categories
-    assert (child.asked, child.answered, child.numbers, child.age, child.wrong_age) == (1, 1, [10.0], 7, 0)
+    assert (child.asked, child.answered, child.numbers, child.ages, child.wrong_age) == (1, 1, [10.0], [7], 0)
     assert (nurse.wrong_age, nurse.nearest, nurse.similarity) == (1, "child", 1.0)
     assert any("at the age of 7" in remark for remark in child.remarks)
 

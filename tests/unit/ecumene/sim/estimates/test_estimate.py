@@ -67,3 +67,23 @@ def test_what_is_assumed_is_said() -> None:
     assert any("own classes (a)" in line for line in found.assumptions)
     assert any("answers within" in line for line in found.assumptions)
     assert "why not" in found.assumptions
+
+
+def test_deadlines_that_are_too_short_are_said() -> None:
+    groups = [{"name": "a", "agent": "prompted", "count": 100}]
+    game = {"rounds": 2, "deadline_s": 5}
+    found = estimate_spec(make(groups, model={"requests_per_minute": 10}, game=game), lambda _: MEASURED)
+    assert any("end at their deadline of 5 s" in line and "540 s" in line for line in found.assumptions)
+
+
+def test_surveys_cost_calls_tokens_money_and_time() -> None:
+    groups = [{"name": "a", "agent": "prompted", "count": 100}]
+    model = {"price": {"prompt": 1_000_000, "completion": 1_000_000}, "latency_ms": 1000, "in_flight_max": 10}
+    survey = {"name": "s", "at": "every_round", "questions": [{"name": "q", "text": "Why?"}]}
+    without = estimate_spec(make(groups, model=model), lambda _: MEASURED)
+    found = estimate_spec(make(groups, model=model, surveys=[survey]), lambda _: MEASURED)
+    assert (without.asked, found.asked) == (0, 200)
+    assert found.total.calls == without.total.calls + 200
+    assert found.total.microdollars.likely > without.total.microdollars.likely
+    assert found.seconds.likely == pytest.approx(without.seconds.likely + 20)
+    assert any("surveys and interviews" in line for line in found.assumptions)

@@ -105,7 +105,12 @@ def test_profiles_travel_as_arrow_chunks_that_each_stand_alone(seed: int) -> Non
     assert [row["agent"] for row in rows] == [f"agent-{number:06d}" for number in range(1, 8)]
     asked = next(row for row in rows if row["group"] == "asked")
     assert (asked["class"], asked["persona"]) == ("prompted", "数学者")
-    assert json.loads(asked["parameters"]) == {"prompt": "guess-p1", "temperature": None, "fallback": None}
+    assert json.loads(asked["parameters"]) == {
+        "prompt": "guess-p1",
+        "temperature": None,
+        "fallback": None,
+        "note": False,
+    }
 
 
 def test_ids_grow_longer_only_beyond_six_digits() -> None:

@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 OUTER = ("html", "head", "meta", "title", "style", "body", "main", "header", "footer", "section", "div")
-INNER = ("details", "summary", "h1", "h2", "p", "bdi", "pre", "figure", "img", "figcaption")
+INNER = ("details", "summary", "h1", "h2", "p", "bdi", "pre", "figure", "picture", "source", "img", "figcaption")
+LISTS = ("nav", "ul", "li", "a", "dl", "dt", "dd", "strong", "span")
 TABLES = ("table", "caption", "thead", "tbody", "tr", "th", "td")
-ALLOWED = frozenset((*OUTER, *INNER, *TABLES))
-EMPTY = frozenset(("meta", "img"))
+ALLOWED = frozenset((*OUTER, *INNER, *LISTS, *TABLES))
+EMPTY = frozenset(("meta", "img", "source"))
 
 
 class PageReader(HTMLParser):
@@ -20,12 +21,17 @@ class PageReader(HTMLParser):
         self.open: list[str] = []
         self.texts: dict[str, list[str]] = {}
         self.images: list[dict[str, str | None]] = []
+        self.anchors: set[str | None] = set()
+        self.ids: set[str | None] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Checks each attribute that could load or run anything."""
         given = dict(attrs)
         assert tag in ALLOWED, tag
-        assert "href" not in given
+        assert (given.get("href") or "#").startswith("#")
+        self.anchors |= {given["href"][1:]} if given.get("href") else set()
+        self.ids |= {given["id"]} if given.get("id") else set()
+        assert (given.get("srcset") or "data:").startswith("data:")
         assert not any(name.startswith("on") for name in given), given
         assert (given.get("src") or "data:").startswith("data:")
         if tag == "img":
@@ -59,5 +65,6 @@ def read_page(path: Path) -> PageReader:
     reader.close()
     assert reader.open == []
     assert len(reader.texts["h1"]) == 1
+    assert reader.anchors <= reader.ids
     assert len(reader.texts.get("table", [])) == len(reader.texts.get("caption", []))
     return reader

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from ecumene.sim.reporting import ReportError, read_guess_recording
-from ecumene.sim.reporting.numbers import keep_last
 
 
 def test_only_committed_numbers_of_rounds_are_read(record_run: object) -> None:
@@ -32,16 +30,3 @@ def test_a_turn_that_was_recorded_twice_counts_once_and_the_later_part_is_right(
 def test_a_directory_without_turns_is_told(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="no turns of any round"):
         read_guess_recording(tmp_path)
-
-
-def test_the_last_of_equal_keys_is_kept_in_order(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    agents, numbers = chance.integers(0, 20, 500), chance.integers(1, 9, 500)
-    last = {key: place for place, key in enumerate(zip(agents.tolist(), numbers.tolist(), strict=True))}
-    assert keep_last(agents, numbers).tolist() == sorted(last.values())
-    assert keep_last(agents[:0], numbers[:0]).tolist() == []
-
-
-def test_of_equal_keys_the_one_of_the_highest_rank_is_kept() -> None:
-    agents, numbers = np.array([0, 1, 0, 1]), np.array([1, 1, 1, 1])
-    assert keep_last(agents, numbers, np.array([5, 5, -1, 6])).tolist() == [0, 3]

@@ -1,40 +1,42 @@
-"""The plot is a PNG of the promised size with ink in both panels, whatever the run was like."""
+"""The picture is of the promised size with ink in both panels, whatever the run was like, on light pages and dark."""
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import matplotlib.image
 import numpy as np
 import pytest
-from ecumene.sim.reporting import list_references, read_guess_recording, summarise_rounds
+from ecumene.sim.reporting import GuessRecording, list_references, read_guess_recording, summarise_rounds
 from ecumene.sim.reporting.plot import (
     HEIGHT_PX,
     ROUNDS_SHOWN_MAX,
     WIDTH_PX,
+    RoundsPicture,
     choose_rounds,
     code_groups,
     draw_means,
     draw_rounds,
 )
 from ecumene.sim.reporting.rounds import RoundRow
+from ecumene.sim.reporting.theme import DARK, LIGHT, Theme
 from matplotlib.figure import Figure
+
+
+def describe(recording: GuessRecording, groups: dict[str, str] | None = None, **told: Any) -> RoundsPicture:
+    """What there is to draw of a recording."""
+    references = list_references(ratio=2 / 3, offset=0.0, rounds=2)
+    rows = summarise_rounds(recording, ratio=2 / 3)
+    return RoundsPicture(recording, rows, "2/3 × mean", references, groups, **told)
 
 
 def draw(directory: Path, groups: dict[str, str] | None = None) -> np.ndarray:
     """Draw a run's plot and read it back."""
     recording = read_guess_recording(directory)
-    draw_rounds(
-        directory / "plot.png",
-        recording,
-        summarise_rounds(recording, ratio=2 / 3),
-        title="A title",
-        subtitle="population 4 · seed 11",
-        target_label="2/3 × mean",
-        references=list_references(ratio=2 / 3, offset=0.0, rounds=2),
-        groups=groups,
-    )
+    draw_rounds(directory / "plot.png", describe(recording, groups, title="A title", subtitle="population 4 · seed 11"))
     return np.asarray(matplotlib.image.imread(directory / "plot.png"))
 
 
@@ -81,7 +83,21 @@ def test_what_is_drawn_belongs_to_the_rounds_of_the_run(first: int, rounds: int,
     numbers = range(first, first + rounds)
     rows = [RoundRow(n, turns=9, reported=9, statuses={"ok": 9}, mean=1.0, target=0.7) for n in numbers]
     axes = Figure().add_subplot()
-    draw_means(axes, rows, "2/3 × mean", list_references(ratio=2 / 3, offset=0.0, rounds=rounds))
+    references = list_references(ratio=2 / 3, offset=0.0, rounds=rounds)
+    draw_means(axes, RoundsPicture(Mock(), rows, "2/3 × mean", references), LIGHT)
     drawn = {str(line.get_label()): set(line.get_xdata()) for line in axes.lines}
     assert len(drawn) == compared + 2
     assert all(points and points <= set(numbers) for points in drawn.values())
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_a_page_s_picture_is_in_its_colours_and_marks_what_was_changed(record_run: Any, theme: Theme) -> None:
+    turns = [("a", number, "ok", 30.0 / number, True) for number in (1, 2)]
+    target = BytesIO()
+    shown = describe(read_guess_recording(record_run(turns)), marks={2: "half"})
+    draw_rounds(target, shown, theme=theme, file_format="svg")
+    svg = target.getvalue().decode()
+    other = DARK if theme is LIGHT else LIGHT
+    assert theme.page in svg and theme.target in svg
+    assert other.page not in svg and other.target not in svg
+    assert "half" in svg  # in a comment beside its letters

@@ -48,3 +48,26 @@ def test_the_target_is_ratio_times_the_exact_mean(record_run: Any, ratio: float,
     assert row.target == ratio * (math.fsum(numbers) / 2_000) + offset
     assert row.std == pytest.approx(statistics.stdev(numbers), rel=1e-9)
     assert row.median == statistics.median(numbers)
+
+
+def test_the_same_rows_in_another_order_give_the_same_figures(record_run: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    turns = [(f"agent-{place}", 1, "ok", chance.random() * 100, True) for place in range(500)]
+    # Two that are as far from the target, on either side of it: the first by name is the one that is shown.
+    mean = math.fsum(turn[3] for turn in turns) / 500
+    turns += [("agent-x", 1, "ok", mean - 1e-3, True), ("agent-w", 1, "ok", mean + 1e-3, True)]
+    rows = []
+    for name in ("one", "other"):
+        chance.shuffle(turns)
+        rows += summarise_rounds(read_guess_recording(record_run(turns, name=name)), ratio=1.0)
+    assert rows[0] == rows[1]
+
+
+def test_where_groups_play_the_target_is_that_of_their_means_and_a_group_wins(record_run: Any) -> None:
+    numbers = {"a": 30.0, "b": 40.0, "c": 48.08, "d": 21.14, "e": 40.75, "stranger": 100.0}
+    turns = [(agent, 1, "ok", number, True) for agent, number in numbers.items()]
+    teams = {"a": "Llama", "b": "Llama", "c": "Llama", "d": "Mistral", "e": "Qwen"}
+    (row,) = summarise_rounds(read_guess_recording(record_run(turns)), ratio=2 / 3, teams=teams)
+    assert row.groups == pytest.approx({"Llama": 39.36, "Mistral": 21.14, "Qwen": 40.75})
+    assert row.target == pytest.approx(22.5)
+    assert (list(row.winners), row.winner_number) == (["Mistral"], 21.14)

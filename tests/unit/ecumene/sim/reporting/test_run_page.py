@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ecumene.client.records import EVENTS, TURNS, RunState, read_manifest
+from ecumene.client.records import EVENTS, SURVEYS, TURNS, RunState, read_manifest
+from ecumene.sim.asking.intervention_records import write_interventions
 from ecumene.sim.recordings import RecordingError
 from ecumene.sim.reporting import write_report
+from ecumene.sim.reporting.overview import PAUSED
 from ecumene.sim.reporting.run_page import read_told
 
 from tests.unit.ecumene.sim.conftest import make_turn, write_rows
@@ -58,7 +60,7 @@ def test_figures_failures_and_references_are_on_the_page(record_run: Any) -> Non
     assert "best response each round" in text
     assert "reproduces nobody" in notes(page)
     assert "hand-made-1" in page.texts["h1"][0]
-    assert json.loads(page.texts["pre"][0])["game"]["rounds"] == 2
+    assert json.loads(page.texts["pre"][-1])["game"]["rounds"] == 2
     assert len(page.images) == 2
 
 
@@ -71,6 +73,24 @@ def test_hostile_texts_are_text(record_run: Any, hostile: str) -> None:
     text = page.texts["main"][0]
     assert text.count(hostile) >= 4
     assert hostile in notes(page)
+
+
+def test_answers_interventions_and_people_are_on_the_page_as_text(record_run: Any) -> None:
+    hostile = HOSTILE[0]
+    directory = record_run(
+        [("agent-000001", 1, "ok", 10.0, True), ("agent-000002", 1, "cancelled", None, False, PAUSED)]
+    )
+    row = {"run": "r", "kind": "survey", "survey": "mood", "moment": "after_round", "round": 1, "agent": "agent-000001"}
+    row |= {"question": "fair", "type": "choice", "answer_text": hostile, "status": "ok", "latency_ms": 1.0}
+    write_rows(directory, SURVEYS, [row | {"prompt_tokens": 0, "completion_tokens": 0}])
+    done = {"name": hostile, "moment": "before round 1", "from_round": 1, "cause": "", "did": hostile}
+    write_interventions(directory, [done])
+    page = report(directory)
+    assert page.texts["main"][0].count(hostile) >= 3
+    assert "an intervention had paused" in notes(page)
+    assert "turns failed" not in notes(page)
+    assert ["Surveys" in title or "Survey mood" in title for title in page.texts["h2"]].count(True) == 1
+    assert "Interventions" in page.texts["h2"]
 
 
 def test_a_run_that_goes_on_or_was_killed_says_so(record_run: Any) -> None:

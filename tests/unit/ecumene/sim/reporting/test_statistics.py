@@ -58,6 +58,19 @@ def test_the_interval_holds_the_true_effect_as_often_as_it_says(seed: int) -> No
     assert abs(held / rounds - 0.95) < 4 * math.sqrt(0.95 * 0.05 / rounds)
 
 
+@pytest.mark.parametrize("start", [367222253, 1, 2])
+def test_an_interval_is_found_wherever_the_effect_lies(start: int) -> None:
+    """Also where the distribution is not a number in its far tail."""
+    chance = np.random.default_rng(start)
+    for _ in range(1000):
+        n, m = chance.integers(2, 12, 2)
+        shift, scale = chance.choice([0.0, 0.5, 3.0, 20.0]), chance.choice([0.01, 1.0, 1e6])
+        found = compare_means((scale * chance.normal(shift, 1, n)).tolist(), (scale * chance.normal(0, 1, m)).tolist())
+        assert found.g is not None
+        if not found.note:
+            assert found.low < found.g < found.high  # type: ignore[operator]
+
+
 @pytest.mark.parametrize(
     ("values", "against", "word"),
     [

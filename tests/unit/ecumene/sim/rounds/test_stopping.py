@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -50,6 +51,9 @@ def make(mean: float | None, *, failed: int = 0, missing: int = 0, wall_s: float
         ({"failed_share_above": 0.2}, [make(9, failed=2, missing=1)], "of round 1 0.3 failed or are missing"),
         ({"failed_share_above": 0.2}, [make(9, failed=3), make(9, failed=2)], ""),
         ({"failed_share_above": 0}, [], ""),
+        ({"when": {"figure": "mean", "above": 8}}, [make(9)], "when mean above 8: it is 9 after round 1"),
+        ({"when": {"figure": "mean", "above": 9}}, [make(9)], ""),
+        ({"when": {"figure": "nothing", "above": 0}}, [make(9)], ""),
     ],
 )
 def test_a_condition_is_told_with_its_figures(stop: dict[str, Any], rounds: list[RoundResult], said: str) -> None:
@@ -61,3 +65,10 @@ def test_no_condition_ends_nothing_and_an_empty_section_is_refused() -> None:
     assert find_stop(None, [make(0)]) == ""
     with pytest.raises(ValidationError, match="at least one"):
         StopSpec.model_validate({})
+    with pytest.raises(ValidationError, match="about a figure of the round"):
+        StopSpec.model_validate({"when": {"entry": {"path": "/a", "key": "k"}, "above": 0}})
+
+
+def test_figures_of_an_experiment_come_before_those_of_the_game() -> None:
+    told = dataclasses.replace(make(9), figures={"mean": 3, "who": "ann", "is": True, "none": None})
+    assert [told.find_figure(name) for name in ("mean", "who", "is", "none", "reported")] == [3, None, None, None, 10]

@@ -171,6 +171,38 @@ def test_a_fallback_is_the_rule_player_that_it_names(tmp_path: Path) -> None:
     plan_launch(launched)
 
 
+def test_where_groups_play_prompted_agents_are_told_which_and_notes_are_told_where_asked_for(tmp_path: Path) -> None:
+    groups = [
+        {"name": "a", "agent": "prompted", "count": 1, "parameters": {"prompt": "guess-p6"}},
+        {"name": "b", "agent": "prompted", "count": 2, "parameters": {"prompt": "guess-p2", "note": True}},
+        {"name": "nobody", "agent": "random", "count": 0},
+    ]
+    spec = parse_spec({"name": "x", "population": {"groups": groups}, "game": {"players": "groups"}})
+    launched = launch(spec, tmp_path)
+    told = {"groups_play": ["a", "b"]}
+    assert [dict(group.parameters) for group in launched.groups] == [
+        {"prompt": "guess-p6", **told},
+        {"prompt": "guess-p2", "note": True, **told},
+    ]
+    plan_launch(launched)
+
+
+@pytest.mark.parametrize(("deadline_s", "timeout_s"), [(60, 300), (3600, 3600)])
+def test_no_turn_is_given_up_before_its_round_for_waiting_for_its_model(
+    tmp_path: Path, deadline_s: float, timeout_s: float
+) -> None:
+    group = {"name": "p", "agent": "prompted", "count": 1}
+    spec = parse_spec({"name": "x", "population": {"groups": [group]}, "game": {"deadline_s": deadline_s}})
+    assert launch(spec, tmp_path).groups[0].turn_timeout_s == timeout_s
+
+
+def test_a_rule_answers_for_a_model(tmp_path: Path) -> None:
+    group = {"name": "p", "agent": "prompted", "count": 1}
+    answers = {"player": "listed", "numbers": [32.91, 17.58]}
+    spec = parse_spec({"name": "x", "population": {"groups": [group]}, "model": {"answers": answers}})
+    assert launch(spec, tmp_path).models["scripted"].answers == answers
+
+
 @pytest.mark.parametrize("document", list(MODELS.values()), ids=list(MODELS))
 def test_what_a_spec_says_of_a_model_is_what_the_runtime_reads(tmp_path: Path, document: dict[str, Any]) -> None:
     groups = [{"name": "p", "agent": "prompted", "count": 1, "model": "m"}]

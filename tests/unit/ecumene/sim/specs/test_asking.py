@@ -11,7 +11,7 @@ TEXT = {"name": "why", "text": "Why?"}
 
 def make(**more: Any) -> RunSpec:
     population = {"groups": [{"name": "asked", "agent": "prompted", "count": 3}]}
-    return parse_spec({"name": "x", "population": population, "game": {"rounds": 3}, **more})
+    return parse_spec({"name": "x", "population": population, "game": {"rounds": 3}} | more)
 
 
 def survey(**more: Any) -> dict[str, Any]:
@@ -65,3 +65,12 @@ def test_what_cannot_be_asked_is_refused_with_its_reason(wrong: dict[str, Any], 
     with pytest.raises(SpecError) as caught:
         make(**wrong)
     assert problem in str(caught.value)
+
+
+def test_agents_that_decide_by_a_rule_have_nothing_to_remember() -> None:
+    groups = [{"name": "asked", "agent": "prompted", "count": 3}, {"name": "rule", "agent": "random", "count": 3}]
+    asked = survey(remembered=True)
+    assert make(population={"groups": groups}, **asked).surveys[0].remembered
+    for population, more in (({"groups": groups[1:]}, {}), ({"groups": groups}, {"groups": ["rule"]})):
+        with pytest.raises(SpecError, match=r"surveys\[0\]\.remembered: agents that decide by a rule answer nothing"):
+            make(population=population, surveys=[asked["surveys"][0] | more])

@@ -52,7 +52,7 @@ def test_every_form_survives_a_manifest_and_gets_absolute_paths() -> None:
             "the shares sum to 1.2, not to 1",
         ),
         ({"attributes": {"x": {"categories": {"a": 0}}}}, "attributes.x", "all shares are 0"),
-        ({"attributes": {"x": {"categories": {"a": -1, "b": 2}}}}, "attributes.x", "greater than or equal to 0"),
+        ({"attributes": {"x": {"categories": {"a": -1, "b": 2}}}}, "attributes.x", "at least 0"),
         ({"attributes": {"x": {"categories": {True: 1}}}}, "attributes.x", 'write "yes" and "no" in quotes'),
         ({"attributes": {"x": {}}}, "attributes.x", "there is none"),
         ({"attributes": {"x": {"template": "age", "values": [1]}}}, "attributes.x", "there are template, values"),

@@ -36,7 +36,7 @@ def test_a_spec_that_intervenes_comes_back_as_it_was() -> None:
         ({"after_round": 3, "rules": {"ratio": 1}}, "no round follows"),
         ({"after_round": 3, "pause": ALL}, "no round follows"),
         ({"before_round": 1, "rules": {}}, "give ratio or offset"),
-        ({"before_round": 1, "rules": {"ratio": 0}}, "greater than 0"),
+        ({"before_round": 1, "rules": {"ratio": 0}}, "more than 0"),
         ({"before_round": 1, "set": {"path": "/game/reports", "key": "a", "value": 1}}, "is not undone"),
         ({"before_round": 1, "delete": {"path": "/game", "key": "round"}}, "is not undone"),
         ({"before_round": 1, "set": {"path": "/runtime/runs", "key": "a", "value": 1}}, "kept by the runtimes"),

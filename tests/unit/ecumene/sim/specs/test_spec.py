@@ -15,8 +15,8 @@ from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec, read_document
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
 AGENT_CLASSES = (
-    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'random', 'prompted' "
-    "or module:Class"
+    "population.groups[1].agent: must be 'level-k', 'noisy-level-k', 'equilibrium', 'listed', 'random', 'prompted', "
+    "'prompted-agent' or module:Class"
 )
 DOCUMENT: dict[str, Any] = {
     "name": "mine",
@@ -63,7 +63,7 @@ def test_a_text_without_end_is_told_of_by_its_beginning(path: str) -> None:
 def test_guests_are_invited_by_a_number_or_not_at_all() -> None:
     assert load_spec(EXAMPLE).game.guests is None
     assert load_spec(EXAMPLES / "guess_with_guest.yaml").game.guests == 1
-    assert list_lines(change(("game", "guests"), -1)) == ["game.guests: must be greater than or equal to 0, not -1"]
+    assert list_lines(change(("game", "guests"), -1)) == ["game.guests: must be at least 0, not -1"]
 
 
 @pytest.mark.parametrize("ratio", ["2/3", " 2 / 3 ", 2 / 3, "0.5", 1])
@@ -88,14 +88,35 @@ URLS_REFUSED = {
         (("nmae",), "x", "nmae: unknown field; did you mean name?"),
         (("game", "raito"), 1, "game.raito: unknown field; did you mean ratio?"),
         (("game", "ratio"), "2/0", "game.ratio: '2/0' is no number and no fraction such as \"2/3\""),
-        (("game", "ratio"), 0, "game.ratio: must be greater than 0, not 0"),
+        (("game", "ratio"), 0, "game.ratio: must be more than 0, not 0"),
         (("game", "ratio"), float("inf"), "game.ratio: must be a finite number"),
         (("game", "ratio"), "1e999", "game.ratio: too large"),
         (("game", "ratio"), True, 'game.ratio: write a number, or a fraction such as "2/3"'),
-        (("game", "rounds"), 0, "game.rounds: must be greater than or equal to 1, not 0"),
+        (("game", "rounds"), 0, "game.rounds: must be at least 1, not 0"),
         (("game", "rounds"), "five", "game.rounds: must be a whole number, not 'five'"),
         (("game", "rounds"), 2.5, "game.rounds: must be a whole number, not 2.5"),
         (("game",), [1], "game: must be a mapping"),
+        (("game", "players"), "teams", "game.players: must be 'agents' or 'groups', not 'teams'"),
+        (
+            ("game",),
+            {"players": "groups", "guests": 1},
+            "game: guests belong to no group: they play where players are agents",
+        ),
+        (
+            ("model",),
+            {"answers": {"player": "level-k"}},
+            "model.answers.level: is missing",
+        ),
+        (
+            ("model",),
+            {"answers": {"player": "listed", "numbers": [5, 101]}},
+            "model.answers.numbers[1]: must be at most 100, not 101",
+        ),
+        (
+            ("model",),
+            {"answers": {"level": 1}},
+            "model: answers names a player: level-k, noisy-level-k, equilibrium, listed, random, not None",
+        ),
         (("model",), {"provider": "openai"}, "model: endpoint is for provider openai, and needed there"),
         (("model",), {"provider": "local", "latency_ms": 5}, "model: latency_ms is for provider scripted"),
         (("model",), {"slots": 4}, "model: slots is for provider local"),
@@ -126,10 +147,10 @@ URLS_REFUSED = {
             {"provider": "openai", "endpoints": [{}]},
             "model.endpoints[0].url: is missing",
         ),
-        (("model", "requests_per_minute"), 0, "model.requests_per_minute: must be greater than or equal to 1, not 0"),
+        (("model", "requests_per_minute"), 0, "model.requests_per_minute: must be at least 1, not 0"),
         (("models",), {"m": {"temprature": 1}}, "models.m.temprature: unknown field; did you mean temperature?"),
         (("budget", "microdollars_max"), 5, "budget.microdollars_max: needs a model with a price"),
-        (("budget", "tokens_max"), -1, "budget.tokens_max: must be greater than or equal to 0, not -1"),
+        (("budget", "tokens_max"), -1, "budget.tokens_max: must be at least 0, not -1"),
         (
             ("population", "groups", 1, "model"),
             "m",
@@ -142,7 +163,7 @@ URLS_REFUSED = {
         (
             ("population", "groups", 0, "parameters", "level"),
             -1,
-            "population.groups[0].parameters.level: must be greater than or equal to 0, not -1",
+            "population.groups[0].parameters.level: must be at least 0, not -1",
         ),
         (("population", "groups", 1, "parameters"), 3, "population.groups[1].parameters: must be a mapping, not 3"),
         (
@@ -154,7 +175,7 @@ URLS_REFUSED = {
         (
             ("population", "groups", 1, "parameters"),
             {"level": 1},
-            "population.groups[1].parameters.level: unknown parameter",
+            "population.groups[1].parameters.level: unknown parameter; it takes none",
         ),
         (("population", "groups", 0, "parameters"), {}, "population.groups[0].parameters.level: is missing"),
         (("population", "groups", 1, "count"), 3, "population.groups[1]: give either count or share"),
@@ -250,8 +271,8 @@ def ask(group: dict[str, Any], **models: Any) -> dict[str, Any]:
         (ask({}, a=None) | {"model": {}}, "give model or models, not both"),
         (
             ask({"parameters": {"fallback": {"player": "dice"}}}),
-            "population.groups[0].parameters: fallback names a player: level-k, noisy-level-k, equilibrium, random,"
-            " not 'dice'",
+            "population.groups[0].parameters: fallback names a player: level-k, noisy-level-k, equilibrium, listed,"
+            " random, not 'dice'",
         ),
         (
             ask({"parameters": {"fallback": {"player": "level-k"}}}),
@@ -290,7 +311,7 @@ def test_a_problem_in_a_file_names_its_line(tmp_path: Path) -> None:
         load_spec(path)
     assert [str(problem) for problem in caught.value.problems] == [
         "line 5: population.groups[1]: give either count or share",
-        "line 8: game.rounds: must be greater than or equal to 1, not 0",
+        "line 8: game.rounds: must be at least 1, not 0",
         "line 10: models.m: endpoint is for provider openai, and needed there",
     ]
     assert str(caught.value).startswith(f"{path}: line 5: population.groups[1]: ")

@@ -64,13 +64,13 @@ FIRST_SEED = 675_192_822_635_797_599
         ({"grid": {"game.raito": [1]}}, "sweep: game.raito: there is no 'raito'; did you mean ratio?"),
         ({"grid": {"population.groups.c.count": [1]}}, "there is no 'c'"),
         ({"grid": {"population.groups[9].count": [1]}}, "there is no 9"),
-        ({"grid": {"game.rounds": [1, 0]}}, "sweep: with game.rounds = 0: game.rounds: must be greater than"),
+        ({"grid": {"game.rounds": [1, 0]}}, "sweep: with game.rounds = 0: game.rounds: must be at least 1"),
         ({"grid": {"game.rounds": []}}, "sweep.grid.game.rounds: "),
         ({"grid": {"game.rounds": [1, 1]}}, "stands there twice"),
         ({"grid": {"game.rounds": [1]}, "list": [{"game.rounds": 2}]}, "stands in grid and in list"),
         ({"grid": {"game..rounds": [1]}}, "sweep.grid"),
         ({"grid": {"game.rounds": list(range(1, 400)), "seed": list(range(300))}}, "at most 100,000"),
-        ({"replicates": 0}, "sweep.replicates: must be greater"),
+        ({"replicates": 0}, "sweep.replicates: must be at least 1"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(sweep: dict[str, Any], said: str) -> None:

@@ -1,0 +1,15 @@
+"""Why an experiment of one's own cannot be conducted."""
+
+from __future__ import annotations
+
+from ecumene.client.errors import EcumeneError
+
+
+class ExperimentError(EcumeneError):
+    """A world, or a behaviour in it, that does not do what its experiment needs; the message says which and what."""
+
+    def __init__(self, path: str, problem: str, hint: str = "") -> None:
+        self.path = path
+        self.hint = hint
+        """What to do, for a terminal."""
+        super().__init__(f"{path}: {problem}")

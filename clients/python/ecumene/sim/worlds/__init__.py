@@ -1,0 +1,1 @@
+"""Makes the world of a run as its spec describes it."""
