@@ -77,10 +77,10 @@ async def request_stop(directory: Path, *, timeout_s: float = STOP_TIMEOUT_S) ->
     if not is_conducted(directory):
         return False
     request = directory / REQUEST_NAME
-    request.touch()
     try:
         async with asyncio.timeout(timeout_s):
-            while is_conducted(directory):  # noqa: ASYNC110 - another process holds it
+            while is_conducted(directory):
+                request.touch()  # again: who only begins removes what an earlier life left
                 await asyncio.sleep(LOOKED_EVERY_S)
     except TimeoutError:
         raise StopTimeoutError(directory, timeout_s) from None

@@ -100,7 +100,14 @@ def describe(found: Any, model: type[BaseModel]) -> str:
     if found["type"] == "literal_error":
         near = difflib.get_close_matches(str(found["input"]), _QUOTED.findall(str(found["msg"])), n=1)
         message += f"; did you mean {near[0]}?" if near else ""
-    return message[:1].lower() + message[1:]
+    message = message[:1].lower() + message[1:]
+    given = repr(found["input"]) if isinstance(found["input"], str) else ""
+    return message.replace(given, shorten(given)) if len(given) > _GIVEN_CHARS_MAX else message
+
+
+def shorten(shown: str) -> str:
+    """The beginning of what was given, where all of it would fill the line."""
+    return shown if len(shown) <= _GIVEN_CHARS_MAX else shown[:_GIVEN_CHARS_MAX] + "…"
 
 
 def restate(message: str, given: Any) -> str:
@@ -119,7 +126,7 @@ def restate(message: str, given: Any) -> str:
     if demand == "text":
         shown = str(given).lower() if isinstance(given, bool) else shown
         return f'must be text, not {shown}; put it in quotes: "{shown}"'
-    return f"must be {demand}, not {shown if len(shown) <= _GIVEN_CHARS_MAX else shown[:_GIVEN_CHARS_MAX] + '…'}"
+    return f"must be {demand}, not {shorten(shown)}"
 
 
 def list_fields(model: type[BaseModel], steps: Sequence[int | str]) -> list[str]:

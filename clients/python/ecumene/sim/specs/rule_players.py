@@ -15,7 +15,7 @@ from ecumene.sim.specs.section import Section
 def check_rule_player(field: str, given: Mapping[str, Any]) -> None:
     """Raises ValueError: what a field holds names no rule player with its parameters."""
     player = given.get("player")
-    if player not in RULE_PARAMETERS:
+    if not isinstance(player, str) or player not in RULE_PARAMETERS:
         raise ValueError(f"{field} names a player: {', '.join(RULE_PARAMETERS)}, not {player!r}")
     try:
         RULE_PARAMETERS[player].model_validate({name: value for name, value in given.items() if name != "player"})

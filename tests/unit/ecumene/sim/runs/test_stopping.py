@@ -48,6 +48,17 @@ async def test_nothing_that_was_left_by_an_earlier_life_ends_the_next(tmp_path: 
         assert not (tmp_path / REQUEST_NAME).exists()
 
 
+async def test_a_request_made_while_the_run_only_begins_ends_it(tmp_path: Path) -> None:
+    async with RunLock(tmp_path):
+        asking = asyncio.create_task(request_stop(tmp_path, timeout_s=10.0), name="ask")
+        while not (tmp_path / REQUEST_NAME).exists():  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0)
+        with pytest.raises(RunStoppedError):
+            async with asyncio.timeout(20.0), heed_requests(tmp_path):
+                await asyncio.Event().wait()
+    assert await asking
+
+
 async def test_who_is_cancelled_from_outside_is_cancelled(tmp_path: Path) -> None:
     begun, ended = asyncio.Event(), list[str]()
     conducting = asyncio.create_task(conduct(tmp_path, begun, ended), name="conduct")

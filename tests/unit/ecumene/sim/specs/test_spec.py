@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ecumene.client.errors import EcumeneError
 from ecumene.sim.specs.errors import SpecError
-from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec
+from ecumene.sim.specs.spec import RunSpec, load_spec, parse_spec, read_document
 
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 EXAMPLE = EXAMPLES / "guess_average.yaml"
@@ -52,6 +52,12 @@ def test_the_example_loads_and_comes_back_from_its_document() -> None:
     spec = load_spec(EXAMPLE)
     assert (spec.game.ratio, spec.game.rounds, spec.population.size) == (2 / 3, 5, 1000)
     assert parse_spec(spec.to_document()) == spec
+
+
+@pytest.mark.parametrize("path", ["name", "seed", "game.ratio", "game.rounds", "population.size", "population.groups"])
+def test_a_text_without_end_is_told_of_by_its_beginning(path: str) -> None:
+    for line in list_lines(change(tuple(path.split(".")), "x" * 100_000)):
+        assert len(line) < 300
 
 
 def test_guests_are_invited_by_a_number_or_not_at_all() -> None:
@@ -349,3 +355,29 @@ def test_what_names_no_class_is_refused(name: str) -> None:
 def test_parameters_of_ones_own_are_json(value: object) -> None:
     with pytest.raises(SpecError, match="parameters hold what JSON does not"):
         parse_spec(own_group(own={"parameters": {"x": value}}))
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, -1, 10**30, float("nan"), "", "..", "a\0b", "\ud800", "{{", [[]], {"": 1}]
+)
+@pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.yaml")))
+def test_any_value_in_any_field_is_taken_or_refused_by_name(example: str, value: Any) -> None:
+    document, _ = read_document(EXAMPLES / example)
+    for place in list_places(document):
+        changed = copy.deepcopy(document)
+        holder: Any = changed
+        for step in place[:-1]:
+            holder = holder[step]
+        holder[place[-1]] = value
+        try:
+            spec = parse_spec(changed)
+        except SpecError as error:
+            assert all("\n" not in str(problem) for problem in error.problems), place
+        else:
+            assert parse_spec(spec.to_document()) == spec, place
+
+
+def list_places(document: Any, above: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths of all fields of a document."""
+    steps = document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ()
+    return [place for step in steps for place in [(*above, step), *list_places(document[step], (*above, step))]]
