@@ -14,6 +14,9 @@ ROOT = "/"
 REQUEST_PREFIX = "request/"
 """Before a request id, where a producer's name stands: no producer's name begins with it."""
 
+QUOTED_CHARS_MAX = 60
+"""Of a name in its refusal."""
+
 _WORLD = re.compile(r"[a-z0-9-]{1,40}")
 _SNAPSHOT = re.compile(r"[a-z0-9-]{1,80}")
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -29,18 +32,23 @@ def check_segment(text: str, limits: Limits, reason: Reason = Reason.INVALID_KEY
     if text.isascii() and text.isprintable():  # the common case, without building a copy
         if "/" in text or not text:
             empty = "must not end with '/', nor have two in a row" if field == "path" else "must not be empty"
-            raise InvalidRequest(reason, field, "must not contain '/'" if text else empty)
+            raise InvalidRequest(reason, field, f"must not contain '/', as {_quote(text)} does" if text else empty)
         length = len(text)
     else:
         if "/" in text:
-            raise InvalidRequest(reason, field, "must not contain '/'")
+            raise InvalidRequest(reason, field, f"must not contain '/', as {_quote(text)} does")
         if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
-            raise InvalidRequest(reason, field, "must not contain control characters")
+            raise InvalidRequest(reason, field, f"must not contain control characters, as {_quote(text)} does")
         if not unicodedata.is_normalized("NFC", text):
             raise InvalidRequest(reason, field, "must be in Unicode normal form C")
         length = len(text.encode())
     if length > limits.segment_bytes_max:
         raise InvalidRequest(reason, field, f"{length} bytes exceed segment_bytes_max = {limits.segment_bytes_max}")
+
+
+def _quote(text: str) -> str:
+    """A name that is refused, in ASCII and of bounded length."""
+    return ascii(text if len(text) <= QUOTED_CHARS_MAX else f"{text[:QUOTED_CHARS_MAX]}…")
 
 
 def split_path(path: str, limits: Limits) -> list[str]:

@@ -91,7 +91,8 @@ def conduct(
         raise CliError(str(error), hint=NO_SERVER_HINT if options.server else display.describe_resume()) from error
     except EcumeneError as error:
         # What has to be mended first comes before the command that goes on then.
-        hints = [getattr(error, "hint", ""), display.describe_resume()]
+        go_on = display.describe_resume() if getattr(error, "can_resume", True) else ""
+        hints = [getattr(error, "hint", ""), go_on]
         raise CliError(str(error), hint="\n  ".join(hint for hint in hints if hint)) from error
     except OSError as error:
         raise CliError(f"{error.strerror or error}: {error.filename or display.directory or ''}") from error

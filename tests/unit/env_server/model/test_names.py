@@ -45,6 +45,16 @@ def test_of_a_slash_too_many_the_refusal_speaks(path: str) -> None:
         split_path(path, LIMITS)
 
 
+@pytest.mark.parametrize("name", ["a/b", "é/b", "a\n" * 99, "a\n"])
+def test_a_refusal_tells_the_name_at_a_bounded_length(name: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        check_segment(name, LIMITS)
+    told = str(caught.value)
+    assert told.isascii()
+    assert ascii(name[:60])[:-1] in told
+    assert len(told) < 200
+
+
 def test_paths_at_their_bounds_are_accepted() -> None:
     assert split_path("/", LIMITS) == []
     assert len(split_path("/a" * 16, LIMITS)) == 16

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ecumene.client.errors import InvalidArgumentError, NotFoundError
 from ecumene.client.model import Invoked, Json
-from ecumene.client.reasons import EnvironmentNotFoundError
+from ecumene.client.reasons import EnvironmentNotFoundError, OperationRefusedError
 from ecumene.client.world import World
 from ecumene.sim.rounds.conductor import COUNT, DEADLINE, Conductor, RoundObserver, RoundResult, RoundsPlan
-from ecumene.sim.rounds.errors import ExperimentError
+from ecumene.sim.rounds.errors import ExperimentError, RefusedRoundError
 from ecumene.sim.rounds.figures import read_figures
 from ecumene.sim.rounds.guests import GuestTurn
 from ecumene.sim.specs.experiment import FigureSpec
@@ -64,6 +65,13 @@ class OwnRounds(Conductor):
         """As `Conductor.play_round`, with the figures of the round."""
         self._round, self._reports = round_number, ""
         return await super().play_round(round_number)
+
+    async def _invoke(self, operation: str, args: Mapping[str, Json], *, seq: int) -> Invoked:
+        """As `Conductor._invoke`. Raises RefusedRoundError where asking again can change nothing."""
+        try:
+            return await super()._invoke(operation, args, seq=seq)
+        except (InvalidArgumentError, NotFoundError, OperationRefusedError) as error:
+            raise RefusedRoundError(self._plan.path, operation, error) from error
 
     def _read_opening(self, round_number: int, opened: Mapping[str, Any]) -> tuple[int, str]:
         own = self._plan.path

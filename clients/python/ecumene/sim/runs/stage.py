@@ -30,6 +30,7 @@ from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
 from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
+from ecumene.sim.runs.defects import tell_defects
 from ecumene.sim.runs.events import EventRecorder
 from ecumene.sim.runs.hosts import RUNTIME_STOP_TIMEOUT_S, NodeAgents, OwnNode, OwnRuntime
 from ecumene.sim.runs.launch import choose_workers
@@ -85,7 +86,7 @@ class Stage:
         """Everything, up to the last round. Raises BudgetSpentError when a budget has ended it before."""
         record, plan = self._record, self._plan
         async with AsyncExitStack() as stack:
-            server = record.manifest.server or await self._start_server()
+            server = record.manifest.server or await self._start_server(stack)
             world: World = await stack.enter_async_context(self._open_world(server))
             record.begin(world.name, world.history, world.revision)
             stack.enter_context(tell_address(record.directory, server, world.name))
@@ -186,15 +187,16 @@ class Stage:
         awaited = self._spec.game.guests if self._spec.experiment is None else None
         return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
 
-    async def _start_server(self) -> str:
+    async def _start_server(self, stack: AsyncExitStack) -> str:
         self._observer.stage_began("starting the server")
         data = str(self._record.directory / "world")
         arguments = ["--data-dir", data, "--port", "0", "--log-age-s", str(LOG_AGE_S), *self._options.server_arguments]
-        for behaviour in self._spec.world.behaviours if self._spec.world is not None else ():
+        behaviours = self._spec.world.behaviours if self._spec.world is not None else ()
+        for behaviour in behaviours:
             arguments += ["--behaviour", behaviour]
-        server = await self._services.start(
-            "env-server", arguments, log_path=self._logs / "server.log", keep_open=(self._lock,)
-        )
+        log_path = self._logs / "server.log"
+        server = await self._services.start("env-server", arguments, log_path=log_path, keep_open=(self._lock,))
+        stack.enter_context(tell_defects(log_path, behaviours))
         return str(server.ready["address"])
 
     def _open_world(self, server: str) -> Any:
