@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ecumene.client.records import TurnStatus
@@ -40,6 +42,15 @@ def describe_failure(error: BaseException) -> str:
     line = f"{type(error).__name__}: {' '.join(text.split())}"[:REASON_CHARS_MAX]
     # A model may write halves of signs, which no record could keep.
     return line if line.isascii() else line.encode("utf-8", "replace").decode()
+
+
+def describe_place(error: BaseException, module: str) -> str:
+    """Where in a module an error was raised, or passed last: ` (FILE, line N, in FUNCTION)`; "" if it was not there."""
+    passed = [one for one in traceback.walk_tb(error.__traceback__) if one[0].f_globals.get("__name__") == module]
+    if not passed:
+        return ""
+    frame, line = passed[-1]
+    return f" ({Path(frame.f_code.co_filename).name}, line {line}, in {frame.f_code.co_name})"
 
 
 def name_exit(error: BaseException) -> Exception:

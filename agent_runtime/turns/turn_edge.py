@@ -33,6 +33,7 @@ from agent_runtime.turns.ends import (
     UNANSWERED,
     TurnEnd,
     describe_failure,
+    describe_place,
     end_by_incident,
     find_status,
     name_exit,
@@ -208,6 +209,9 @@ class TurnEdge:
         end = TurnEnd(find_status(failure), describe_failure(failure))
         if end.status is TurnStatus.ERROR and not isinstance(failure, ActionRefusedError):
             self._log(turn, failure)
+            if turn.agent is not None:
+                place = describe_place(failure, type(turn.agent).__module__)
+                end = TurnEnd(end.status, f"{end.reason}{place}")
         turn.actions.clear()
         if turn.agent is None:
             return end

@@ -15,7 +15,8 @@ from ecumene.sim import RunOptions, RunOutcome, SpecError, parse_spec, run, run_
 from ecumene.sim.checks.check import check_spec
 from ecumene.sim.reporting import ExperimentReport, write_report
 from ecumene.sim.reporting.experiment import read_rounds
-from ecumene.sim.rounds.errors import ExperimentError
+from ecumene.sim.rounds.errors import ExperimentError, RefusedRoundError
+from ecumene.sim.runs.defects import DefectError
 from ecumene.sim.specs.yaml_reading import read_yaml
 
 from tests.services import ServerProcess
@@ -231,3 +232,47 @@ async def test_a_world_is_made_as_its_spec_says_also_beside_the_guess_game(tmp_p
             assert [one.key for one in placed] == [row["agent"] for row in ages if row["group"] == "b"]
             assert all(one.value == [1, None] and one.position is not None for one in placed)
             assert len({one.position for one in placed}) == 5
+
+
+FAULTY = """
+from env_server.behaviours import RoundGame
+from agent_runtime.agents.agent import Agent
+
+class Faulty(RoundGame):
+    kind = "faulty"
+
+    async def settle(self, ctx, number, reports):
+        {settle}
+
+class Silent(Agent):
+    async def on_event(self, event, turn):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("settle", "kind", "told"),
+    [
+        (
+            "return ctx.no_such_thing",
+            DefectError,
+            r"operation close_round: AttributeError: .+ \(faulty\.py, line 9,",
+        ),
+        ("ctx.set('a/b', 1); return {}", RefusedRoundError, "/e: close_round is refused: key: .* as 'a/b' does"),
+        ("ctx.refuse('closed', 'not today')", RefusedRoundError, "/e: close_round is refused: .*not today"),
+    ],
+)
+async def test_what_is_wrong_in_a_behaviour_is_told_to_who_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settle: str, kind: type[Exception], told: str
+) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY.format(settle=settle), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    document = {
+        "name": "faulty",
+        "world": {"behaviours": ["faulty:Faulty"], "environments": [{"path": "/e", "kind": "faulty"}]},
+        "population": {"groups": [{"name": "all", "agent": "faulty:Silent", "count": 1}]},
+        "experiment": {"environment": "/e", "rounds": 1},
+        "recording": {"directory": str(tmp_path / "runs")},
+    }
+    with pytest.raises(kind, match=told):
+        await play(document)

@@ -10,6 +10,7 @@ from ecumene.client.records import TurnStatus
 
 from agent_runtime.agents.ready import NumberAnswer
 from agent_runtime.llm import Message
+from agent_runtime.turns.ends import describe_place
 from agent_runtime.turns.turn import Turn
 from tests.unit.agent_runtime.players import FallsBack, Moody
 from tests.unit.agent_runtime.stage import PLAYERS, make_launch, set_stage
@@ -62,3 +63,16 @@ async def test_every_turn_ends_once_in_one_status_with_reason_attempts_tokens_an
         assert row["latency_ms"] >= 0 and row["attempts"] >= 0 and row["prompt_tokens"] >= 0
         if row["status"] in ("parse_error", "truncated", "refused"):
             assert row["attempts"] == 1 and row["model"] == "scripted"
+
+
+def test_a_failure_is_placed_where_it_left_the_module_last_and_nowhere_else() -> None:
+    def count_on() -> None:
+        random.Random(1).randint(2, 1)
+
+    try:
+        count_on()
+    except ValueError as error:
+        line = count_on.__code__.co_firstlineno + 1
+        assert describe_place(error, __name__) == f" (test_ends.py, line {line}, in count_on)"
+        assert describe_place(error, "elsewhere") == ""
+        assert describe_place(error.with_traceback(None), __name__) == ""

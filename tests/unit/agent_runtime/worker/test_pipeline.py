@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ async def test_an_exception_in_one_agent_touches_no_other_and_does_not_disappear
     assert stage.world.reports() == {"number-1": 1.0, "number-2": 2.0, "raise-1": {"status": "error"}}
     assert by_agent(stage.read("turns")) == {"number-1": "ok", "number-2": "ok", "raise-1": "error"}
     (failed,) = (row for row in stage.read("turns") if row["agent"] == "raise-1")
-    assert failed["reason"] == "RuntimeError: no luck today"
+    assert re.fullmatch(r"RuntimeError: no luck today \(players\.py, line \d+, in on_event\)", failed["reason"])
     assert {row["agent"] for row in stage.read("actions")} == {"number-1", "number-2"}
 
 

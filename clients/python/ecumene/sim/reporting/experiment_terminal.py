@@ -6,10 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ecumene.client.records import TurnStatus
 from ecumene.sim.reporting.experiment import ExperimentReport
 
 FIGURES_SHOWN_MAX = 8
 ROUNDS_SHOWN_MAX = 30
+REASON_CHARS_SHOWN_MAX = 250
+"""The place in an agent's class comes last, and is shown, too."""
 
 
 def render_experiment(report: ExperimentReport) -> RenderableType:
@@ -17,9 +20,9 @@ def render_experiment(report: ExperimentReport) -> RenderableType:
     statuses = ", ".join(f"{row.turns:,} {row.status}" for row in report.overview.statuses)
     lines = [f"turns: {statuses or 'none'}"]
     lines += [
-        f"{row.status}: {' '.join(reason.split())[:150]} ({'1 turn' if count == 1 else f'{count:,} turns'})"
+        f"{row.status}: {' '.join(reason.split())[:REASON_CHARS_SHOWN_MAX]} ({count:,} turn{'' if count == 1 else 's'})"
         for row in report.overview.statuses
-        if not row.acted
+        if not row.acted or row.status == TurnStatus.OK
         for reason, count in row.reasons[:1]
     ]
     if left := len(report.names) - FIGURES_SHOWN_MAX:
