@@ -87,13 +87,14 @@ def test_all_is_recorded_unasked_and_each_failure_tells_its_cause(tmp_path: Path
     rest = {(group, number, "error"): 1 for group in ("unmade", "leaving", "silly") for number in (1, 2)}
     assert failed == {("own", 2, "error"): 3, **rest}
     reasons = {row["group"]: row["reason"] for row in turns if row["status"] != "ok"}
-    assert reasons["own"] == "KeyError: 'größe'"
+    assert reasons["own"] == "KeyError: 'größe' (clumsy.py, line 7, in on_event)"
     assert reasons["unmade"] == "RuntimeError: no profile for me"
     assert "SystemExit" in reasons["leaving"] and "I go" in reasons["leaving"]
     assert reasons["silly"] == "ActionRefusedError: action 'report': dict has no form in a world"
     log = (directory / "logs" / "runtime.log").read_text(encoding="utf-8")
     assert 'clumsy.py", line 7, in on_event' in log and "KeyError: 'größe'" in log
-    assert "9 error" in done.stdout and "error: KeyError: 'größe' (3 turns)" in done.stdout
+    told = "error: KeyError: 'größe' (clumsy.py, line 7, in on_event) (3 turns)"
+    assert "9 error" in done.stdout and told in done.stdout
 
 
 @pytest.mark.timeout(120)
