@@ -1,6 +1,6 @@
 """What holds for every test: printed seeds, and nothing left running.
 
-Tasks are compared in the loop of an asyncio test; threads and child processes around every test.
+Tasks are compared in the loop of an asyncio test; threads, child processes and the environment around every test.
 Things that a module or session fixture starts before a test belong to that fixture, not the test.
 """
 
@@ -20,7 +20,7 @@ import hypothesis
 import psutil
 import pytest
 
-from tests.forked_servers import is_template
+from tests.forked_servers import is_template, keep_environment
 
 LEAK_GRACE_S = 2.0
 # An example that takes long says something about the machine, not about the code.
@@ -59,6 +59,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
     return report
+
+
+def pytest_collection_finish() -> None:
+    """Servers are forked in the environment that all tests find."""
+    keep_environment()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

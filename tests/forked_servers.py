@@ -131,6 +131,13 @@ def start_forked(arguments: Sequence[str], stderr: int) -> ForkedServer | None:
     return _templates[turn].start(arguments, stderr)
 
 
+def keep_environment() -> None:
+    """Take the environment as it is for that of all servers: once tests are collected, as some libraries that they
+    import change it."""
+    _environment.clear()
+    _environment.update(_read_environment())
+
+
 def is_template(pid: int) -> bool:
     """Whether it is a process that serves all tests until the last."""
     return any(template.pid == pid for template in _templates)
