@@ -25,7 +25,8 @@ from ecumene.sim.asking.intervention_records import describe_intervention, write
 from ecumene.sim.asking.plans import choose_rows
 from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.populations.population import Population
-from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult, RoundsPlan
+from ecumene.sim.rounds.plans import GAME_PATH, GamePlan, RoundsPlan
+from ecumene.sim.rounds.results import RoundResult, read_number
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
 
 ACTOR = "experiment"
@@ -162,8 +163,7 @@ class Intervener:
             figure = await self._world.environment(condition.entry.path).value(condition.entry.key)
         except (EntryNotFoundError, EnvironmentNotFoundError):
             return None
-        is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
-        return float(figure) if is_number else None
+        return read_number(figure)
 
     async def _reach(self, agents: Sequence[str], one: InterventionSpec) -> None:
         """Mute, unmute or tell each; doing it again changes nothing."""

@@ -17,8 +17,8 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState, read_manifest
 from ecumene.launch import Services
 from ecumene.sim.populations.population import Population, build_population
-from ecumene.sim.rounds.conductor import GamePlan, RoundsPlan
 from ecumene.sim.rounds.group_players import list_players
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
 from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budgets
 from ecumene.sim.runs.directory import RunLock, make_directory
 from ecumene.sim.runs.launch import write_launch

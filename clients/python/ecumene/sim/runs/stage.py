@@ -23,11 +23,12 @@ from ecumene.sim.asking.interventions import Intervener
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.clock_rounds import ClockRounds
-from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan, RoundsPlan
+from ecumene.sim.rounds.conductor import ROUND_KEY, Conductor
 from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
+from ecumene.sim.rounds.plans import GAME_PATH, GamePlan, RoundsPlan
 from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
