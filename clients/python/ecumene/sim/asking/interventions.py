@@ -26,6 +26,7 @@ from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.plans import GAME_PATH, GamePlan, RoundsPlan
 from ecumene.sim.rounds.results import RoundResult, read_number
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
+from ecumene.sim.worlds.places import make_place
 
 NOTE_PREFIX = "spec."
 
@@ -96,7 +97,7 @@ class Intervener:
         key, because = f"{NOTE_PREFIX}{one.name}", f"intervention {one.name}"
         entry = one.set or one.delete
         if entry is not None:
-            await self._make_place(entry.path)
+            await make_place(self._life.world, entry.path)
             transaction = self._life.world.transaction()
             if one.set is not None:
                 transaction.set(entry.path, entry.key, one.set.value)
@@ -156,11 +157,6 @@ class Intervener:
             return node.mute(self._life.run, agent, muted=one.pause is not None, **signed)
 
         await reach_agents(self._life.world, self._life.run, agents, reach)
-
-    async def _make_place(self, path: str) -> None:
-        steps = path.strip("/").split("/")
-        for depth in range(1, len(steps) + 1):
-            await self._life.world.environment("/" + "/".join(steps[:depth])).register(if_absent=True)
 
     async def _read_notes(self) -> list[dict[str, Any]]:
         """Those of the spec's own interventions, in the order in which they were done."""

@@ -139,7 +139,6 @@ async def _live_on(
                 observer,
                 options,
                 population=population,
-                agents=[] if spec.game.guests is None or spec.experiment is not None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,
                 is_resumed=is_resumed,

@@ -64,12 +64,11 @@ class Stage:
         options: RunOptions,
         *,
         population: Population,
-        agents: Sequence[str],
         lock: int,
         quotas: Quotas,
         is_resumed: bool,
     ) -> None:
-        """`agents`: all of the run, if guests may join. `lock`: a descriptor that services hold while they live."""
+        """`lock`: a descriptor that services hold while they live."""
         self._spec = spec
         self._plan = plan
         self._record = record
@@ -77,7 +76,6 @@ class Stage:
         self._observer = observer
         self._options = options
         self._population = population
-        self._agents = agents
         self._lock = lock
         self._quotas = quotas
         self._is_resumed = is_resumed
@@ -185,7 +183,11 @@ class Stage:
 
     def _invite(self, world: World) -> Guests | None:
         awaited = self._spec.game.guests if self._spec.experiment is None else None
-        return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
+        return (
+            None
+            if awaited is None
+            else Guests(world, self._population.name_agents(), awaited=awaited, holder=self._record.run)
+        )
 
     async def _start_server(self) -> str:
         self._observer.stage_began("starting the server")
