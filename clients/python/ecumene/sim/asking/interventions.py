@@ -23,8 +23,9 @@ from ecumene.sim.asking.lives import ACTOR, RunLife, count_agents
 from ecumene.sim.asking.plans import choose_rows
 from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.populations.population import Population
-from ecumene.sim.rounds.plans import GAME_PATH, GamePlan, RoundsPlan
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
 from ecumene.sim.rounds.results import RoundResult, read_number
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
 from ecumene.sim.worlds.places import make_place
 

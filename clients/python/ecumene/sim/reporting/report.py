@@ -20,7 +20,8 @@ from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
 from ecumene.sim.rounds.guests import GUESTS
-from ecumene.sim.specs.spec import GameSpec, RunSpec, parse_spec
+from ecumene.sim.specs.game import GameSpec
+from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 if TYPE_CHECKING:
     from ecumene.sim.recordings import Recording

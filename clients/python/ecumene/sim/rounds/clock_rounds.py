@@ -10,7 +10,7 @@ nanosecond less, where nobody has anything to do any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -129,9 +129,3 @@ class ClockRounds:
                 held = "; ".join(state.held_by[:3]) or "nothing holds it"
                 self._tell(f"the clock of {self._plan.path} stands at {show_duration(state.now_ns)}: {held}")
             await asyncio.sleep(PROGRESS_INTERVAL_S)
-
-
-def describe_time(figures: Mapping[str, object]) -> str:
-    """The time at which a round ended; "" = it is no round of a clock."""
-    until = figures.get("until")
-    return until if isinstance(until, str) else ""

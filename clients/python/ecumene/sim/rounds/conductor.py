@@ -22,10 +22,10 @@ from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
-from ecumene.sim.rounds.plans import GAME_PATH, REPORTS_PATH, GamePlan, RoundsPlan
+from ecumene.sim.rounds.plans import REPORTS_PATH, GamePlan, RoundsPlan
 from ecumene.sim.rounds.results import COUNT, DEADLINE, RoundObserver, RoundResult
+from ecumene.sim.specs.game import GAME_KIND, GAME_PATH
 
-GAME_KIND = "guess_game"
 DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0, "groups": []}
 """The behaviour's own, for a game that was made without."""
 ROUND_KEY = "round"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GAME_PATH = "/game"
+from ecumene.sim.specs.game import GAME_PATH
+
 REPORTS_PATH = f"{GAME_PATH}/reports"
 REPORT_ACTION = "report"
 """Under which a number is recorded."""

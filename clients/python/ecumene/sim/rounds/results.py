@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ecumene.client.model import Json
 from ecumene.sim.rounds.guests import GuestTurn
-from ecumene.sim.specs.interventions import GAME_FIGURES
+from ecumene.sim.specs.game import GAME_FIGURES
 
 COUNT, DEADLINE, TIME = "count", "deadline", "time"
 """Why a round ended."""

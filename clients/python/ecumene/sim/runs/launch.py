@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ecumene.sim.populations.population import Population, dump_parameters
 from ecumene.sim.populations.telling import write_value
-from ecumene.sim.rounds.plans import GAME_PATH
 from ecumene.sim.runs.budgets import Quotas, describe_budget
 from ecumene.sim.runs.launched_models import describe_choice, describe_models
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.placeholders import fill, list_placeholders
 from ecumene.sim.specs.population import PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec

@@ -29,7 +29,7 @@ from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
-from ecumene.sim.rounds.plans import GAME_PATH, GamePlan, RoundsPlan
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
 from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.events import EventRecorder
@@ -38,6 +38,7 @@ from ecumene.sim.runs.launch import choose_workers
 from ecumene.sim.runs.launched_models import list_launched
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.worlds.layout import make_world, start_clocks
 
