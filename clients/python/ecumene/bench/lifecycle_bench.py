@@ -27,7 +27,7 @@ from ecumene.client.world import World, connect
 from ecumene.launch import Services
 from ecumene.launch.launch_files import read_launch
 from ecumene.launch.node_runs import RUNS_PATH, clean_up_run, launch_run, stop_run
-from ecumene.sim.rounds.conductor import GAME_KIND, GAME_PATH
+from ecumene.sim.specs.game import GAME_KIND, GAME_PATH
 
 AGENTS = 1_000_000
 QUICK_AGENTS = 2_000

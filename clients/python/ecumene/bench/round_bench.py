@@ -29,9 +29,9 @@ from ecumene.client.model import EventFilter, EventType
 from ecumene.client.world import World, connect
 from ecumene.launch import Services
 from ecumene.sim.populations.population import build_population
-from ecumene.sim.rounds.conductor import GAME_KIND, GAME_PATH
 from ecumene.sim.runs.demo import make_demo_spec
 from ecumene.sim.runs.launch import choose_workers, write_launch
+from ecumene.sim.specs.game import GAME_KIND, GAME_PATH
 
 AGENTS = 1_000_000
 QUICK_AGENTS = 2_000

@@ -39,7 +39,7 @@ from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.reporting import render_report
 from ecumene.sim.reporting.experiment import BOOKKEEPING
 from ecumene.sim.reporting.experiment_terminal import format_value
-from ecumene.sim.rounds.conductor import TIME
+from ecumene.sim.rounds.results import TIME
 
 Outcome = TypeVar("Outcome")
 FIGURES_SHOWN_MAX = 4

@@ -1,6 +1,8 @@
 """Populations, experiments, recordings and reports."""
 
-from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundObserver, RoundResult, RoundsPlan
+from ecumene.sim.rounds.conductor import Conductor
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
+from ecumene.sim.rounds.results import RoundObserver, RoundResult
 from ecumene.sim.runs.attaching import RunNotLiveError, find_live_world
 from ecumene.sim.runs.budgets import BudgetSpentError
 from ecumene.sim.runs.directory import RunActiveError

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ecumene.client.records.parts import sync_folder
 from ecumene.client.records.tables import SCHEMA_VERSION
+from ecumene.client.records.whole_files import write_whole
 
 MANIFEST_NAME = "manifest.json"
 
@@ -90,14 +89,8 @@ def write_manifest(directory: Path, manifest: RunManifest) -> Path:
     Returns its path. Raises OSError.
     """
     target = directory / MANIFEST_NAME
-    temporary = target.with_name(f".{MANIFEST_NAME}.{os.getpid()}")
     document = json.dumps(dataclasses.asdict(manifest), indent=2, ensure_ascii=False, allow_nan=False)
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(document + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(target)
-    sync_folder(directory)
+    write_whole(target, document + "\n")
     return target
 
 

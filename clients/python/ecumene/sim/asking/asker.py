@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ecumene.client.model import Json
 from ecumene.client.reasons import EntryNotFoundError
 from ecumene.client.runtime_model import AnswerStatus, Intervention
 from ecumene.client.runtime_nodes import RuntimeNode
-from ecumene.client.world import World
 from ecumene.launch.asking import survey_agents
-from ecumene.launch.node_runs import RUNS_PATH
+from ecumene.sim.asking.lives import ACTOR, RunLife, count_agents
 from ecumene.sim.asking.plans import Asking, Moment
 from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.asking.recording import UNSUPPORTED, SurveyRecorder, list_asked, read_answers
-from ecumene.sim.populations.population import Population
 
 AGENTS_AT_A_TIME = 10_000
 ASKED = {"survey": "survey", "interview": "interviews"}
-ACTOR = "experiment"
 NOTE_PREFIX = "asked."
 REMEMBERED = "You were asked: "
 """What is remembered begins so, and prompted players find it in their later prompts."""
@@ -39,25 +36,9 @@ REMEMBERED_BYTES_MAX = 1_900
 class Asker:
     """For one life of a run."""
 
-    def __init__(
-        self,
-        world: World,
-        population: Population,
-        askings: Sequence[Asking],
-        *,
-        run: str,
-        seed: int,
-        directory: Path,
-        tell: Callable[[str], None],
-    ) -> None:
-        """`tell` takes a line for people."""
-        self._world = world
-        self._population = population
+    def __init__(self, life: RunLife, askings: Sequence[Asking]) -> None:
+        self._life = life
         self._askings = askings
-        self._run = run
-        self._seed = seed
-        self._directory = directory
-        self._tell = tell
 
     async def ask(self, moment: Moment) -> None:
         """Ask all that stands at a moment, and has not been asked. Every agent that is asked has its rows.
@@ -69,9 +50,9 @@ class Asker:
         due = [asking for asking in self._askings if asking.takes_place(moment)]
         if not due:
             return
-        done = list_asked(self._directory)
+        done = list_asked(self._life.directory)
         for asking in due:
-            agents = asking.choose_agents(self._population, self._seed, moment)
+            agents = asking.choose_agents(self._life.population, self._life.seed, moment)
             left = [one for one in agents if (asking.name, moment.when, moment.round, one) not in done]
             if left:
                 await self._ask(asking, moment, left)
@@ -80,39 +61,41 @@ class Asker:
 
     async def _remind(self, asking: Asking, moment: Moment) -> None:
         """Let all remember what they have answered, unless they do."""
-        notes = self._world.environment(f"{RUNS_PATH}/{self._run}/interventions")
+        notes = self._life.notes
         key = f"{NOTE_PREFIX}{asking.name}.{moment.when}.{moment.round or 0}"
         try:
             await notes.get(key)
         except EntryNotFoundError:
-            texts = await asyncio.to_thread(write_memories, self._directory, asking, moment)
+            texts = await asyncio.to_thread(write_memories, self._life.directory, asking, moment)
 
             def tell(node: RuntimeNode, agent: str) -> Awaitable[Intervention]:
-                return node.tell(self._run, agent, texts[agent], actor=ACTOR, comment=asking.name)
+                return node.tell(self._life.run, agent, texts[agent], actor=ACTOR, comment=asking.name)
 
-            await reach_agents(self._world, self._run, texts, tell)
-            self._tell(f"{ASKED[asking.kind]} {asking.name}, {moment} is remembered by {_count(len(texts))}")
+            await reach_agents(self._life.world, self._life.run, texts, tell)
+            self._life.tell(f"{ASKED[asking.kind]} {asking.name}, {moment} is remembered by {count_agents(len(texts))}")
             note: dict[str, Json] = {"kind": ACTOR, "name": asking.name, "moment": str(moment), "agents": len(texts)}
             await notes.create(key, note, if_absent=True, actor=ACTOR)
 
     async def _ask(self, asking: Asking, moment: Moment, agents: Sequence[str]) -> None:
         what = f"{ASKED[asking.kind]} {asking.name}, {moment}"
-        self._tell(f"{what}: asking {_count(len(agents))}")
+        self._life.tell(f"{what}: asking {count_agents(len(agents))}")
         statuses: Counter[str] = Counter()
-        async with SurveyRecorder(self._directory, run=self._run) as recorder:
+        async with SurveyRecorder(self._life.directory, run=self._life.run) as recorder:
             for some in _cut(agents, AGENTS_AT_A_TIME):
-                rows = survey_agents(self._world, self._run, asking.questions, some, timeout_s=asking.spec.timeout_s)
+                rows = survey_agents(
+                    self._life.world, self._life.run, asking.questions, some, timeout_s=asking.spec.timeout_s
+                )
                 async for row in rows:
                     recorder.add(asking, moment, row)
                     statuses[UNSUPPORTED if row.status is AnswerStatus.RULE else row.status.name.lower()] += 1
-        self._tell(f"{what}: {describe_answers(statuses)}")
+        self._life.tell(f"{what}: {describe_answers(statuses)}")
 
 
 def describe_answers(statuses: Counter[str]) -> str:
     """How many answered, and what became of the others."""
     answered, total = statuses["ok"], statuses.total()
     rest = [f"{count:,} {status}" for status, count in sorted(statuses.items()) if status != "ok"]
-    return f"{answered:,} of {_count(total)} answered" + (f"; {', '.join(rest)}" if rest else "")
+    return f"{answered:,} of {count_agents(total)} answered" + (f"; {', '.join(rest)}" if rest else "")
 
 
 def write_memories(directory: Path, asking: Asking, moment: Moment) -> Mapping[str, str]:
@@ -140,10 +123,6 @@ def shorten(text: str, chars_max: int) -> str:
     """As one line, cut at its end."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
-
-
-def _count(agents: int) -> str:
-    return "1 agent" if agents == 1 else f"{agents:,} agents"
 
 
 def _cut(agents: Sequence[str], count: int) -> Iterator[Sequence[str]]:

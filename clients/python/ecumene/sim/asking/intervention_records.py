@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ecumene.client.records.whole_files import write_whole
+
 INTERVENTIONS_NAME = "interventions.json"
 TOLD = ("name", "moment", "from_round", "cause", "deed", "what", "did", "revision")
 """Of a note; `from_round`: the first round that it could have changed."""
@@ -15,10 +17,7 @@ TOLD = ("name", "moment", "from_round", "cause", "deed", "what", "did", "revisio
 def write_interventions(directory: Path, notes: Sequence[Mapping[str, Any]]) -> None:
     """Write what was done, all of it each time. Raises OSError."""
     told = [{name: note.get(name) for name in TOLD} for note in notes]
-    path = directory / INTERVENTIONS_NAME
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.rename(path)
+    write_whole(directory / INTERVENTIONS_NAME, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_interventions(directory: Path) -> list[dict[str, Any]]:

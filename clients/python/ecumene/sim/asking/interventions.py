@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,42 +18,27 @@ from ecumene.client.model import Json
 from ecumene.client.reasons import EntryNotFoundError, EnvironmentNotFoundError
 from ecumene.client.runtime_model import Intervention
 from ecumene.client.runtime_nodes import RuntimeNode
-from ecumene.client.world import World
-from ecumene.launch.node_runs import RUNS_PATH
 from ecumene.sim.asking.intervention_records import describe_intervention, write_interventions
+from ecumene.sim.asking.lives import ACTOR, RunLife, count_agents
 from ecumene.sim.asking.plans import choose_rows
 from ecumene.sim.asking.reaching import reach_agents
 from ecumene.sim.populations.population import Population
-from ecumene.sim.rounds.conductor import GAME_PATH, GamePlan, RoundResult, RoundsPlan
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
+from ecumene.sim.rounds.results import RoundResult, read_number
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.interventions import ConditionSpec, InterventionSpec, TellSpec, WhomSpec
+from ecumene.sim.worlds.places import make_place
 
-ACTOR = "experiment"
 NOTE_PREFIX = "spec."
 
 
 class Intervener:
     """For one life of a run."""
 
-    def __init__(
-        self,
-        world: World,
-        population: Population,
-        interventions: Sequence[InterventionSpec],
-        *,
-        run: str,
-        seed: int,
-        directory: Path,
-        tell: Callable[[str], None],
-    ) -> None:
-        """`tell` takes a line for people."""
-        self._world = world
-        self._population = population
+    def __init__(self, life: RunLife, interventions: Sequence[InterventionSpec]) -> None:
+        self._life = life
         self._interventions = interventions
-        self._run = run
-        self._seed = seed
-        self._directory = directory
-        self._tell = tell
-        self._notes = world.environment(f"{RUNS_PATH}/{run}/interventions")
+        self._notes = life.notes
         self._done: set[str] = set()
 
     async def settle(self, plan: RoundsPlan, *, is_resumed: bool) -> RoundsPlan:
@@ -66,7 +50,7 @@ class Intervener:
             return plan
         notes = await self._read_notes()
         # A kill may have come between the last note and what a report reads of it.
-        await asyncio.to_thread(write_interventions, self._directory, notes)
+        await asyncio.to_thread(write_interventions, self._life.directory, notes)
         self._done = {str(note["name"]) for note in notes}
         if not isinstance(plan, GamePlan):
             return plan
@@ -76,7 +60,7 @@ class Intervener:
             rules |= change
         if is_resumed and any(one.rules is not None for one in self._interventions):
             try:
-                await self._world.environment(GAME_PATH).change(merge_config=rules, actor=ACTOR)
+                await self._life.world.environment(GAME_PATH).change(merge_config=rules, actor=ACTOR)
             except EnvironmentNotFoundError:
                 pass  # it was killed before there was a game
         return dataclasses.replace(plan, **rules)
@@ -114,8 +98,8 @@ class Intervener:
         key, because = f"{NOTE_PREFIX}{one.name}", f"intervention {one.name}"
         entry = one.set or one.delete
         if entry is not None:
-            await self._make_place(entry.path)
-            transaction = self._world.transaction()
+            await make_place(self._life.world, entry.path)
+            transaction = self._life.world.transaction()
             if one.set is not None:
                 transaction.set(entry.path, entry.key, one.set.value)
             else:
@@ -124,14 +108,14 @@ class Intervener:
             await transaction.commit(actor=ACTOR, cause=because)
         else:
             if one.rules is not None:
-                game = self._world.environment(GAME_PATH)
+                game = self._life.world.environment(GAME_PATH)
                 await game.change(merge_config=what, actor=ACTOR, cause=because)
             elif one.whom is not None:
-                await self._reach(choose_some(self._population, one.whom, self._seed, one.name), one)
+                await self._reach(choose_some(self._life.population, one.whom, self._life.seed, one.name), one)
             await self._notes.create(key, note, if_absent=True, actor=ACTOR, cause=because)
         self._done.add(one.name)
-        await asyncio.to_thread(write_interventions, self._directory, await self._read_notes())
-        self._tell(describe_intervention(note))
+        await asyncio.to_thread(write_interventions, self._life.directory, await self._read_notes())
+        self._life.tell(describe_intervention(note))
 
     def _describe(self, one: InterventionSpec) -> tuple[dict[str, Json], str]:
         """What it does, as JSON and in words."""
@@ -145,8 +129,8 @@ class Intervener:
             told = ", ".join(f"{name} {value:g}" for name, value in rules.items())
             return dict(rules), f"the game goes on with {told}"
         assert one.whom is not None
-        count = len(choose_some(self._population, one.whom, self._seed, one.name))
-        agents = "1 agent" if count == 1 else f"{count:,} agents"
+        count = len(choose_some(self._life.population, one.whom, self._life.seed, one.name))
+        agents = count_agents(count)
         if one.tell is not None:
             return one.tell.model_dump(mode="json"), f"{agents} {'is' if count == 1 else 'are'} told: {one.tell.text}"
         told = f"{agents} {'takes' if count == 1 else 'take'} "
@@ -159,11 +143,10 @@ class Intervener:
             return result.find_figure(condition.figure)
         figure: Any
         try:
-            figure = await self._world.environment(condition.entry.path).value(condition.entry.key)
+            figure = await self._life.world.environment(condition.entry.path).value(condition.entry.key)
         except (EntryNotFoundError, EnvironmentNotFoundError):
             return None
-        is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
-        return float(figure) if is_number else None
+        return read_number(figure)
 
     async def _reach(self, agents: Sequence[str], one: InterventionSpec) -> None:
         """Mute, unmute or tell each; doing it again changes nothing."""
@@ -171,15 +154,10 @@ class Intervener:
         def reach(node: RuntimeNode, agent: str) -> Awaitable[Intervention]:
             signed = {"actor": ACTOR, "comment": one.name}
             if one.tell is not None:
-                return node.tell(self._run, agent, one.tell.text, **signed)
-            return node.mute(self._run, agent, muted=one.pause is not None, **signed)
+                return node.tell(self._life.run, agent, one.tell.text, **signed)
+            return node.mute(self._life.run, agent, muted=one.pause is not None, **signed)
 
-        await reach_agents(self._world, self._run, agents, reach)
-
-    async def _make_place(self, path: str) -> None:
-        steps = path.strip("/").split("/")
-        for depth in range(1, len(steps) + 1):
-            await self._world.environment("/" + "/".join(steps[:depth])).register(if_absent=True)
+        await reach_agents(self._life.world, self._life.run, agents, reach)
 
     async def _read_notes(self) -> list[dict[str, Any]]:
         """Those of the spec's own interventions, in the order in which they were done."""

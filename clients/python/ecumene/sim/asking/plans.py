@@ -10,9 +10,12 @@ from typing import Literal
 import numpy as np
 
 from ecumene.client.runtime_model import QuestionType, SurveyQuestion
-from ecumene.sim.populations.population import Population, mix
+from ecumene.sim.populations.population import Population
+from ecumene.sim.populations.streams import mix
 from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, QuestionSpec, SurveySpec
 
+STREAM = "population"
+"""Of its numbers; each purpose has a seed of its own."""
 When = Literal["before", "after_round", "after"]
 
 
@@ -108,6 +111,6 @@ def choose_rows(
     if count is None:
         return rows
     own = int.from_bytes(blake2b(f"{seed}/{purpose}".encode(), digest_size=8).digest(), "little")
-    priorities = mix(own, len(population))[rows]
+    priorities = mix(own, STREAM, rows)
     chosen: np.ndarray = np.sort(rows[np.argsort(priorities, kind="stable")[:count]])
     return chosen

@@ -21,16 +21,16 @@ from typing import Any
 
 from ecumene.client.records import read_manifest
 from ecumene.sim.asking.recording import read_answers
-from ecumene.sim.backgrounds.people import write_value
 from ecumene.sim.populations.households import HomelessError, build_homes
 from ecumene.sim.populations.population import Population, build_groups, build_population
+from ecumene.sim.populations.telling import tell_attribute, write_value
 from ecumene.sim.reporting.numbers import read_guess_recording
-from ecumene.sim.runs.launch import fill
 from ecumene.sim.runs.life import run
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.specs.asking import QuestionSpec, SurveySpec
 from ecumene.sim.specs.backgrounds import BACKGROUND
 from ecumene.sim.specs.experiment import ExperimentSpec
+from ecumene.sim.specs.placeholders import fill
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
@@ -188,8 +188,9 @@ def describe_people(population: Population) -> dict[str, Person]:
     found = {}
     for agent, code, row in zip(population.name_agents(), population.codes.tolist(), rows, strict=True):
         written = population.groups[code].persona
-        told = {name: write_value(value) for name, value in row.items() if value is not None}
-        rest = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items() if name != BACKGROUND)
+        known = {name: value for name, value in row.items() if value is not None}
+        told = {name: write_value(value) for name, value in known.items()}
+        rest = "; ".join(tell_attribute(name, value) for name, value in known.items() if name != BACKGROUND)
         persona = fill(written, told) if written else told.get(BACKGROUND) or rest
         age = row.get(AGE)
         is_number = isinstance(age, int | float)

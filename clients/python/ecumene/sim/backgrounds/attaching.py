@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from ecumene.sim.backgrounds.people import Person, Value, list_people, write_value
+from ecumene.sim.backgrounds.people import Person, list_people
 from ecumene.sim.backgrounds.records import BackgroundsFileError, read_backgrounds_table
 from ecumene.sim.backgrounds.templates import put_together
 from ecumene.sim.populations.errors import PopulationError
 from ecumene.sim.populations.streams import Numbers
+from ecumene.sim.populations.telling import tell_attribute
 from ecumene.sim.specs.backgrounds import BACKGROUND, BackgroundsSpec
 
 FIELD = "backgrounds"
@@ -58,9 +59,5 @@ def _complete(text: str, missing: Sequence[str], person: Person) -> str:
     lacking = person.attributes if not text else {name: person.attributes[name] for name in missing}
     if not lacking:
         return text
-    facts = "; ".join(_tell(name, value) for name, value in lacking.items())
+    facts = "; ".join(tell_attribute(name, value) for name, value in lacking.items())
     return f"{text} ({facts})" if text else f"({facts})"
-
-
-def _tell(name: str, value: Value) -> str:
-    return f"{name.replace('_', ' ')}: {write_value(value)}"

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ecumene.sim.populations.streams import Numbers
+from ecumene.sim.populations.telling import Value
 from ecumene.sim.specs.backgrounds import BackgroundsSpec
-
-Value = str | int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,6 @@ def list_people(spec: BackgroundsSpec, profiles: pa.Table, groups: tuple[str, ..
     rows = zip(*columns, strict=True)
     for place, agent, values in zip(places.tolist(), agents, rows, strict=True):
         yield Person(place, agent, groups[codes[place]], dict(zip(names, values, strict=True)))
-
-
-def write_value(value: Value) -> str:
-    """A value as people write it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _read_values(column: pa.ChunkedArray) -> list[Value]:

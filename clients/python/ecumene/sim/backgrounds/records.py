@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ecumene.client.errors import EcumeneError
+from ecumene.client.records.whole_files import replace_whole
 
 COMPLETE, REPAIRED, FLAGGED = "complete", "repaired", "flagged"
 STATUSES = (COMPLETE, REPAIRED, FLAGGED)
@@ -89,9 +90,8 @@ def write_backgrounds_file(path: Path, backgrounds: Sequence[Background], about:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     told = json.dumps(dict(about), ensure_ascii=False).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(table.replace_schema_metadata({METADATA: told}), unfinished)
-    unfinished.replace(path)
+    with replace_whole(path) as unfinished:
+        pq.write_table(table.replace_schema_metadata({METADATA: told}), unfinished)
 
 
 def read_backgrounds_table(path: Path) -> pa.Table:

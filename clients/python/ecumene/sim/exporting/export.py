@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ecumene.client.records import TABLES, Table
-from ecumene.client.records.parts import sync_folder
+from ecumene.client.records.whole_files import replace_whole
 from ecumene.sim.recordings import Recording, Sweep, is_sweep, open_recording, quote, read_sweep
 
 FORMATS = {
@@ -52,23 +51,13 @@ def export_tables(directory: Path, out: Path, *, file_format: str, tables: Seque
 def _export(recording: Recording, table: Table, out: Path, file_format: str, *, is_sweep: bool) -> Exported:
     suffix, options = FORMATS[file_format]
     target = out / f"{table.name}{suffix}"
-    temporary = out / f".{target.name}.{os.getpid()}"
     source = quote(table.name)
     if is_sweep:
         source += " JOIN sweep_runs USING (run)"
     order = ", ".join(map(quote, table.ids))
-    place = str(temporary.absolute()).replace("'", "''")
-    try:
+    with replace_whole(target) as unfinished:
+        place = str(unfinished.absolute()).replace("'", "''")
         ((rows,),) = recording.ask(f"COPY (SELECT * FROM {source} ORDER BY {order}) TO '{place}' ({options})")
-        descriptor = os.open(temporary, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.rename(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(out)
     return Exported(table.name, target, int(rows))
 
 

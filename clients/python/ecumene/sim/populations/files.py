@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from ecumene.client.records.whole_files import replace_whole
+
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -16,13 +18,12 @@ def write_table(table: pa.Table, path: Path) -> None:
 
     Raises OSError.
     """
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    if path.suffix == ".parquet":
-        pq.write_table(table, unfinished)
-    else:
-        plain = [column.cast(_spell(column.type)) for column in table.columns]
-        pa.csv.write_csv(pa.table(plain, names=table.column_names), unfinished)
-    unfinished.replace(path)
+    with replace_whole(path) as unfinished:
+        if path.suffix == ".parquet":
+            pq.write_table(table, unfinished)
+        else:
+            plain = [column.cast(_spell(column.type)) for column in table.columns]
+            pa.csv.write_csv(pa.table(plain, names=table.column_names), unfinished)
 
 
 def _spell(kind: pa.DataType) -> pa.DataType:

@@ -16,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from ecumene.sim.backgrounds.attaching import attach_backgrounds
-from ecumene.sim.populations import streams
 from ecumene.sim.populations.households import build_homes
 from ecumene.sim.populations.sampling import Sampler
+from ecumene.sim.populations.streams import draw_uniform, mix
 from ecumene.sim.populations.units import list_units
 from ecumene.sim.specs.population import GroupSpec, PopulationSpec
 
 ID_DIGITS_MIN = 6
+STREAM = "population"
+"""Of the numbers by which agents get their groups."""
 
 PROFILE_SCHEMA = pa.schema(
     [
@@ -173,7 +175,7 @@ def draw_groups(spec: PopulationSpec, seed: int) -> np.ndarray:
             return draw_codes(shares, spec.size, seed)
         counts = apportion(shares, spec.size)
     ordered = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    return ordered[np.argsort(mix(seed, len(ordered)), kind="stable")]
+    return ordered[np.argsort(mix(seed, STREAM, np.arange(len(ordered))), kind="stable")]
 
 
 def normalise(shares: Sequence[Fraction]) -> list[Fraction]:
@@ -199,13 +201,8 @@ def draw_codes(shares: Sequence[Fraction], size: int, seed: int) -> np.ndarray:
     """A group for each agent, drawn independently by share; one of share zero is never drawn."""
     drawn = np.array([place for place, share in enumerate(shares) if share > 0], dtype=np.int32)
     bounds = np.cumsum([float(shares[place]) for place in drawn])[:-1]
-    uniform = (mix(seed, size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    uniform = draw_uniform(seed, STREAM, np.arange(size))
     return drawn[np.searchsorted(bounds, uniform, side="right")]
-
-
-def mix(seed: int, size: int) -> np.ndarray:
-    """`size` random 64-bit numbers, all different, from which groups are drawn."""
-    return streams.mix(seed, "population", np.arange(size))
 
 
 def dump_parameters(group: GroupSpec) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from ecumene.sim.recordings import open_recording
 from ecumene.sim.reporting.numbers import ReportError
 from ecumene.sim.reporting.overview import Overview, read_overview
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
+from ecumene.sim.rounds.notes import list_noted
+from ecumene.sim.rounds.results import TIME, read_number
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
-ROUNDS_NAME = "rounds.jsonl"
 BOOKKEEPING = frozenset({"round", "generation", "reported", "failed", "until"})
 """Of what a round tells: it stands in columns of its own."""
 
@@ -62,7 +64,7 @@ class ExperimentReport:
     @property
     def names(self) -> list[str]:
         """The figures that are numbers in some round, in the order in which they came."""
-        found = (name for row in self.rows for name, value in row.figures.items() if is_number(value))
+        found = (name for row in self.rows for name, value in row.figures.items() if read_number(value) is not None)
         return list(dict.fromkeys(found))
 
     @property
@@ -73,7 +75,7 @@ class ExperimentReport:
     def list_numbers(self, name: str) -> list[float | None]:
         """A figure, round by round; None where it is no number."""
         values = [row.figures.get(name) for row in self.rows]
-        return [float(value) if is_number(value) else None for value in values]  # type: ignore[arg-type]
+        return [read_number(value) for value in values]
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON: what `--json` prints and `summary.json` holds."""
@@ -134,28 +136,17 @@ def read_experiment(directory: Path) -> ExperimentReport:
 
 
 def read_rounds(directory: Path) -> list[ExperimentRound]:
-    """The rounds that were noted; a line that a kill has cut short is none. Raises OSError."""
-    try:
-        lines = (directory / ROUNDS_NAME).read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
+    """The rounds that were noted. Raises OSError."""
     rows = []
-    for line in lines:
-        try:
-            rows.append(_read_round(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+    for noted in list_noted(directory):
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            rows.append(_read_round(noted))
     return rows
-
-
-def is_number(value: object) -> bool:
-    """Whether a figure can be drawn."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _read_round(noted: Mapping[str, Any]) -> ExperimentRound:
     told: Mapping[str, Any] = noted["figures"]
-    until = told.get("until") if noted["gate_cause"] == "time" else None
+    until = told.get("until") if noted["gate_cause"] == TIME else None
     is_timed = isinstance(until, str)
     reported, failed = noted["reported"], noted["failed"]
     return ExperimentRound(

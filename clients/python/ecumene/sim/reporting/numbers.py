@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from ecumene.client.errors import EcumeneError
 from ecumene.client.records import ACTIONS, TURNS
+from ecumene.sim.rounds.plans import REPORT_ACTION
 
 if TYPE_CHECKING:
     from ecumene.sim.recordings import Recording
-
-REPORT_ACTION = "report"
 
 
 class ReportError(EcumeneError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import importlib.metadata
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import IO
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ecumene.client.records.whole_files import replace_whole
 from ecumene.sim.reporting.theme import DARK, LIGHT, Theme, shade, tint
 
 CELL_CHARS_MAX = 500
@@ -152,13 +152,9 @@ def write_page(path: Path, page: Page) -> None:
         light=LIGHT,
         dark=DARK,
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with replace_whole(path) as unfinished:
         # What is no Unicode, such as half of a pair from an endpoint's answer, is shown as what it is.
-        temporary.write_bytes(text.encode("utf-8", "backslashreplace"))
-        temporary.rename(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 def make_image(

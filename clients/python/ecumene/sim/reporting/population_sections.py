@@ -97,7 +97,7 @@ def _make_probe(directory: Path, spec: RunSpec) -> PageSection | None:
             str(one.get("persona") or "–"),
             f"{one.get('answered')} of {one.get('asked')}",
             "–" if one.get("echoed") is None else f"{one['echoed']:.0%}",
-            "–" if one.get("age") is None else str(one.get("wrong_age")),
+            str(one.get("wrong_age")) if one.get("ages") else "–",
             "–" if one.get("nearest") is None else f"{one['nearest']} ({one['similarity']:.2f})",
             ", ".join(f"{number:g}" for number in one.get("numbers") or ()) or "–",
             "; ".join(one.get("remarks") or ()) or "–",

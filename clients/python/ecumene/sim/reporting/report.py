@@ -19,7 +19,9 @@ from ecumene.sim.reporting.numbers import GuessRecording, ReportError, read_gues
 from ecumene.sim.reporting.references import Reference, list_references
 from ecumene.sim.reporting.rounds import RoundRow, count_names, is_acting, summarise_rounds
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
-from ecumene.sim.specs.spec import GameSpec, RunSpec, parse_spec
+from ecumene.sim.rounds.guests import GUESTS
+from ecumene.sim.specs.game import GameSpec
+from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 if TYPE_CHECKING:
     from ecumene.sim.recordings import Recording
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 SUMMARY_NAME = "summary.json"
 PLOT_NAME = "rounds.png"
-GUESTS = "guests"
-
 WINNING_NUMBER = "winning number"
 """Where it is not the same formula in all rounds."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +29,9 @@ from ecumene.sim.reporting.page import (
 from ecumene.sim.reporting.population_sections import make_population_sections
 from ecumene.sim.reporting.report import GuessReading, read_guess_report
 from ecumene.sim.reporting.stand_ins import describe_stand_ins
+from ecumene.sim.rounds.notes import list_noted
 from ecumene.sim.specs.errors import SpecError
 
-ROUNDS_NAME = "rounds.jsonl"
 DIGESTED_TURNS_MAX = 100_000
 """The digest of more takes longer than all else of a page."""
 
@@ -69,19 +70,12 @@ def write_run_page(directory: Path, path: Path) -> None:
 
 
 def read_told(directory: Path) -> dict[int, float]:
-    """Round -> the winning number that the world told, of the rounds that were noted; a line cut short is none."""
+    """Round -> the winning number that the world told, of the rounds that were noted."""
     told: dict[int, float] = {}
-    try:
-        lines = (directory / ROUNDS_NAME).read_bytes().splitlines()
-    except FileNotFoundError:
-        return told
-    for line in lines:
-        try:
-            noted = json.loads(line)
+    for noted in list_noted(directory):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
             if noted["target"] is not None:
                 told[int(noted["round"])] = float(noted["target"])
-        except (ValueError, KeyError, TypeError):
-            continue
     return told
 
 

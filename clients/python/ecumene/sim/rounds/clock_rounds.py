@@ -10,7 +10,7 @@ nanosecond less, where nobody has anything to do any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -19,8 +19,9 @@ from ecumene.client.durations import show_duration
 from ecumene.client.errors import EcumeneError
 from ecumene.client.participants import Participant
 from ecumene.client.world import World
-from ecumene.sim.rounds.conductor import TIME, RoundObserver, RoundResult, RoundsPlan
 from ecumene.sim.rounds.figures import read_figures
+from ecumene.sim.rounds.plans import RoundsPlan
+from ecumene.sim.rounds.results import TIME, RoundObserver, RoundResult, read_number
 from ecumene.sim.specs.experiment import ExperimentSpec
 
 CONDUCTOR = "conductor"
@@ -95,18 +96,13 @@ class ClockRounds:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
         figures = await read_figures(self._world, self._experiment.figures)
-        mean = figures.get("mean")
         result = RoundResult(
             round=round_number,
             generation=0,
             participants=self._plan.participants,
             reported=0,
             failed=0,
-            mean=float(mean) if isinstance(mean, int | float) and not isinstance(mean, bool) else None,
-            target=None,
-            winning_number=None,
-            winner=None,
-            winner_number=None,
+            mean=read_number(figures.get("mean")),
             gate_cause=TIME,
             wall_s=loop.time() - started_at,
             revision=self._world.revision,
@@ -133,9 +129,3 @@ class ClockRounds:
                 held = "; ".join(state.held_by[:3]) or "nothing holds it"
                 self._tell(f"the clock of {self._plan.path} stands at {show_duration(state.now_ns)}: {held}")
             await asyncio.sleep(PROGRESS_INTERVAL_S)
-
-
-def describe_time(figures: Mapping[str, object]) -> str:
-    """The time at which a round ended; "" = it is no round of a clock."""
-    until = figures.get("until")
-    return until if isinstance(until, str) else ""

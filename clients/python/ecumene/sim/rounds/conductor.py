@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from ecumene.client.environment import Environment
 from ecumene.client.errors import ConnectionFailedError, EcumeneError, ResourceExhaustedError, UnavailableError
@@ -23,85 +22,16 @@ from ecumene.client.reasons import SequencePassedError
 from ecumene.client.watches import Watch
 from ecumene.client.world import World
 from ecumene.sim.rounds.guests import MEMBER_EVENTS, Guests, GuestTurn, close_to_guests
-from ecumene.sim.specs.interventions import GAME_FIGURES
+from ecumene.sim.rounds.plans import REPORTS_PATH, GamePlan, RoundsPlan
+from ecumene.sim.rounds.results import COUNT, DEADLINE, RoundObserver, RoundResult
+from ecumene.sim.specs.game import GAME_KIND, GAME_PATH
 
-GAME_KIND = "guess_game"
 DEFAULT_RULES: dict[str, Any] = {"ratio": 2 / 3, "offset": 0.0, "groups": []}
 """The behaviour's own, for a game that was made without."""
-GAME_PATH = "/game"
-REPORTS_PATH = f"{GAME_PATH}/reports"
 ROUND_KEY = "round"
 """Entry of the game: the round that is open, or was the last."""
 PROGRESS_INTERVAL_S = 0.25
 RETRY_DELAY_S = 0.1
-COUNT, DEADLINE, TIME = "count", "deadline", "time"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsPlan:
-    """How many rounds there are, and for how many agents."""
-
-    rounds: int
-    participants: int
-    deadline_ms: int = 0
-    """A round ends so long after its opening even if reports are missing; 0 = it waits for all."""
-    path: str = GAME_PATH
-    """Of the environment whose rounds are played."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GamePlan(RoundsPlan):
-    """The guess game. The target of a round is `ratio` × mean + `offset`."""
-
-    ratio: float
-    offset: float = 0.0
-    groups: tuple[str, ...] = ()
-    """Those who play where groups do; none = every agent plays for itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """How a round ended, as the game told it."""
-
-    round: int
-    generation: int
-    participants: int
-    """Agents of the run, and guests that were there."""
-    reported: int
-    """Numbers that came in time: what the mean is of."""
-    failed: int
-    """Turns that reported in time that they have no number; they are not in the mean."""
-    mean: float | None
-    """Of the reported numbers, or of those of groups where they play; None if there is none."""
-    target: float | None
-    winning_number: float | None
-    """The target under the name by which the agents are told of it."""
-    winner: str | None
-    """Whose number is nearest, an agent or a group; of several the smallest id."""
-    winner_number: float | None
-    gate_cause: str
-    """Why the round ended: count, deadline, or what else opened its gate."""
-    wall_s: float
-    """From the answer to the opening to the answer to the closing; of a round that was gone on with, since then."""
-    revision: int
-    """The closing's own."""
-    guests: Mapping[str, GuestTurn] = field(default_factory=dict)
-    """What became of those who are no agents of the run; they are among the participants."""
-    groups: Mapping[str, float | None] = field(default_factory=dict)
-    """Where groups play, the number of each; None of one without a number."""
-    figures: Mapping[str, Json] = field(default_factory=dict)
-    """Of an experiment of one's own: what its behaviour told, and what was read in the world."""
-
-    def find_figure(self, name: str) -> float | None:
-        """A figure of the round, if it is a number."""
-        own = getattr(self, name) if name in GAME_FIGURES else None
-        figure = self.figures.get(name, own)
-        return float(figure) if isinstance(figure, int | float) and not isinstance(figure, bool) else None
-
-    @property
-    def missing(self) -> int:
-        """Participants of whom nothing came in time; none where nobody was asked for anything."""
-        return 0 if self.gate_cause == TIME else max(0, self.participants - self.reported - self.failed)
 
 
 class GameMismatchError(EcumeneError):
@@ -117,19 +47,6 @@ class GameMismatchError(EcumeneError):
     def hint(self) -> str:
         """What to do, for a terminal."""
         return f"delete it (ecumene env rm -r {GAME_PATH} --world {self.world}), or take another world"
-
-
-class RoundObserver(Protocol):
-    """Is told how the rounds go, in the conductor's loop; must not block."""
-
-    def round_opened(self, round_number: int) -> None:
-        """The agents may answer."""
-
-    def reports_counted(self, round_number: int, reported: int) -> None:
-        """So many reports are in; told a few times a second."""
-
-    def round_closed(self, result: RoundResult) -> None:
-        """The round is over."""
 
 
 class Conductor:

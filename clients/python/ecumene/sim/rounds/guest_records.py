@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ecumene.client.records import ACTIONS, TURNS, Table, close_part, list_parts, name_part
-from ecumene.sim.reporting.numbers import REPORT_ACTION
-from ecumene.sim.reporting.report import GUESTS
-from ecumene.sim.rounds.conductor import REPORTS_PATH, RoundResult
-from ecumene.sim.rounds.guests import GuestTurn
+from ecumene.sim.rounds.guests import GUESTS, GuestTurn
+from ecumene.sim.rounds.plans import REPORT_ACTION, REPORTS_PATH
+from ecumene.sim.rounds.results import RoundResult
 
 SOURCE = "guests"
 NS_PER_MS = 1e6

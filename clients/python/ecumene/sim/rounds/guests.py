@@ -23,6 +23,8 @@ from ecumene.client.records import TurnStatus
 from ecumene.client.world import World
 
 PLAYERS = "players"
+GUESTS = "guests"
+"""The group that guests are recorded as."""
 REPORTS = "reports"
 GATE = "round"
 LEASE_TTL_S = 20.0

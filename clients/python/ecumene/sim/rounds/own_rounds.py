@@ -17,10 +17,12 @@ from ecumene.client.errors import InvalidArgumentError, NotFoundError
 from ecumene.client.model import Invoked, Json
 from ecumene.client.reasons import EnvironmentNotFoundError, OperationRefusedError
 from ecumene.client.world import World
-from ecumene.sim.rounds.conductor import COUNT, DEADLINE, Conductor, RoundObserver, RoundResult, RoundsPlan
+from ecumene.sim.rounds.conductor import Conductor
 from ecumene.sim.rounds.errors import ExperimentError, RefusedRoundError
 from ecumene.sim.rounds.figures import read_figures
 from ecumene.sim.rounds.guests import GuestTurn
+from ecumene.sim.rounds.plans import RoundsPlan
+from ecumene.sim.rounds.results import COUNT, DEADLINE, RoundObserver, RoundResult, read_number
 from ecumene.sim.specs.experiment import FigureSpec
 
 OPERATIONS = ("open_round", "close_round")
@@ -99,11 +101,7 @@ class OwnRounds(Conductor):
             participants=participants,
             reported=reported,
             failed=failed,
-            mean=_number(told.get("mean")),
-            target=None,
-            winning_number=None,
-            winner=None,
-            winner_number=None,
+            mean=read_number(told.get("mean")),
             gate_cause=cause or (COUNT if reported + failed >= participants else DEADLINE),
             wall_s=wall_s,
             revision=closing.revision,
@@ -114,7 +112,3 @@ class OwnRounds(Conductor):
 def _count(document: Mapping[str, Any], name: str) -> int:
     value = document.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ecumene.sim.rounds.conductor import RoundResult
+from ecumene.sim.rounds.results import RoundResult
 from ecumene.sim.specs.stop import StopSpec
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ecumene.client.errors import EcumeneError
+from ecumene.client.records.whole_files import write_whole
 
 ADDRESS_NAME = "server.json"
 
@@ -24,9 +25,7 @@ class RunNotLiveError(EcumeneError):
 def tell_address(directory: Path, address: str, world: str) -> Iterator[None]:
     """Say in a run's directory where its world is, as long as the block lasts. Raises OSError."""
     path = directory / ADDRESS_NAME
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(json.dumps({"address": address, "world": world}) + "\n", encoding="utf-8")
-    temporary.replace(path)  # whoever looks finds it whole, or not at all
+    write_whole(path, json.dumps({"address": address, "world": world}) + "\n")
     try:
         yield
     finally:

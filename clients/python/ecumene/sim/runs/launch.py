@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ecumene.sim.backgrounds.people import write_value
 from ecumene.sim.populations.population import Population, dump_parameters
-from ecumene.sim.rounds.conductor import GAME_PATH
+from ecumene.sim.populations.telling import write_value
 from ecumene.sim.runs.budgets import Quotas, describe_budget
 from ecumene.sim.runs.launched_models import describe_choice, describe_models
-from ecumene.sim.specs.backgrounds import PLACEHOLDER
+from ecumene.sim.specs.game import GAME_PATH
+from ecumene.sim.specs.placeholders import fill, list_placeholders
 from ecumene.sim.specs.population import PROMPTED, GroupSpec
 from ecumene.sim.specs.spec import RunSpec
 
@@ -108,16 +107,11 @@ def write_agents(population: Population, place: int, path: Path) -> int:
 
 def fill_persona(persona: str, attributes: pa.Table) -> list[str]:
     """A persona for each agent, with the values of its attributes in place of their names in braces."""
-    names = list(dict.fromkeys(PLACEHOLDER.findall(persona)))
+    names = list_placeholders(persona)
     if not names:
         return [persona] * len(attributes)
     values = zip(*(attributes.column(name).to_pylist() for name in names), strict=True)
     return [fill(persona, dict(zip(names, map(write_value, row), strict=True))) for row in values]
-
-
-def fill(persona: str, values: Mapping[str, str]) -> str:
-    """A persona with some values in place of their names in braces."""
-    return PLACEHOLDER.sub(lambda found: values[found[1]], persona)
 
 
 def describe_wakes(spec: RunSpec, group: GroupSpec) -> list[dict[str, Any]]:

@@ -17,8 +17,8 @@ from ecumene.client.errors import EcumeneError
 from ecumene.client.records import RunState, read_manifest
 from ecumene.launch import Services
 from ecumene.sim.populations.population import Population, build_population
-from ecumene.sim.rounds.conductor import GamePlan, RoundsPlan
 from ecumene.sim.rounds.group_players import list_players
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
 from ecumene.sim.runs.budgets import BudgetSpentError, plan_quotas, raise_budgets
 from ecumene.sim.runs.directory import RunLock, make_directory
 from ecumene.sim.runs.launch import write_launch
@@ -139,7 +139,6 @@ async def _live_on(
                 observer,
                 options,
                 population=population,
-                agents=[] if spec.game.guests is None or spec.experiment is not None else population.name_agents(),
                 lock=lock,
                 quotas=quotas,
                 is_resumed=is_resumed,

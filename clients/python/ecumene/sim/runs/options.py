@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from ecumene.sim.rounds.conductor import RoundObserver, RoundsPlan
+from ecumene.sim.rounds.plans import RoundsPlan
+from ecumene.sim.rounds.results import RoundObserver
 
 
 class RunObserver(RoundObserver, Protocol):

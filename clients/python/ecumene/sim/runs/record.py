@@ -6,15 +6,13 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
-import os
 import platform
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from ecumene.client.errors import EcumeneError
-from ecumene.client.records import ManifestError, RunManifest, RunState, TurnStatus, read_manifest, write_manifest
+from ecumene.client.records import RunManifest, RunState, read_manifest, write_manifest
 from ecumene.sim.recordings import RecordingError
 from ecumene.sim.reporting import (
     SUMMARY_NAME,
@@ -24,14 +22,13 @@ from ecumene.sim.reporting import (
     report_experiment,
     report_guess_run,
 )
-from ecumene.sim.rounds.conductor import RoundResult
-from ecumene.sim.rounds.guests import GuestTurn
+from ecumene.sim.rounds.notes import note_round, take_up_rounds
+from ecumene.sim.rounds.results import RoundResult
 from ecumene.sim.rounds.stopping import find_stop
 from ecumene.sim.runs.results import RunOutcome, count_rows
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 from ecumene.sim.specs.stop import StopSpec
 
-ROUNDS_NAME = "rounds.jsonl"
 RECORDED_VERSIONS = ("ecumene", "grpcio", "protobuf", "pyarrow", "lmdb", "xllamacpp")
 
 
@@ -100,7 +97,7 @@ class RunRecord:
         if manifest.state is RunState.DONE and is_reported(directory):
             raise RunDoneError(directory)
         record = cls(manifest, directory, now)
-        record.rounds += _read_rounds(directory / ROUNDS_NAME)
+        record.rounds += take_up_rounds(directory)
         return record
 
     @property
@@ -136,10 +133,7 @@ class RunRecord:
     def note_round(self, result: RoundResult) -> None:
         """A round is over: that is on the disk when this returns. Raises OSError."""
         self.rounds.append(result)
-        with (self.directory / ROUNDS_NAME).open("ab") as file:
-            file.write(json.dumps(dataclasses.asdict(result)).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        note_round(self.directory, result)
 
     def end_well(self) -> RunOutcome:
         """Write that its rounds are over, and what ended them, and the report. Raises OSError, ReportError."""
@@ -191,28 +185,3 @@ def is_reported(directory: Path) -> bool:
     except (OSError, ValueError):
         return False
     return bool(summary.get("state") == RunState.DONE)
-
-
-def _read_rounds(path: Path) -> list[RoundResult]:
-    """The rounds that were noted; a line that was cut short by a kill is taken away."""
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    whole = text[: text.rfind(b"\n") + 1]
-    if whole != text:
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    rounds = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            rounds.append(_read_round(json.loads(line)))
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ManifestError(path, f"line {number} is no round") from error
-    return rounds
-
-
-def _read_round(noted: dict[str, Any]) -> RoundResult:
-    guests = noted.get("guests") or {}
-    turns = {name: GuestTurn(**{**turn, "status": TurnStatus(turn["status"])}) for name, turn in guests.items()}
-    return RoundResult(**{**noted, "guests": turns})

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from ecumene.client.records import TABLES, RunManifest, list_parts
 from ecumene.sim.asking.intervention_records import read_interventions
 from ecumene.sim.reporting import ExperimentReport, GuessReport
-from ecumene.sim.rounds.conductor import RoundResult
+from ecumene.sim.rounds.results import RoundResult
 
 
 @dataclass(frozen=True, slots=True)

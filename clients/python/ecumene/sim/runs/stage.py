@@ -20,14 +20,16 @@ from ecumene.client.world import World, connect
 from ecumene.launch import ServiceProcess, Services
 from ecumene.sim.asking.asker import Asker
 from ecumene.sim.asking.interventions import Intervener
+from ecumene.sim.asking.lives import RunLife
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.populations.population import Population
 from ecumene.sim.rounds.clock_rounds import ClockRounds
-from ecumene.sim.rounds.conductor import GAME_PATH, ROUND_KEY, Conductor, GamePlan, RoundsPlan
+from ecumene.sim.rounds.conductor import ROUND_KEY, Conductor
 from ecumene.sim.rounds.group_players import keep_members
 from ecumene.sim.rounds.guest_records import GuestRecorder
 from ecumene.sim.rounds.guests import PLAYERS, Guests
 from ecumene.sim.rounds.own_rounds import OwnRounds
+from ecumene.sim.rounds.plans import GamePlan, RoundsPlan
 from ecumene.sim.runs.attaching import tell_address
 from ecumene.sim.runs.budgets import BudgetWatch, Quotas, keep_quotas
 from ecumene.sim.runs.defects import tell_defects
@@ -37,6 +39,7 @@ from ecumene.sim.runs.launch import choose_workers
 from ecumene.sim.runs.launched_models import list_launched
 from ecumene.sim.runs.options import RunObserver, RunOptions
 from ecumene.sim.runs.record import RunRecord
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.worlds.layout import make_world, start_clocks
 
@@ -63,12 +66,11 @@ class Stage:
         options: RunOptions,
         *,
         population: Population,
-        agents: Sequence[str],
         lock: int,
         quotas: Quotas,
         is_resumed: bool,
     ) -> None:
-        """`agents`: all of the run, if guests may join. `lock`: a descriptor that services hold while they live."""
+        """`lock`: a descriptor that services hold while they live."""
         self._spec = spec
         self._plan = plan
         self._record = record
@@ -76,7 +78,6 @@ class Stage:
         self._observer = observer
         self._options = options
         self._population = population
-        self._agents = agents
         self._lock = lock
         self._quotas = quotas
         self._is_resumed = is_resumed
@@ -99,7 +100,9 @@ class Stage:
             await stack.enter_async_context(recorder)
             await make_world(world, self._spec, self._population, record.directory)
             guests = self._invite(world)
-            intervener = Intervener(world, self._population, self._spec.interventions, **self._describe_life())
+            life = self._describe_life(world)
+            intervener = Intervener(life, self._spec.interventions)
+            asker = Asker(life, plan_askings(self._spec.surveys, self._spec.interviews))
             plan = await intervener.settle(plan, is_resumed=self._is_resumed)
             conductor = self._choose_conductor(world, plan, guests)
             await stack.enter_async_context(conductor)
@@ -118,7 +121,7 @@ class Stage:
                 await self._beside_services(conductor.wait_for_guests())
             self._observer.run_began(record.run, record.directory, plan, len(record.rounds))
             try:
-                playing = self._play_rounds(conductor, self._make_asker(world), intervener)
+                playing = self._play_rounds(conductor, asker, intervener)
                 told = await self._beside_services(_until_spent(budgets, playing))
             except (asyncio.CancelledError, EcumeneError):
                 with contextlib.suppress(EcumeneError, TimeoutError):
@@ -170,22 +173,23 @@ class Stage:
                 await intervener.after_round(number, self._record.rounds[number - 1])
         await asker.ask(AFTER)
 
-    def _make_asker(self, world: World) -> Asker:
-        return Asker(
-            world,
-            self._population,
-            plan_askings(self._spec.surveys, self._spec.interviews),
-            **self._describe_life(),
+    def _describe_life(self, world: World) -> RunLife:
+        return RunLife(
+            world=world,
+            run=self._record.run,
+            seed=self._spec.seed,
+            directory=self._record.directory,
+            population=self._population,
+            tell=self._observer.stage_began,
         )
-
-    def _describe_life(self) -> dict[str, Any]:
-        """What whoever asks or intervenes needs to know of the run."""
-        record, tell = self._record, self._observer.stage_began
-        return {"run": record.run, "seed": self._spec.seed, "directory": record.directory, "tell": tell}
 
     def _invite(self, world: World) -> Guests | None:
         awaited = self._spec.game.guests if self._spec.experiment is None else None
-        return None if awaited is None else Guests(world, self._agents, awaited=awaited, holder=self._record.run)
+        return (
+            None
+            if awaited is None
+            else Guests(world, self._population.name_agents(), awaited=awaited, holder=self._record.run)
+        )
 
     async def _start_server(self, stack: AsyncExitStack) -> str:
         self._observer.stage_began("starting the server")

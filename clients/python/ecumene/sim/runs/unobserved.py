@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ecumene.sim.rounds.conductor import RoundResult, RoundsPlan
+from ecumene.sim.rounds.plans import RoundsPlan
+from ecumene.sim.rounds.results import RoundResult
 
 
 class Unobserved:

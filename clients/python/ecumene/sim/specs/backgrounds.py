@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -11,12 +10,11 @@ from pydantic import Field, model_validator
 
 from ecumene.sim.specs.attributes import AttributeName
 from ecumene.sim.specs.households import HOUSEHOLD
+from ecumene.sim.specs.placeholders import list_placeholders
 from ecumene.sim.specs.section import FilePath, Section
 
 BACKGROUND = "background"
 """The column of a profile, and the name in braces in a persona, that holds the text."""
-PLACEHOLDER = re.compile(r"\{([^\W\d_][\w-]*)\}")
-"""In a text: the name of an attribute."""
 _OF_MODEL = ("model", "prompt", "temperature", "repairs", "redos", "alike", "words")
 _OF_TEMPLATE = ("texts",)
 Degrees = Annotated[float, Field(ge=0, le=2)]
@@ -114,7 +112,7 @@ class BackgroundsSpec(Section):
             problems.append((("groups",), f"no group is called {unknown[0]!r}; there are {', '.join(groups)}"))
         told_names = self.choose_attributes(known)
         for place, text in enumerate(self.texts):
-            used = PLACEHOLDER.findall(text)
+            used = list_placeholders(text)
             if unknown := [name for name in used if name not in told_names]:
                 text = f"{unknown[0]!r} is not among the attributes that are told: {', '.join(told_names)}"
                 problems.append((("texts", place), text))

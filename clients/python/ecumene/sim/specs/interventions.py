@@ -6,12 +6,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from ecumene.sim.specs.game import GAME_PATH
 from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.section import Section
 
 RoundNumber = Annotated[int, Field(ge=1, le=1_000)]
-GAME_FIGURES = ("mean", "winning_number", "reported")
-GAME_PATH = "/game"
 BOOKS_PATH = "/runtime"
 DEEDS = ("set", "delete", "rules", "tell", "pause", "resume")
 

@@ -20,12 +20,13 @@ from ecumene.sim.specs.attributes import (
     list_attribute_problems,
     resolve_file,
 )
-from ecumene.sim.specs.backgrounds import BACKGROUND, PLACEHOLDER, BackgroundsSpec
+from ecumene.sim.specs.backgrounds import BACKGROUND, BackgroundsSpec
 from ecumene.sim.specs.durations import Time
 from ecumene.sim.specs.households import HouseholdsSpec, list_household_problems
 from ecumene.sim.specs.models import WEIGHT_MAX
 from ecumene.sim.specs.networks import NetworkSpec
 from ecumene.sim.specs.numbers import ExactShare
+from ecumene.sim.specs.placeholders import list_placeholders
 from ecumene.sim.specs.rule_players import RULE_PARAMETERS, check_rule_player, place_under
 from ecumene.sim.specs.section import Section
 from ecumene.sim.specs.waking import WakeSpec
@@ -263,7 +264,7 @@ class PopulationSpec(Section):
         return self
 
     def _list_persona_problems(self, place: int, group: GroupSpec, known: list[str]) -> list[tuple[Any, str]]:
-        used = PLACEHOLDER.findall(group.persona)
+        used = list_placeholders(group.persona)
         where = ("groups", place, "persona")
         backgrounds = self.backgrounds
         has_background = backgrounds is not None and (not backgrounds.groups or group.name in backgrounds.groups)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -16,9 +16,9 @@ from ecumene.sim.specs.all_problems import find_problems
 from ecumene.sim.specs.asking import AfterRounds, AskingSpec, InterviewSpec, SurveySpec
 from ecumene.sim.specs.errors import SpecError, SpecProblem
 from ecumene.sim.specs.experiment import ExperimentSpec
+from ecumene.sim.specs.game import GameSpec
 from ecumene.sim.specs.interventions import InterventionSpec
 from ecumene.sim.specs.models import BudgetSpec, ModelSpec
-from ecumene.sim.specs.numbers import RealNumber
 from ecumene.sim.specs.population import PROMPTED, PROMPTED_AGENT, GroupSpec, PopulationSpec
 from ecumene.sim.specs.probe import ProbeSpec
 from ecumene.sim.specs.references import ReferenceSpec
@@ -31,34 +31,6 @@ from ecumene.sim.specs.yaml_reading import Lines, YamlError, read_yaml
 
 SPEC_BYTES_MAX = 4 * 1024 * 1024
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-
-
-class GameSpec(Section):
-    """The guess game: nearest to ratio × mean + offset wins.
-
-    Attributes:
-        ratio: positive; a number or a fraction such as "2/3".
-        offset: added to ratio × mean; in the units of the numbers.
-        rounds: how many.
-        deadline_s: a round ends at the latest this many seconds after it began; of one that a resumed run goes on
-            with, after it is gone on with.
-        players: `agents`, each for itself; or `groups`: the number of a group of the population is the mean of its
-            members' numbers, the mean of a round that of the groups, and the nearest group wins.
-        guests: whether others than the agents may play; the first round waits for so many of them. None = nobody else.
-    """
-
-    ratio: Annotated[RealNumber, Field(gt=0)] = 2 / 3
-    offset: RealNumber = 0.0
-    rounds: Annotated[int, Field(ge=1, le=1_000)] = 5
-    deadline_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
-    players: Literal["agents", "groups"] = "agents"
-    guests: Annotated[int, Field(ge=0, le=10_000)] | None = None
-
-    @model_validator(mode="after")
-    def _check_guests(self) -> Self:
-        if self.players == "groups" and self.guests is not None:
-            raise ValueError("guests belong to no group: they play where players are agents")
-        return self
 
 
 class RecordingSpec(Section):

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ecumene.client.durations import show_duration
-from ecumene.sim.specs.interventions import GAME_FIGURES, ConditionSpec
+from ecumene.sim.specs.game import GAME_FIGURES, GAME_KIND, GAME_PATH
+from ecumene.sim.specs.interventions import BOOKS_PATH, ConditionSpec
 from ecumene.sim.specs.world import PARTICIPANTS, EnvironmentSpec
 
 if TYPE_CHECKING:
     from ecumene.sim.specs.population import GroupSpec
     from ecumene.sim.specs.spec import RunSpec
 
-GAME_PATH = "/game"
-GAME_KIND = "guess_game"
-BOOKS_PATH = "/runtime"
 Problems = Iterator[tuple[tuple[str | int, ...], str]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ecumene.client.records import ManifestError, RunState, read_manifest
+from ecumene.client.records.whole_files import write_whole
 from ecumene.sim.recordings.sweep_file import SWEEP_NAME
 from ecumene.sim.runs.directory import make_directory
 from ecumene.sim.runs.record import is_reported
@@ -79,14 +79,8 @@ class SweepRecord:
 
     def write(self) -> None:
         """Write what stands now, durably. Raises OSError."""
-        target = self.directory / SWEEP_NAME
-        temporary = target.with_name(f".{SWEEP_NAME}.{os.getpid()}")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(self.to_document(), file, indent=2, ensure_ascii=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(target)
+        text = json.dumps(self.to_document(), indent=2, ensure_ascii=False)
+        write_whole(self.directory / SWEEP_NAME, text + "\n")
 
     def to_document(self) -> dict[str, Any]:
         """The file's content."""

@@ -25,6 +25,7 @@ from ecumene.sim.rounds.errors import ExperimentError
 from ecumene.sim.specs.spaces import SpaceSpec
 from ecumene.sim.specs.spec import RunSpec
 from ecumene.sim.specs.world import PARTICIPANTS, ClockSpec, EachAgentSpec, EnvironmentSpec
+from ecumene.sim.worlds.places import make_above
 from ecumene.sim.worlds.placing import draw_places, place_on_nodes
 
 MARK_NAME = ".world-made"
@@ -68,7 +69,7 @@ class _Maker:
     async def make(self, wanted: EnvironmentSpec) -> None:
         place = self._world.environment(wanted.path)
         space = self._make_space(wanted.space)
-        await self._make_above(wanted.path)
+        await make_above(self._world, wanted.path)
         try:
             made = await place.register(kind=wanted.kind or "", config=wanted.config, space=space, if_absent=True)
         except KindNotFoundError as error:
@@ -84,11 +85,6 @@ class _Maker:
         await self._make_entries(place, wanted, space)
         if wanted.clock is not None:
             await self._make_clock(place, wanted.clock)
-
-    async def _make_above(self, path: str) -> None:
-        steps = path.strip("/").split("/")[:-1]
-        for depth in range(1, len(steps) + 1):
-            await self._world.environment("/" + "/".join(steps[:depth])).register(if_absent=True)
 
     async def _make_entries(self, place: Environment, wanted: EnvironmentSpec, space: Space | None) -> None:
         for entry in wanted.entries:

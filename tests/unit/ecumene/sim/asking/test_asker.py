@@ -11,6 +11,7 @@ from ecumene.client.runtime_model import AnswerStatus, SurveyQuestion, SurveyRow
 from ecumene.client.world import World
 from ecumene.sim.asking import asker as asker_module
 from ecumene.sim.asking.asker import Asker, write_memory
+from ecumene.sim.asking.lives import RunLife
 from ecumene.sim.asking.plans import AFTER, BEFORE, Moment, plan_askings
 from ecumene.sim.asking.recording import list_asked, read_answers
 from ecumene.sim.specs.asking import InterviewSpec, SurveySpec
@@ -53,15 +54,11 @@ def make(monkeypatch: pytest.MonkeyPatch, directory: Path, agents: Agents, told:
     monkeypatch.setattr(asker_module, "survey_agents", agents.survey)
     survey = SurveySpec.model_validate({"name": "s", "at": "every_round", "questions": QUESTIONS})
     interview = InterviewSpec(name="i", at="after", questions=("Why?",), agents=("agent-000002",))
-    return Asker(
-        cast(World, None),
-        make_population(a=6),
-        plan_askings([survey], [interview]),
-        run="r",
-        seed=1,
-        directory=directory,
-        tell=told.append,
-    )
+    return Asker(make_life(cast(World, None), directory, told), plan_askings([survey], [interview]))
+
+
+def make_life(world: World, directory: Path, told: list[str]) -> RunLife:
+    return RunLife(world=world, run="r", seed=1, directory=directory, population=make_population(a=6), tell=told.append)
 
 
 async def test_nobody_who_has_answered_is_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -155,15 +152,7 @@ async def test_what_is_remembered_is_told_once_all_of_it_is_recorded_and_noted(
     monkeypatch.setattr(asker_module, "survey_agents", agents.survey)
     monkeypatch.setattr(asker_module, "reach_agents", notes.reach)
     survey = SurveySpec.model_validate({"name": "s", "at": "every_round", "remembered": True, "questions": QUESTIONS})
-    asker = Asker(
-        cast(World, notes),
-        make_population(a=6),
-        plan_askings([survey], []),
-        run="r",
-        seed=1,
-        directory=tmp_path,
-        tell=told.append,
-    )
+    asker = Asker(make_life(cast(World, notes), tmp_path, told), plan_askings([survey], []))
     moment = Moment("after_round", 1)
     with pytest.raises(RunNotFoundError):
         await asker.ask(moment)

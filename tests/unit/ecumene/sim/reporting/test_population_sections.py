@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ecumene.client.records import RunManifest, RunState, read_manifest, write_manifest
+from ecumene.sim.asking.probe import CategoryProbe, ProbeReport
 from ecumene.sim.populations.population import build_population
 from ecumene.sim.reporting.population_sections import find_probe, make_population_sections
 from ecumene.sim.runs.profiles import PROFILES_NAME, keep_networks, keep_profiles
@@ -20,14 +22,22 @@ POPULATION = {
     "attributes": {"colour": {"categories": {"red": "1/4", "blue": "3/4"}}},
     "networks": {"friends": {"small_world": {"neighbours": 4, "rewired": 0.1}}},
 }
-CATEGORY = {"category": "kids", "persona": "You are 7.", "asked": 2, "answered": 1, "echoed": 0.25, "age": 7}
-PROBE = {
-    "note": "",
-    "categories": [
-        CATEGORY
-        | {"wrong_age": 1, "nearest": "old", "similarity": 0.9, "numbers": [22.2, 33], "remarks": ["reasons on"]}
-    ],
-}
+KIDS = CategoryProbe(
+    category="kids",
+    persona="You are 7.",
+    asked=2,
+    answered=1,
+    statuses={"ok": 1, "timeout": 1},
+    echoed=0.25,
+    ages=[7, 7],
+    wrong_age=1,
+    nearest="old",
+    similarity=0.9,
+    numbers=[22.2, 33],
+    remarks=["reasons on"],
+)
+AGELESS = dataclasses.replace(KIDS, category="any", persona="", ages=[], wrong_age=0, nearest=None, remarks=[])
+PROBE = json.loads(json.dumps(ProbeReport(Path("probe"), [KIDS, AGELESS], "").to_document()))
 
 
 def make_run(directory: Path, **population: Any) -> RunManifest:
@@ -88,5 +98,6 @@ def test_a_probe_is_found_beside_a_run_of_the_same_roles(tmp_path: Path, other: 
     assert found == PROBE | {"directory": "probe"}
     (section,) = make_population_sections(tmp_path / "run", manifest)
     told = ["kids", "You are 7.", "1 of 2", "25%", "1", "old (0.90)", "22.2, 33", "reasons on"]
-    assert section.tables[0].rows == [told]
+    unknown = ["any", "–", "1 of 2", "25%", "–", "–", "22.2, 33", "–"]
+    assert section.tables[0].rows == [told, unknown]
     assert "lie in probe" in section.texts[0]

@@ -9,7 +9,7 @@ import pytest
 from ecumene.client.records import RunState, read_manifest, write_manifest
 from ecumene.sim.reporting import report_guess_run
 from ecumene.sim.reporting.report import describe_target
-from ecumene.sim.specs.spec import GameSpec
+from ecumene.sim.specs.game import GameSpec
 
 TURNS = [
     ("agent-000001", 1, "ok", 0.0, True),

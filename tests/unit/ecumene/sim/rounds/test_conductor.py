@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from ecumene.client.errors import ConnectionFailedError, InvalidArgumentError, UnavailableError
-from ecumene.sim.rounds.conductor import Conductor, GameMismatchError, GamePlan, RoundResult
+from ecumene.sim.rounds.conductor import Conductor, GameMismatchError
+from ecumene.sim.rounds.plans import GamePlan
+from ecumene.sim.rounds.results import RoundResult
 
 from tests.unit.ecumene.sim.rounds.fake_game import FakeWorld
 

@@ -10,8 +10,9 @@ import ecumene
 import pytest
 from ecumene import World
 from ecumene.sim.populations.population import Population, build_population
-from ecumene.sim.rounds.conductor import Conductor, GameMismatchError, GamePlan
+from ecumene.sim.rounds.conductor import Conductor, GameMismatchError
 from ecumene.sim.rounds.group_players import keep_members, list_players
+from ecumene.sim.rounds.plans import GamePlan
 from ecumene.sim.specs.spec import RunSpec, parse_spec
 
 from tests.journey.test_run import Silent

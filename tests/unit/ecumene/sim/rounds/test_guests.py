@@ -14,8 +14,10 @@ import pytest
 from ecumene import LeaseExpiredError, World
 from ecumene.client.model import EventFilter, EventType
 from ecumene.client.records import TurnStatus
-from ecumene.sim.rounds.conductor import Conductor, GamePlan, RoundResult
+from ecumene.sim.rounds.conductor import Conductor
 from ecumene.sim.rounds.guests import Guests
+from ecumene.sim.rounds.plans import GamePlan
+from ecumene.sim.rounds.results import RoundResult
 from env_api.v1 import lease_service_pb2, lease_service_pb2_grpc
 
 from tests.journey.test_run import Silent

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from ecumene.sim.rounds.conductor import RoundResult
+from ecumene.sim.rounds.results import RoundResult
 from ecumene.sim.rounds.stopping import find_stop
 from ecumene.sim.specs.stop import StopSpec
 from pydantic import ValidationError
